@@ -45,7 +45,9 @@ def throttled(done) -> list[tuple[float, str, int, str, bool]]:
 
 def two(limits: str = "cpu=1", first: str = "", second: str = "", *, requests: str = "cpu=100m"):
     """Return a pod of two containers with limits of their own, or none, under a pod-level limit."""
-    return pod_of("p", container("a", limits=first), container("b", limits=second), resources=resources(requests, limits))
+    return pod_of(
+        "p", container("a", limits=first), container("b", limits=second), resources=resources(requests, limits)
+    )
 
 
 def test_two_containers_within_the_cpu_limit_of_their_pod_one_by_one_are_throttled_by_it_together():
@@ -62,8 +64,11 @@ def test_two_containers_that_reach_the_cpu_limit_of_their_pod_and_no_more_are_no
 
 
 def test_throttling_by_a_pods_limit_begins_and_ends_when_the_sum_crosses_it():
-    """``a`` wants 400m. ``b`` rises by 100m a second from 300m: the sum is beyond 1000m after 3 s, at 601m (3.01 s and
-    a microsecond of rounding), and falls below it again when ``b`` stops at 6 s. ``a`` wants less than half and keeps its 400m."""
+    """``a`` wants 400m.
+
+    ``b`` rises by 100m a second from 300m: the sum is beyond 1000m after 3 s, at 601m (3.01 s and a microsecond of
+    rounding), and falls below it again when ``b`` stops at 6 s. ``a`` wants less than half and keeps its 400m.
+    """
     rising = Curve(((0, 300), (6 * SECOND_US, 900), (6 * SECOND_US, 0)))
     done = run(workload(two(), {"a": using(1, cpu_milli=400), "b": using(1, cpu_milli=rising)}))
     assert throttled(done) == [(3.010001, "b", 600, "quota", True), (6.0, "b", 0, "nothing", False)]
@@ -71,8 +76,7 @@ def test_throttling_by_a_pods_limit_begins_and_ends_when_the_sum_crosses_it():
 
 
 def test_a_containers_own_cpu_limit_binds_before_its_pods():
-    """``a`` may use 200m of its 700m; 200m + 700m stay within the pod's limit, so only ``a`` is throttled, and by its
-    own limit."""
+    """``a`` may use 200m of its 700m, and 200m + 700m stay within the pod's limit: only ``a`` is throttled."""
     done = run(workload(two(first="cpu=200m"), {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}))
     assert throttled(done) == [(0.0, "a", 200, "quota", False)]
 
@@ -122,8 +126,10 @@ SHORT = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforc
 
 @pytest.mark.parametrize(("phase", "looks_at"), [(0, 10), (3, 3), (9, 9), (10, 10), (12, 12), (25, 25)])
 def test_the_eviction_loop_looks_first_at_its_phase_and_then_every_ten_seconds(phase, looks_at):
-    """At 2 s the pod steps to 950Mi of 1000Mi: the first look after that evicts it, and there is none before the
-    phase, even if that is longer than the interval."""
+    """The pod steps to 950Mi of 1000Mi at 2 s.
+
+    The first look after that evicts it, and there is none before the phase, even if that is longer than the interval.
+    """
     step = Curve(((0, 10 * MI), (2 * SECOND_US, 10 * MI), (2 * SECOND_US, 950 * MI)))
     done = run(workload(pod("a"), using(step)), spec=node(config=SHORT, loop_phase_us=phase * SECOND_US))
     assert lines(done, "Evicted") == [(looks_at, "Evicted", "default/a")]
@@ -140,8 +146,11 @@ def test_a_phase_step_stays_within_the_ten_seconds_of_the_first_look():
 
 
 def test_a_pod_that_held_nothing_counts_what_it_grows_to():
-    """The leaker holds nothing and requests 10Mi; its neighbour holds 100Mi and requests nothing. At 100 MiB/s the machine
-    of 1000Mi is full after 9 s. The leaker then uses 890Mi beyond its request: the kubelet would evict it first."""
+    """The leaker holds nothing and requests 10Mi; its neighbour holds 100Mi and requests nothing.
+
+    At 100 MiB/s the machine of 1000Mi is full after 9 s. The leaker then uses 890Mi beyond its request: the kubelet
+    would evict it first.
+    """
     queue = EventQueue(60 * SECOND_US)
     still = scenario(workload(pod("leaker", "memory=10Mi"), using()), workload(pod("other"), using(100 * MI)))
     cluster = SimCluster(still, queue)
@@ -206,11 +215,12 @@ def test_a_pod_that_has_come_to_its_end_is_gone_when_that_is_seen():
 
 
 def test_a_place_is_free_and_a_replacement_made_when_the_last_container_has_ended():
-    """The first is deleted at 10 s and ends at 13 s; the second waits for its place. What is preempted for the third at
-    20 s has ended at 23 s: it takes the place then, and the replacement is made a second later."""
-    first = workload(
-        pod("first", "memory=700Mi"), using(MI, exits_after_us=13 * SECOND_US), deleted_us=10 * SECOND_US
-    )
+    """The first is deleted at 10 s and ends at 13 s; the second waits for its place.
+
+    What is preempted for the third at 20 s has ended at 23 s: it takes the place then, and the replacement is made a
+    second later.
+    """
+    first = workload(pod("first", "memory=700Mi"), using(MI, exits_after_us=13 * SECOND_US), deleted_us=10 * SECOND_US)
     second = workload(
         pod("second", "memory=700Mi", priority=0),
         using(MI, exits_after_us=10 * SECOND_US),
@@ -231,8 +241,11 @@ def test_a_place_is_free_and_a_replacement_made_when_the_last_container_has_ende
 
 
 def test_an_evicted_pod_that_ends_by_itself_lets_the_kubelet_look_again_sooner():
-    """Two pods of 475Mi leave 50Mi of 1000Mi, at 100Mi the kubelet evicts. Soft eviction gives the first up to 20 s, but
-    it ends after 2 s: the threshold is no longer met, and the second stays."""
+    """Two pods of 475Mi leave 50Mi of 1000Mi, at 100Mi the kubelet evicts.
+
+    Soft eviction gives the first up to 20 s, but it ends after 2 s: the threshold is no longer met, and the second
+    stays.
+    """
     config = KubeletConfiguration(
         eviction_hard={},
         eviction_soft={"memory.available": "100Mi"},
@@ -265,8 +278,11 @@ def test_a_pod_finds_the_room_that_another_leaves_at_that_moment_wherever_the_tw
 
 
 def test_pods_that_leave_at_one_moment_leave_their_cpu_at_once():
-    """Four pods of 2 cores on 4 cores have 1 core each. When three of them end, the fourth has its 2 cores: it does not
-    get 1333m for no time, and those that end get no more."""
+    """Four pods of 2 cores on 4 cores have 1 core each.
+
+    When three of them end, the fourth has its 2 cores: it does not get 1333m for no time, and those that end get no
+    more.
+    """
     works = [workload(pod(name), using(1, cpu_milli=2000), deleted_us=5 * SECOND_US) for name in "abc"]
     done = run(*works, workload(pod("d"), using(1, cpu_milli=2000)))
     assert [entry[:3] for entry in throttled(done) if entry[0]] == [(5.0, "main", 2000)]
@@ -345,17 +361,23 @@ def killed(done) -> list[tuple[float, str, str, int]]:
 
 
 def test_what_a_container_wrote_into_memory_is_held_while_it_waits_for_its_restart():
-    """It runs from 0 to 2 s and, looked at every second, from 3 to 5 s; then it waits until 15 s. Its 500Mi stay. The
-    neighbour grows by 100 MiB/s from 8 s on and has the other 500Mi at 13 s; were the volume empty, it would be 18 s."""
+    """It runs from 0 to 2 s and, looked at every second, from 3 to 5 s; then it waits until 15 s.
+
+    Its 500Mi stay. The neighbour grows by 100 MiB/s from 8 s on and has the other 500Mi at 13 s; were the volume empty,
+    it would be 18 s.
+    """
     crashing = workload(in_memory(pod("a")), writing(500 * MI, 100 * MI, exits_after_us=2 * SECOND_US, exit_code=1))
     grows = workload(pod("b"), using(ramp(0, 2000 * MI, 20, after=8, clock=Clock.SCENARIO)))
     assert killed(run(crashing, grows, seconds=13.5)) == [(13.0, "default/b", "node", 500)]
 
 
 def test_a_container_that_fills_its_limit_with_a_volume_in_memory_is_killed_again_as_soon_as_it_starts():
-    """20Mi of its own and 10 MiB/s into the volume reach the limit of 100Mi at 8 s. The kill frees 20Mi, and 80Mi stay
-    with the pod, whose limit is the same: the next run (9 s) starts with 20Mi, and its first byte is one too many. So
-    is that of the third, ten seconds after the second ended, and of the fourth, twenty seconds after that."""
+    """20Mi of its own and 10 MiB/s into the volume reach the limit of 100Mi at 8 s.
+
+    The kill frees 20Mi, and 80Mi stay with the pod, whose limit is the same: the next run (9 s) starts with 20Mi, and
+    its first byte is one too many. So is that of the third, ten seconds after the second ended, and of the fourth,
+    twenty seconds after that.
+    """
     leak = ramp(0, 1000 * MI, 100)
     done = run(workload(in_memory(pod("a", limits="memory=100Mi")), writing(leak, 20 * MI)))
     assert killed(done) == [
@@ -367,8 +389,11 @@ def test_a_container_that_fills_its_limit_with_a_volume_in_memory_is_killed_agai
 
 
 def test_a_volume_in_memory_that_is_written_at_once_holds_what_fitted():
-    """Of 300Mi at 5 s only 80Mi fit beside the 20Mi under the limit of 100Mi. The machine then holds 80Mi for it: the
-    neighbour, from 8 s on at 100 MiB/s, is killed when it has the other 920Mi, at 17.2 s."""
+    """Of 300Mi at 5 s only 80Mi fit beside the 20Mi under the limit of 100Mi.
+
+    The machine then holds 80Mi for it: the neighbour, from 8 s on at 100 MiB/s, is killed when it has the other 920Mi,
+    at 17.2 s.
+    """
     step = Curve(((0, 0), (5 * SECOND_US, 0), (5 * SECOND_US, 300 * MI)))
     once = workload(in_memory(pod("a", limits="memory=100Mi", restart_policy="Never")), writing(step, 20 * MI))
     grows = workload(pod("b", restart_policy="Never"), using(ramp(0, 2000 * MI, 20, after=8)))
@@ -382,8 +407,11 @@ def two_containers(made):
 
 
 def test_what_the_scenario_says_a_volume_in_memory_holds_it_holds_after_a_restart():
-    """300Mi until 20 s and 100Mi then, whoever wrote it. The container ends at 10.5 s and is started at 11 s. A neighbour
-    of 850Mi that comes at 15 s does not fit beside 300Mi; another at 25 s does beside 100Mi."""
+    """300Mi until 20 s and 100Mi then, whoever wrote it.
+
+    The container ends at 10.5 s and is started at 11 s. A neighbour of 850Mi that comes at 15 s does not fit beside
+    300Mi; another at 25 s does beside 100Mi.
+    """
     falls = Curve(((0, 300 * MI), (20 * SECOND_US, 300 * MI), (20 * SECOND_US, 100 * MI)))
     held = workload(in_memory(pod("a")), writing(falls, exits_after_us=10_500_000))
     first = workload(pod("b", restart_policy="Never"), using(850 * MI), arrives_us=15 * SECOND_US)
@@ -400,8 +428,11 @@ def test_what_an_init_container_wrote_into_memory_counts_against_the_limit_of_th
 
 
 def test_a_pod_is_ranked_by_what_its_ended_containers_left_in_memory():
-    """At 9 s the kubelet sees 50Mi of 1000Mi. ``a`` waits for its restart and holds 500Mi in its volume, ``b`` 450Mi:
-    ``a`` is evicted, and its memory is free at once, so that ``b`` stays."""
+    """At 9 s the kubelet sees 50Mi of 1000Mi.
+
+    ``a`` waits for its restart and holds 500Mi in its volume, ``b`` 450Mi: ``a`` is evicted, and its memory is free at
+    once, so that ``b`` stays.
+    """
     first = workload(in_memory(pod("a")), writing(500 * MI, exits_after_us=2 * SECOND_US))
     other = workload(pod("b"), using(450 * MI))
     done = run(first, other, spec=node(config=SHORT, loop_phase_us=9 * SECOND_US), seconds=40)
@@ -416,7 +447,12 @@ def test_a_volume_in_memory_is_gone_when_nothing_is_left_of_its_pod(clean_up, at
     options = Options(clean_up_us=clean_up * SECOND_US)
     going = workload(in_memory(pod("a")), writing(500 * MI), deleted_us=13 * SECOND_US)
     comes = [
-        workload(pod(f"b{time}", restart_policy="Never"), using(600 * MI), arrives_us=time * SECOND_US, deleted_us=(time + 1) * SECOND_US)
+        workload(
+            pod(f"b{time}", restart_policy="Never"),
+            using(600 * MI),
+            arrives_us=time * SECOND_US,
+            deleted_us=(time + 1) * SECOND_US,
+        )
         for time in (12, 14, 16)
     ]
     assert [time for time, *_ in killed(run(going, *comes, options=options))] == [float(t) for t in (12, 14) if t < at]
@@ -427,7 +463,7 @@ def test_a_volume_in_memory_takes_no_more_than_its_size():
     made = in_memory(pod("a", limits="memory=100Mi"), "50Mi")
     done = run(workload(made, writing(ramp(0, 1000 * MI, 100), 20 * MI)), spec=node(config=SHORT))
     (entry,) = (entry for entry in done.entries if entry.kind in {"Refused", "OOMKilled", "Evicted"})
-    assert (entry.kind, entry.because.resource, entry.because.limit) == ("Refused", "emptyDir.v", 50 * MI)
+    assert (entry.kind, entry.because.resource, entry.because.limit) == ("Refused", "emptyDir.v.bytes", 50 * MI)
     assert entry.time_us == pytest.approx(5 * SECOND_US, abs=10)
 
 
@@ -435,13 +471,18 @@ def test_containers_share_the_size_of_a_volume_in_memory():
     """30Mi of the first leave 20Mi to the second, which it has written after 2 s."""
     made = in_memory(pod_of("a", container("one"), container("two")), "50Mi")
     done = run(workload(made, {"one": writing(30 * MI), "two": writing(ramp(0, 1000 * MI, 100))}))
-    assert [(entry.container, round(entry.time_us / SECOND_US, 3)) for entry in done.entries if entry.kind == "Refused"] == [("two", 2.0)]
+    assert [
+        (entry.container, round(entry.time_us / SECOND_US, 3)) for entry in done.entries if entry.kind == "Refused"
+    ] == [("two", 2.0)]
 
 
 def test_one_of_two_containers_that_is_killed_leaves_its_files_to_the_pod():
-    """The pod may have 200Mi. ``one`` writes 10 MiB/s into memory and is killed by its own limit of 100Mi at 10 s; its
-    100Mi stay. ``two`` grows by 5 MiB/s: 100Mi at 20 s fill the pod. Between the two (11 s) ``one`` is started again and
-    writes on, so the pod is full when 100 + 10 (t - 11) + 5 t = 200, at 14 s; ``two`` has the worse process."""
+    """The pod may have 200Mi.
+
+    ``one`` writes 10 MiB/s into memory and is killed by its own limit of 100Mi at 10 s; its 100Mi stay. ``two`` grows
+    by 5 MiB/s: 100Mi at 20 s fill the pod. Between the two (11 s) ``one`` is started again and writes on, so the pod is
+    full when 100 + 10 (t - 11) + 5 t = 200, at 14 s; ``two`` has the worse process.
+    """
     made = in_memory(pod_of("a", container("one", limits="memory=100Mi"), container("two", limits="memory=100Mi")))
     demands = {"one": writing(ramp(0, 1000 * MI, 100)), "two": using(ramp(0, 1000 * MI, 200))}
     assert killed(run(workload(made, demands), seconds=14.5)) == [
@@ -484,8 +525,11 @@ def test_a_critical_pod_pushes_out_a_burstable_pod_before_a_guaranteed_one():
 
 
 def test_a_guaranteed_pod_goes_only_if_all_others_are_not_enough_and_then_the_others_only_as_far_as_needed():
-    """Full, so 300Mi lack. All Burstable (100Mi) leave 200Mi: the Guaranteed one of 300Mi is nearest (both free enough,
-    and it requests less than 600Mi), and with it gone nothing lacks: the Burstable one stays."""
+    """Full, so 300Mi lack.
+
+    All Burstable (100Mi) leave 200Mi: the Guaranteed one of 300Mi is nearest (both free enough, and it requests less
+    than 600Mi), and with it gone nothing lacks: the Burstable one stays.
+    """
     others = (
         bound("g6", *["cpu=1,memory=600Mi"] * 2),
         bound("g3", *["cpu=1,memory=300Mi"] * 2),
@@ -495,7 +539,10 @@ def test_a_guaranteed_pod_goes_only_if_all_others_are_not_enough_and_then_the_ot
 
 
 def test_the_pod_goes_that_leaves_least_of_what_lacks_and_then_the_next():
-    """Of 150, 250, 280 and 320Mi all 1000Mi are taken: 300Mi lack. 320Mi leave nothing, so distance 0: it goes alone."""
+    """Of 150, 250, 280 and 320Mi all 1000Mi are taken: 300Mi lack.
+
+    320Mi leave nothing, so distance 0: it goes alone.
+    """
     others = [bound(f"p{size}", f"memory={size}Mi") for size in (150, 250, 280, 320)]
     assert gone_for(*others) == ["p320"]
     # 500Mi lack: 320Mi leave (180 / 500)², the least. Of the 180Mi then all but 150Mi leave nothing: the smaller goes.
@@ -515,9 +562,12 @@ def test_best_effort_pods_go_only_where_there_are_too_many_pods():
 
 
 def test_two_resources_that_lack_weigh_the_same():
-    """4 cores and 1000Mi are taken; 1 core and 300Mi lack. ``cpu`` leaves (300/300)² = 1, ``memory`` (1000/1000)² = 1,
-    ``both`` (600/1000)² + (100/300)² = 0.471: it goes, and 600m and 100Mi lack. Now ``cpu`` leaves 1 (all memory) and
-    ``memory`` 1 (all cpu): of these equals the one that requests less memory goes, ``cpu``; then ``memory``."""
+    """4 cores and 1000Mi are taken; 1 core and 300Mi lack.
+
+    ``cpu`` leaves (300/300)² = 1, ``memory`` (1000/1000)² = 1, ``both`` (600/1000)² + (100/300)² = 0.471: it goes, and
+    600m and 100Mi lack. Now ``cpu`` leaves 1 (all memory) and ``memory`` 1 (all cpu): of these equals the one that
+    requests less memory goes, ``cpu``; then ``memory``.
+    """
     others = (bound("cpu", "cpu=3600m"), bound("memory", "memory=800Mi"), bound("both", "cpu=400m,memory=200Mi"))
     assert gone_for(*others, requests="cpu=1,memory=300Mi") == ["both", "cpu", "memory"]
 
@@ -542,9 +592,11 @@ def test_no_pod_goes_if_all_together_would_not_be_enough():
 
 
 def test_a_critical_pod_waits_for_those_it_pushes_out_one_after_the_other_and_others_wait_for_it():
-    """Two go, each within 3 s: at 13 and 16 s. A pod that comes at 11 s is heard of then: of 1000Mi 150Mi
-    are left beside 850Mi, too few for its 200Mi. One that comes at 12 s is started then and stopped, as it has been
-    deleted."""
+    """Two go, each within 3 s: at 13 and 16 s.
+
+    A pod that comes at 11 s is heard of then: of 1000Mi 150Mi are left beside 850Mi, too few for its 200Mi. One that
+    comes at 12 s is started then and stopped, as it has been deleted.
+    """
     works = [bound(name, "memory=400Mi") for name in "ab"]
     late = bound("late", "memory=200Mi", arrives_us=11 * SECOND_US)
     small = bound("small", "memory=50Mi", arrives_us=12 * SECOND_US, deleted_us=14 * SECOND_US)
@@ -618,7 +670,7 @@ def test_without_a_budget_the_pod_of_lowest_priority_goes():
 
 @pytest.mark.parametrize("amounts", [{"min_available": 1}, {"max_unavailable": 0}, {"min_available": "50%"}])
 def test_a_pod_of_higher_priority_goes_where_that_breaks_no_budget(amounts):
-    """One of one must stay (half of one is one, rounded up): the node of ``b`` is preferred, whatever the priorities."""
+    """One of one must stay (half of one is one, rounded up), so ``b`` goes, whatever the priorities."""
     assert pushed_out(A, B, high(), budgets=(budget("a", **amounts),)) == [(10.0, "b-0", False)]
 
 
@@ -627,8 +679,11 @@ def test_a_budget_is_broken_where_nothing_else_helps_and_the_journal_says_so():
 
 
 def test_what_a_budget_allows_follows_the_pods_that_run():
-    """Two of ``a`` run and one must: one may go, at 10 s. From then on one runs, its replacement finds no place, and
-    ``b`` has to go for the next, at 20 s. Of the third at 30 s only ``a`` is left, and it breaks the budget."""
+    """Two of ``a`` run and one must: one may go, at 10 s.
+
+    From then on one runs, its replacement finds no place, and ``b`` has to go for the next, at 20 s. Of the third at 30
+    s only ``a`` is left, and it breaks the budget.
+    """
     two_of_a = app("a", nodes=("n-0", "n-1"), replicas=2)
     other = app("b", 5, nodes=("n-2",), recreate=False)
     works = (two_of_a, other, high("one"), high("two", 20), high("three", 30))
@@ -637,7 +692,10 @@ def test_what_a_budget_allows_follows_the_pods_that_run():
 
 
 def test_a_pod_that_waits_for_its_restart_is_not_healthy():
-    """Two of ``a`` are there and one must run. The second ends every second: at 10 s it waits, and the first must stay."""
+    """Two of ``a`` are there and one must run.
+
+    The second ends every second: at 10 s it waits, and the first must stay.
+    """
     crashing = using(MI, exits_after_us=SECOND_US, exit_code=1)
     two_of_a = replace(app("a", nodes=("n-0", "n-1"), replicas=2), demands=({"main": using(MI)}, {"main": crashing}))
     works = (two_of_a, app("b", 5, nodes=("n-2",), recreate=False), high())
@@ -676,6 +734,18 @@ def test_a_budget_among_the_manifests_of_a_scenario_counts(tmp_path):
     assert (problem.source, problem.line) == (str(tmp_path / "pods.yaml"), 5)
 
 
+POD = """\
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: {0}, labels: {{app: {0}}}}}
+spec:
+  priorityClassName: {0}
+  {1}
+  containers: [{{name: main, image: a, resources: {{requests: {{memory: 700Mi}}}}}}]
+---
+{{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {{name: {0}}}, value: {2}}}
+"""
 MANIFESTS = """\
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -684,17 +754,9 @@ spec:
   minAvailable: 1
   selector: {matchLabels: {app: a}}
 status: {disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, observedGeneration: 1}
----
-{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a}}, spec: {nodeName: node-0, priority: 0, containers: [{name: main, image: a, resources: {requests: {memory: 700Mi}}}]}}
----
-{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {nodeName: node-1, priority: 5, priorityClassName: five, containers: [{name: main, image: a, resources: {requests: {memory: 700Mi}}}]}}
----
-{apiVersion: v1, kind: Pod, metadata: {name: high}, spec: {priorityClassName: high, containers: [{name: main, image: a, resources: {requests: {memory: 700Mi}}}]}}
----
-{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 100}
----
-{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: five}, value: 5}
-"""
+""" + "".join(
+    POD.format(*each) for each in (("a", "nodeName: node-0", 0), ("b", "nodeName: node-1", 5), ("high", "", 100))
+)
 
 BUDGET_SCENARIO = """\
 apiVersion: podqos.dev/v1alpha1
@@ -738,9 +800,12 @@ def test_what_an_init_container_left_in_memory_counts_for_a_leak():
 
 
 def test_a_neighbour_that_dies_frees_no_volume_in_memory():
-    """The leaker requests all memory, so that its score is low, and holds nothing. 600Mi are in a volume of ``a``, whose
-    process has 100Mi: after 3 s the machine is full and ``a`` is killed first, for its score. That frees 100Mi and not
-    700Mi, which last the leaker until 4 s. The idle container of ``a`` is next for its score, and frees nothing."""
+    """The leaker requests all memory, so that its score is low, and holds nothing.
+
+    600Mi are in a volume of ``a``, whose process has 100Mi: after 3 s the machine is full and ``a`` is killed first,
+    for its score. That frees 100Mi and not 700Mi, which last the leaker until 4 s. The idle container of ``a`` is next
+    for its score, and frees nothing.
+    """
     leaker = workload(pod("leaker", "memory=999Mi"), using())
     works = leaker, workload(in_memory(pod("a", restart_policy="Never")), writing(600 * MI, 100 * MI))
     (still,) = nodes_now(scenario(works[0], replace(works[1], pod=two_containers(works[1].pod))))

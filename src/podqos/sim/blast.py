@@ -157,7 +157,10 @@ class BlastNode:
             name="blast",
             duration_us=until_us,
             nodes=(NodeGroup(pods.node),),
-            workloads=tuple(_workload(pod, (*containers, *pods.ended.get(pod.key, ())), pods.node.name) for pod, containers in pods.pods),
+            workloads=tuple(
+                _workload(pod, (*containers, *pods.ended.get(pod.key, ())), pods.node.name)
+                for pod, containers in pods.pods
+            ),
             profile=profile,
             policy=policy,
         )

@@ -103,9 +103,7 @@ def _list(source: str, value: dict[str, Plain], name: str) -> list[Plain]:
     return found
 
 
-def _with_files(
-    containers: Iterable[ContainerUsage], pod: Pod, stats: PodStats | None
-) -> Iterator[ContainerUsage]:
+def _with_files(containers: Iterable[ContainerUsage], pod: Pod, stats: PodStats | None) -> Iterator[ContainerUsage]:
     """Yield containers with their part of what is in volumes in memory; the kubelet counts it as page cache."""
     in_memory = {volume.name for volume in pod.spec.volumes if volume.is_in_memory}
     volumes = (stats.volumes or ()) if stats is not None else ()

@@ -12,6 +12,7 @@ from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
+from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount, scheduled
@@ -121,7 +122,8 @@ def _short(because: r.Because | None) -> str:
             granted = _OF_POD if cpu.pod_limit else _GRANTED[cpu.throttled_by]
             return f"wants {cpu.wanted_milli}m CPU{granted.format(cpu.granted_milli)}"
         case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
-            return f"wants {amount(wanted, resource)} {resource}, the limit is {amount(limit, resource)}"
+            unit = MEMORY if resource.endswith(".bytes") else resource
+            return f"wants {amount(wanted, unit)} {resource}, the limit is {amount(limit, unit)}"
         case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
         case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority, breaks_budget=breaks):

@@ -143,7 +143,7 @@ class SimNode:
             self._plan_wake()
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Let the kubelet find out at its next relist that a container has ended; if it stops the pod, it waits for it."""
+        """Let the kubelet find out at its next relist that a container has ended, or at once if it stops the pod."""
         if container.pod.is_stopping:
             self.world.ended_while_stopping(container.pod)
             return

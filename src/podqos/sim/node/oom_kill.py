@@ -51,7 +51,11 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     done = kill(selection, processes[victim], groups, cgroup_version=memory.machine.cgroup_version)
     has_ended = done.group is not None or pid == victim.first_pid
     others = {container: own for container, own in processes.items() if container is not victim}
-    freed = victim.usage_bytes(time_us) - victim.tmpfs_bytes(time_us) if has_ended else selection.victim.process.rss_pages * PAGE_BYTES
+    freed = (
+        victim.usage_bytes(time_us) - victim.tmpfs_bytes(time_us)
+        if has_ended
+        else selection.victim.process.rss_pages * PAGE_BYTES
+    )
     because = OOMKill(
         level=group.level,
         domain=group.path,

@@ -16,7 +16,7 @@ from podqos.kernel.memcg import Kind
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve, above, below, constant
 from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import Gauge, Planner
+from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
@@ -145,15 +145,13 @@ def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) ->
     container.inactive_file = held(demand.inactive_file_bytes, charged)
     for name, volume in demand.volumes.items():
         if name in container.pod.tmpfs and not _is_nothing(volume.used_bytes):
-            _write(container, name, volume.used_bytes, counted, plan, now_us)
+            _write(world, container, name, volume.used_bytes, now_us)
     if _can_be_taken_back(world, container):
         world.memory.reclaimable += 1
         world.memory.eased(now_us)
 
 
-def _write(
-    container: SimContainer, name: str, curve: Curve, counted: Iterable[Gauge], plan: Planner, now_us: int
-) -> None:
+def _write(world: NodeResources, container: SimContainer, name: str, curve: Curve, now_us: int) -> None:
     """Write into a volume in memory, besides what an earlier run of the container left there.
 
     A curve on the container's clock says what this run adds. One on the scenario's says what the volume holds at a
@@ -165,7 +163,8 @@ def _write(
         left = kept.at(now_us)
         kept.turn_to(below(curve, left), now_us)
         curve = above(curve, left)
-    own = container.tmpfs[name] = Allocation(curve, (*counted, *_volume_sums(container, name)), plan, now_us)
+    gauges = (*_counted(world, container), *_volume_sums(container, name))
+    own = container.tmpfs[name] = Allocation(curve, gauges, world.owner.plan, now_us)
     pod.tmpfs[name].add(own, (pod.key, container.name))
 
 

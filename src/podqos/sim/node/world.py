@@ -54,7 +54,7 @@ from podqos.sim.node.running import (
 )
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
-from podqos.sim.node.supply import PIDS, Supply
+from podqos.sim.node.supply import BYTES, PIDS, Supply
 from podqos.sim.scenario.scenario import Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
@@ -155,7 +155,7 @@ class NodeWorld(NodeResources):
             if directory is not None and volume.is_in_memory:
                 own = None if directory.size_limit is None else directory.size_limit.value
                 size = min(own or of_node, of_node)
-                supply = Supply(f"emptyDir.{volume.name}", size, self.owner.plan, self.refused)
+                supply = Supply(f"emptyDir.{volume.name}.{BYTES}", size, self.owner.plan, self.refused)
                 supply.gauge.since_us = self.owner.now_us
                 yield volume.name, supply
 
