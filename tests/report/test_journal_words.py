@@ -159,13 +159,15 @@ CASES = {
     "preempted against its budget": (
         Kind.PREEMPTED,
         PreemptedFor("ns/high", 1, 9, breaks_budget=True),
-        "web preempted: makes room for ns/high with priority 9, its own is 1; its PodDisruptionBudget does not allow "
-        "that, but nothing else helps",
+        (
+            "web preempted: makes room for ns/high with priority 9, its own is 1; its PodDisruptionBudget does not "
+            "allow that, but nothing else helps"
+        ),
     ),
     "room for a critical pod": (
         Kind.PREEMPTED,
-        RoomForCritical("ns/high", {"cpu": 500, "memory": 200 << 20, "pods": 1}, QOSClass.BURSTABLE),
-        "web preempted: makes room for the critical pod ns/high, which lacks 500m cpu and 200Mi memory and 1 pods",
+        RoomForCritical("ns/high", {"cpu": 500, "memory": 200 << 20}, QOSClass.BURSTABLE),
+        "web preempted: makes room for the critical pod ns/high, which lacks 500m cpu and 200Mi memory",
     ),
     "replaced": (
         Kind.REPLACED,

@@ -16,7 +16,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount, scheduled
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 
 def line(entry: Entry) -> str:
@@ -130,8 +130,8 @@ def _short(because: r.Because | None) -> str:
             budget = "; its PodDisruptionBudget does not allow that, but nothing else helps" if breaks else ""
             return f"makes room for {pod} with priority {higher}, its own is {priority}{budget}"
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
-            what = " and ".join(f"{scheduled(number, resource)} {resource}" for resource, number in lacking.items())
-            return f"makes room for the critical pod {pod}, which lacks {what}"
+            what = [f"{scheduled(number, resource)} {resource}" for resource, number in lacking.items()]
+            return f"makes room for the critical pod {pod}, which lacks {listed(what)}"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"for {pod}, {why}{waited}"
