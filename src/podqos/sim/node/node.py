@@ -143,7 +143,10 @@ class SimNode:
             self._plan_wake()
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Let the kubelet find out at its next relist that a container has ended."""
+        """Let the kubelet find out at its next relist that a container has ended, or at once if it stops the pod."""
+        if container.pod.is_stopping:
+            self.world.ended_while_stopping(container.pod)
+            return
         now_us = self.now_us
         if not self._ended:
             # Init containers of pods that are there from the beginning have ended before it.
@@ -229,8 +232,8 @@ class SimNode:
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
-        if state.restarts:
-            due_us = min(due_us, state.restarts[0].wake_us)
+        if state.wake_besides_us is not None:
+            due_us = min(due_us, state.wake_besides_us)
         if due_us < self._wake_us:
             self._wake_us = due_us
             self.plan(due_us, EventPriority.KUBELET, self._woken)
