@@ -235,9 +235,12 @@ def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
 
 
 def _figures(pressure: r.UnderPressure) -> str:
+    return f"{_left(pressure)} ({'hard' if pressure.hard else 'soft'})"
+
+
+def _left(pressure: r.UnderPressure) -> str:
     resource = SIGNALS[pressure.signal].resource
-    left = f"{amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
-    return f"{pressure.signal} {left} ({'hard' if pressure.hard else 'soft'})"
+    return f"{pressure.signal} {amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
 
 
 def _decided(pressure: r.UnderPressure) -> str:
@@ -273,8 +276,30 @@ def _pressure_reasons(pressure: r.UnderPressure) -> Iterator[str]:
     if pressure.spared:
         yield f"Ranked before it, but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
-        yield f"{pressure.next_pod} was next; it ranked lower because {_LOWER[pressure.before_next_by]}."
+        within = pressure.before_next_by is RankKey.EXCESS and not pressure.over_request
+        why = "this pod is closer to its request" if within else _LOWER[pressure.before_next_by]
+        yield f"{pressure.next_pod} was next; it ranked lower because {why}."
     yield f"Its grace period was {pressure.grace_period_seconds} s."
+
+
+_CAUSES = {
+    r.OOMLevel.CONTAINER: "its limit of {} reached",
+    r.OOMLevel.POD: "its pod's limit of {} reached",
+    r.OOMLevel.CLASS: "its class's limit of {} reached",
+    r.OOMLevel.KUBEPODS: "the limit of all pods, {}, reached",
+    r.OOMLevel.NODE: "the machine's {} used up",
+}
+
+
+def cause(entry: Entry) -> str:
+    """Return why a pod was killed or evicted in a few words, for a picture."""
+    match entry.because:
+        case r.OOMKill(level=level, limit_bytes=limit_bytes):
+            return _CAUSES[level].format(_size(limit_bytes))
+        case r.UnderPressure() as pressure:
+            return _left(pressure)
+        case because:
+            return _short(because)
 
 
 def _storage(excess: r.LocalStorageExceeded) -> str:

@@ -74,6 +74,8 @@ class NodeView(Struct, frozen=True, rename="camel"):
     """Only those that change."""
     conditions: tuple[ConditionSpan, ...]
     orders: tuple[OrdersView, ...]
+    panels: tuple[str, ...] = ("memory",)
+    """What is worth drawing, most important first: ``memory`` by pod, ``cpu``, or a signal by its name."""
 
 
 class Saving(Struct, frozen=True):
@@ -109,6 +111,8 @@ class Kill(Struct, frozen=True, rename="camel"):
     would_evict: str | None
     """For a kill by the kernel: the pod the kubelet would have evicted at that moment."""
     savings: tuple[Saving, ...]
+    cause: str = ""
+    """Why, in a few words."""
 
 
 class EventView(Struct, frozen=True, rename="camel"):
