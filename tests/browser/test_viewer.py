@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from importlib.resources import files
 
 import pytest
@@ -11,21 +10,7 @@ from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGE = files("podqos.report") / "viewer.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    if not PAGE.is_file():
-        pytest.skip("the page is not built: make viewer")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 def _report(tmp_path_factory, scenario, *options):
@@ -135,7 +120,7 @@ def test_dragging_zooms_in_and_a_double_click_shows_all(visit):
     page.mouse.up()
     assert "of 30 s" in page.locator(".range").inner_text()
     page.mouse.dblclick(picture["x"] + picture["width"] * 0.5, y)
-    assert page.locator(".range").inner_text() == "the whole run"
+    assert page.locator(".range").inner_text() == "the whole run: 30 s"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -150,17 +135,10 @@ def test_it_follows_the_readers_theme_and_can_be_switched(browser, race, scheme)
     opened.context.close()
 
 
-@pytest.mark.parametrize("width", [390, 800, 1920])
-def test_it_fits_the_screen(visit, width):
-    visit.page.set_viewport_size({"width": width, "height": 800})
-    visit.page.wait_for_timeout(100)
-    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 def test_of_several_nodes_one_is_shown_at_a_time(browser, tmp_path_factory):
     opened = Visit(browser, _report(tmp_path_factory, "disk-pressure"))
     page = opened.page
-    assert "(1 kill)" in page.locator("#node option:checked").inner_text()
+    assert "(1 evicted)" in page.locator("#node option:checked").inner_text()
     assert page.locator(".kill").count() == 1
     page.locator("#node").select_option("cluttered")
     assert page.locator(".kill").count() == 0

@@ -3,17 +3,14 @@
 const MI = 2 ** 20;
 const GI = 2 ** 30;
 
+/** As Kubernetes writes amounts: 64Gi, 4196Mi, 56.5Gi. The words of the page, made by podqos, do the same. */
 export function bytes(count: number): string {
   const sign = count < 0 ? "−" : "";
   const size = Math.abs(count);
-  if (size >= GI) return `${sign}${short(size / GI)} GiB`;
-  if (size >= MI || size === 0) return `${sign}${short(size / MI)} MiB`;
-  return `${sign}${short(size / 1024)} KiB`;
-}
-
-function short(value: number): string {
-  if (value >= 100 || Number.isInteger(value)) return String(Math.round(value));
-  return value >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/0$/, "");
+  if (size === 0) return "0";
+  if (size % GI === 0) return `${sign}${size / GI}Gi`;
+  if (size % MI === 0 && size < 10 * GI) return `${sign}${size / MI}Mi`;
+  return size >= GI ? `${sign}${(size / GI).toFixed(1)}Gi` : `${sign}${(size / MI).toFixed(1)}Mi`;
 }
 
 export function cores(milli: number): string {
@@ -66,4 +63,16 @@ export function bare(key: string): string {
 
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+/** What was done to a victim, and by what. */
+export function fate(by: string): string {
+  return by === "kernel" ? "killed by the kernel" : by === "user" ? "evicted on request" : "evicted by the kubelet";
+}
+
+/** How many were killed and how many evicted, by the signs of who did it. */
+export function victims(by: readonly string[]): string {
+  const killed = by.filter((each) => each === "kernel").length;
+  const parts = [killed > 0 ? `${count(killed)} killed` : "", by.length > killed ? `${count(by.length - killed)} evicted` : ""];
+  return parts.filter(Boolean).join(", ");
 }
