@@ -23,7 +23,8 @@ COLLISIONS = """() => {
     const { left, right, top, bottom } = each.getBoundingClientRect();
     return { left, right, top, bottom, words: each.textContent || "a mark" };
   });
-  const found = boxes.filter((box) => box.left < frame.left - 1 || box.right > frame.right + 1).map((box) => `sticks out: ${box.words}`);
+  const inside = (box) => box.left >= frame.left - 1 && box.right <= frame.right + 1;
+  const found = boxes.filter((box) => !inside(box)).map((box) => `sticks out: ${box.words}`);
   boxes.forEach((one, index) => {
     for (const other of boxes.slice(index + 1)) {
       const across = Math.min(one.right, other.right) - Math.max(one.left, other.left);
@@ -36,7 +37,8 @@ COLLISIONS = """() => {
 # Elements whose content does not fit, and tables that stick out of what they are in.
 CUT = """() => {
   const texts = [...document.querySelectorAll("td, th, .who, .figures, .what, .tile *, .headline, .facts, p")]
-    .filter((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 0 && getComputedStyle(each).display !== "inline");
+    .filter((each) => getComputedStyle(each).display !== "inline" && each.clientWidth > 0)
+    .filter((each) => each.scrollWidth > each.clientWidth + 1);
   const tables = [...document.querySelectorAll("table")]
     .filter((each) => each.getBoundingClientRect().right > each.closest(".card").getBoundingClientRect().right - 10);
   return [...texts, ...tables].map((each) => each.textContent);

@@ -1,8 +1,9 @@
 // The victims: killed or evicted, why, and what would have saved the pod. One entry of the list is open.
 
 import { h, s } from "./dom";
-import { bare, fate, time } from "./format";
+import { fate, time } from "./format";
 import { shape } from "./marks";
+import { nameOf } from "./run";
 import type { Kill, Saving } from "./schema";
 import type { State } from "./state";
 
@@ -48,7 +49,7 @@ function entry(state: State, kill: Kill, index: number): HTMLElement {
       "button",
       { type: "button", "aria-expanded": open ? "true" : "false", "aria-controls": id, "data-kill": index, click: () => (open ? state.change({ kill: null }) : state.showKill(kill)) },
       icon(kill.by, String(index + 1)),
-      h("span", { class: "what" }, h("b", {}, bare(kill.pod)), ` ${fate(kill.by)}`, open ? null : h("span", { class: "quiet" }, kill.cause)),
+      h("span", { class: "what" }, h("b", {}, nameOf(state.run, kill.pod)), ` ${fate(kill.by)}`, open ? null : h("span", { class: "quiet" }, kill.cause)),
       h("time", {}, time(kill.timeUs)),
     ),
     open ? details(kill, id) : null,

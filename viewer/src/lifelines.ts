@@ -1,9 +1,10 @@
 // When the node reported pressure, and when each pod ran.
 
 import { s } from "./dom";
-import { bare, time } from "./format";
+import { time } from "./format";
 import { shape } from "./marks";
 import { isDark, type Panel, type Plot } from "./panels";
+import { nameOf } from "./run";
 import { fitted, NAME, textWidth } from "./text";
 
 const ROW = 19;
@@ -57,7 +58,7 @@ export function lifelinesPanel(plot: Plot): Panel {
         }
         const kills = plot.state.kills.filter((kill) => kill.pod === pod.key && kill.timeUs >= plot.fromUs && kill.timeUs <= plot.toUs);
         const marks = kills.map((kill) => plot.x(kill.timeUs));
-        label(body, plot, bare(pod.key), spans, marks, top, (inside) => (inside ? (isDark(pod.colour) ? "on-dark" : "on-light") : "outside"), series.pod);
+        label(body, plot, nameOf(run, pod.key), spans, marks, top, (inside) => (inside ? (isDark(pod.colour) ? "on-dark" : "on-light") : "outside"), series.pod);
         kills.forEach((kill, index) => body.append(s("g", { class: `mark small ${kill.by}` }, shape(kill.by, marks[index] ?? 0, top + ROW / 2 - 1, 5))));
       });
     },

@@ -2,8 +2,9 @@
 // Those too close to tell apart share a mark; what happens again to the same workload has a number only.
 
 import { s } from "./dom";
-import { bare, fate, time, victims } from "./format";
+import { fate, time, victims } from "./format";
 import type { Plot } from "./panels";
+import { nameOf } from "./run";
 import type { Kill } from "./schema";
 import { fitted, NAME, SMALL, textWidth } from "./text";
 
@@ -60,7 +61,7 @@ function mark(plot: Plot, kills: readonly Kill[], rail: number, panels: readonly
   const [first] = kills as [Kill];
   const x = plot.x(first.timeUs);
   const selected = plot.state.now.kill !== null && kills.includes(plot.state.now.kill);
-  const text = kills.length === 1 ? `${bare(first.pod)} ${fate(first.by)} after ${time(first.timeUs)}: ${first.cause}` : `${victims(kills.map((kill) => kill.by))} from ${time(first.timeUs)}`;
+  const text = kills.length === 1 ? `${nameOf(plot.run, first.pod)} ${fate(first.by)} after ${time(first.timeUs)}: ${first.cause}` : `${victims(kills.map((kill) => kill.by))} from ${time(first.timeUs)}`;
   const by = signOf(kills);
   const element = s(
     "g",
@@ -128,7 +129,7 @@ function named(plot: Plot, groups: readonly Kill[][]): Label[] {
     const room = plot.right - plot.left;
     const often = times.get(alike(first)) ?? 1;
     const others = fresh.length > 1 ? ` and ${fresh.length - 1} more` : often > 1 ? ` ×${often}` : "";
-    const name = `${fitted(bare(first.pod), room - textWidth(others, NAME), NAME)}${others}`;
+    const name = `${fitted(nameOf(plot.run, first.pod), room - textWidth(others, NAME), NAME)}${others}`;
     const cause = fitted(first.cause, room);
     const width = Math.max(textWidth(name, NAME), textWidth(cause, SMALL));
     const x = plot.x(first.timeUs);

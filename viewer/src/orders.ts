@@ -1,7 +1,8 @@
 // Both kill orders at the cursor, side by side; lines join a pod's two places.
 
 import { h, s } from "./dom";
-import { bare, bytes, count, plural, signed, time } from "./format";
+import { bytes, count, plural, signed, time } from "./format";
+import { nameOf } from "./run";
 import type { EvictionRank, KernelRank, OrdersView, PodView, RunView } from "./schema";
 import { indexAt } from "./scale";
 import type { State } from "./state";
@@ -106,7 +107,7 @@ function row(state: State, pod: PodView | undefined, index: number, place: numbe
       pointerleave: () => state.change({ pod: null }),
     },
     h("b", {}, String(place + 1)),
-    h("span", { class: "who" }, bare(pod?.key ?? "?")),
+    h("span", { class: "who" }, nameOf(state.run, pod?.key ?? "?")),
     h("span", { class: "figures" }, figures),
     h("span", { class: "figures" }, more),
   );

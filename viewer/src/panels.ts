@@ -1,7 +1,8 @@
 // The panels that show amounts over time: memory by pod, memory left, CPU, and whatever else runs short.
 
 import { h, s } from "./dom";
-import { bare, bytes, cores, count } from "./format";
+import { bytes, cores, count } from "./format";
+import { nameOf } from "./run";
 import type { NodeView, RunView, ThresholdLine } from "./schema";
 import { linear, logarithmic, ticks, type Scale } from "./scale";
 import type { State } from "./state";
@@ -80,7 +81,7 @@ function memoryPanel(plot: Plot): Panel {
     if (pod === undefined) continue;
     const values = series.anonBytes.map((anon, index) => (anon ?? 0) + (series.activeFileBytes[index] ?? 0));
     series.inactiveFileBytes.forEach((each, index) => (cache[index] = (cache[index] ?? 0) + (each ?? 0)));
-    layers.push({ pod: series.pod, label: bare(pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
+    layers.push({ pod: series.pod, label: nameOf(run, pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
   }
   layers.push({ pod: null, label: "inactive page cache", fill: "url(#cache)", className: "cache", values: cache });
   const most = Math.max(...node.timesUs.map((_, index) => layers.reduce((sum, layer) => sum + (layer.values[index] ?? 0), 0)));
@@ -172,7 +173,7 @@ function cpuPanel(plot: Plot, most: number): Panel {
         if (pod === undefined) continue;
         const values = series.cpuGrantedMilli.map((each) => each ?? 0);
         series.cpuWantedMilli.forEach((each, index) => (missing[index] = (missing[index] ?? 0) + Math.max(0, (each ?? 0) - (values[index] ?? 0))));
-        layers.push({ pod: series.pod, label: bare(pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
+        layers.push({ pod: series.pod, label: nameOf(run, pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
       }
       layers.push({ pod: null, label: "not granted", fill: "url(#throttled)", className: "throttled", values: missing });
       const placed = places(plot, full ? [{ y: y(node.cpuMilli), text: `all ${cores(node.cpuMilli)} cores`, kind: "pods" }] : [], height);

@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry
-from podqos.agent.reasons import OOMKill
+from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
 from podqos.model.effective import pod_limits, pod_requests
@@ -79,7 +79,9 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
 
 def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
     first = firsts.get(entry.pod) if entry.pod is not None else None
-    return EventView(entry.time_us, entry.node, entry.kind, entry.by, entry.pod, entry.container, line(entry), first)
+    is_over = isinstance(entry.because, CPUThrottled) and entry.because.throttled_by is ThrottledBy.NOTHING
+    who = entry.by, entry.pod, entry.container
+    return EventView(entry.time_us, entry.node, entry.kind, *who, line(entry), first, is_over)
 
 
 def _kill(found: Hindsight, node: RecordedNode) -> Kill:

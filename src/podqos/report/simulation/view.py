@@ -127,6 +127,8 @@ class EventView(Struct, frozen=True, rename="camel"):
     text: str
     first_pod: str | None = None
     """The first of the pods that this one replaces, directly or through others."""
+    is_over: bool = False
+    """It ends a shortage of CPU."""
 
 
 class RunView(Struct, frozen=True, rename="camel"):

@@ -10,6 +10,9 @@ from podqos.report.text import palette
 
 INK, QUIET, GRID, PAPER, SOFT, ACCENT = "#1b2430", "#5c6877", "#e9edf2", "#ffffff", "#b26a00", "#2456c7"
 
+LETTER = 6.8
+"""Width of a letter, about."""
+
 
 def number(value: float) -> str:
     """Return a coordinate."""
@@ -44,6 +47,12 @@ def text(x: float, y: float, words: str, *, anchor: str = "", size: float = 0, w
     attributes = {"text-anchor": anchor, "font-size": size, "font-weight": weight, "fill": fill}
     given = "".join(f' {name}="{value}"' for name, value in attributes.items() if value)
     return f'<text x="{number(x)}" y="{number(y)}"{given}>{escape(words)}</text>'
+
+
+def halo(x: float, y: float, words: str, *, anchor: str = "", fill: str = "") -> str:
+    """Return a line of text that can be read on top of curves."""
+    shine = f' paint-order="stroke" stroke="{PAPER}" stroke-width="3.5" stroke-linejoin="round"'
+    return text(x, y, words, anchor=anchor, fill=fill).replace(">", f"{shine}>", 1)
 
 
 def heading(x: float, y: float, words: str, note: str) -> str:
