@@ -105,7 +105,7 @@ function death({ first, times }: { first: Death; times: number }): HTMLElement {
       h("b", {}, breakable(first.pod)),
       " ",
       first.isCritical ? h("span", { class: "alarm" }, "critical") : h("span", { class: `chip ${first.qosClass}` }, first.qosClass),
-      h("small", { class: "quiet" }, `${how}${often}${seconds(first.afterSeconds)}: ${CAUSES[first.cause] ?? first.cause}`),
+      h("small", { class: "quiet" }, `${how}${often}${seconds(first.afterSeconds)}: ${CAUSES[first.cause] ?? `${first.cause} below its threshold`}`),
     ),
   );
 }

@@ -8,6 +8,8 @@ import type { Kill, Saving } from "./schema";
 import type { State } from "./state";
 
 const MOST = 200;
+/** More than these scroll. */
+const FEW = 8;
 
 export function killsView(state: State, element: HTMLElement): void {
   const draw = () => {
@@ -22,7 +24,7 @@ export function killsView(state: State, element: HTMLElement): void {
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["kill"] : undefined;
     element.replaceChildren(
       title,
-      h("ol", { class: "kills" }, ...kills.slice(0, MOST).map((kill, index) => entry(state, kill, index))),
+      h("ol", { class: `kills${kills.length > FEW ? " many" : ""}` }, ...kills.slice(0, MOST).map((kill, index) => entry(state, kill, index))),
       ...(kills.length > MOST ? [h("p", { class: "quiet" }, `${kills.length - MOST} more: step through them with j and k.`)] : []),
     );
     if (focused !== undefined) element.querySelector<HTMLElement>(`[data-kill="${focused}"]`)?.focus();

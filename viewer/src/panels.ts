@@ -318,7 +318,7 @@ function stack(body: SVGGElement, plot: Plot, y: Scale, layers: readonly Layer[]
       spans.push({ x, top: y(to), bottom: y(from) });
     }
     clipped.append(s("path", { class: layer.className, d: `${upper}${lower}Z`, fill: layer.fill, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }));
-    const place = roomFor(spans, plot, textWidth(layer.label, NAME) + 14, taken);
+    const place = roomFor(closer(spans, plot), plot, textWidth(layer.label, NAME) + 14, taken);
     if (place !== null) {
       const dark = layer.pod === null ? "" : isDark(layer.fill) ? " on-dark" : " on-light";
       labels.append(s("text", { class: `name${dark}`, x: place.x + 8, y: place.y + 4, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }, layer.label));
@@ -331,6 +331,16 @@ interface Span {
   x: number;
   top: number;
   bottom: number;
+}
+
+/** The points of a band, and some between those that are far apart: a name may begin there. */
+function closer(spans: readonly Span[], plot: Plot): Span[] {
+  return spans.flatMap((one, index) => {
+    const other = spans[index + 1] ?? one;
+    const steps = Math.max(1, Math.ceil((Math.min(plot.right, other.x) - Math.max(plot.left, one.x)) / 24));
+    const between = (start: number, end: number, step: number) => start + ((end - start) * step) / steps;
+    return Array.from({ length: steps }, (_, step) => ({ x: between(one.x, other.x, step), top: between(one.top, other.top, step), bottom: between(one.bottom, other.bottom, step) }));
+  });
 }
 
 /** The first place in a band where a text of this width fits, and the middle of the band there. */

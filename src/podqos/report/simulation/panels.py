@@ -381,7 +381,8 @@ def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer], taken: Sequence[_Word
             continue
         upper = [low + value for low, value in zip(base, layer.values, strict=True)]
         yield _band(plot, y, base, upper, f'fill="{layer.colour}" stroke="{PAPER}" stroke-width=".6"')
-        names += _name(layer, [(plot.x(times[index]), y(base[index]), y(upper[index])) for index in indices], taken)
+        spans = [(plot.x(times[index]), y(base[index]), y(upper[index])) for index in indices]
+        names += _name(layer, [*_closer(spans)], taken)
         base = upper
     yield from names
 
@@ -408,6 +409,16 @@ def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]], taken: Seq
             fill = "#fff" if palette.is_dark(layer.colour) else INK
             yield text(x + 8, y, layer.name, weight=550, fill=fill)
             return
+
+
+def _closer(spans: Sequence[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
+    """Yield the points of a band, and some between those that are far apart: a name may begin there."""
+    for one, other in pairwise(spans):
+        steps = max(1, ceil((min(RIGHT, other[0]) - max(LEFT, one[0])) / 24))
+        for step in range(steps):
+            low, middle, high = (start + (end - start) * step / steps for start, end in zip(one, other, strict=True))
+            yield low, middle, high
+    yield spans[-1]
 
 
 def _narrowest(spans: Sequence[tuple[float, float, float]], end: float) -> tuple[float, float]:

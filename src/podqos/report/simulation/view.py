@@ -144,7 +144,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     pods: tuple[PodView, ...]
     """Of the nodes shown."""
     nodes: tuple[NodeView, ...]
-    """Those shown: all if they are few, otherwise those with the most kills."""
+    """Those shown: all if they are few, otherwise those with most victims."""
     kills: tuple[Kill, ...]
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]
