@@ -37,8 +37,8 @@ def simulate(
 ) -> Run:
     """Run a scenario from beginning to end.
 
-    ``nodes`` are those to show (by default all of a few, of many those with most victims). Without ``record`` the run is
-    faster, and made again if its report is asked for. ``check`` verifies the simulator's invariants after every
+    ``nodes`` are those to show (by default all of a few, of many those with most victims). Without ``record`` the run
+    is faster, and made again if its report is asked for. ``check`` verifies the simulator's invariants after every
     event. ``progress`` gets the time reached, in microseconds, and the number of events now and then.
     """
     names = _known(scenario, nodes)

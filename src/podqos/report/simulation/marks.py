@@ -16,7 +16,7 @@ from podqos.agent.journal import By
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
 from podqos.report.simulation.view import Kill
 from podqos.report.text import palette
-from podqos.report.text.svg_elements import INK, LETTER, PAPER, line, rect, sign, text
+from podqos.report.text.svg_elements import INK, LETTER, PAPER, line, rect, sign, text, through
 
 _CLOSE = 24
 _SIGNS = 34
@@ -58,8 +58,7 @@ class Rail(Struct, frozen=True):
         number = 1
         for group in self.groups:
             x, by = plot.x(group[0].time_us), group[0].by
-            for start, end in panels:
-                yield line(x, start, x, end, _colour(by), dash="3 3")
+            yield through(x, panels, _colour(by), dash="3 3")
             yield sign(by, x, bottom - 19, 10)
             words = str(number) if len(group) == 1 else f"{len(group)}×"
             yield text(x, bottom - 15, words, anchor="middle", weight=700, fill=PAPER, size=11)

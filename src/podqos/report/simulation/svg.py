@@ -19,7 +19,7 @@ from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plot_of
 from podqos.report.simulation.timeline import headline, seconds
 from podqos.report.simulation.view import NodeView, RunView
 from podqos.report.text import palette
-from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, line, rect, sign, text
+from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, rect, sign, text, through
 
 _TOP = 92
 _TITLE = 24
@@ -88,5 +88,5 @@ def _times(plot: Plot, panels: Sequence[tuple[float, float]]) -> Iterator[str]:
     digits = 0 if step >= SECOND_US else 1 if step >= 100_000 else 3
     for time_us in range(plot.from_us, plot.to_us + 1, step):
         x = plot.x(time_us)
-        yield from (line(x, start, x, end, GRID) for start, end in panels)
+        yield through(x, panels, GRID)
         yield text(min(x, RIGHT - 14), panels[-1][1] + 18, seconds(time_us, digits), anchor="middle")

@@ -42,6 +42,13 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, *, dash: str =
     return f'<path d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}" stroke="{colour}"{dashes}/>'
 
 
+def through(x: float, panels: Sequence[tuple[float, float]], colour: str, *, dash: str = "") -> str:
+    """Return an upright line through panels, given from top to bottom."""
+    parts = "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for top, bottom in panels)
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<path d="{parts}" stroke="{colour}"{dashes}/>'
+
+
 def text(x: float, y: float, words: str, *, anchor: str = "", size: float = 0, weight: int = 0, fill: str = "") -> str:
     """Return a line of text."""
     attributes = {"text-anchor": anchor, "font-size": size, "font-weight": weight, "fill": fill}
