@@ -17,7 +17,7 @@ from podqos.agent.journal import By, Kind
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation import story
-from podqos.report.simulation.journal_words import again, away
+from podqos.report.simulation.journal_words import again, away, size
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.encoding import Table
@@ -193,7 +193,7 @@ def _measured(node: NodeView, index: int) -> tuple[float, str, bool]:
     signal = Signal.MEMORY if series is None else series.signal
     lefts, capacity = (node.available_bytes, node.memory_bytes) if series is None else (series.left, series.capacity)
     left, resource = max(0, lefts[index]), SIGNALS[signal].resource
-    whole = mebibytes(left - left % 2**20) if left >= 2**20 else "nothing"
+    whole = size(left - left % 2**20) if left >= 2**20 else "nothing"
     words = f"{left:,}" if resource in _COUNTED else whole
     tightest = max((each.amount for each in node.thresholds if each.signal == signal), default=0)
     what = "" if signal is Signal.MEMORY else f"{_COUNTED.get(resource, 'disk')} "
