@@ -66,6 +66,62 @@ def pages(tmp_path_factory):
     return page
 
 
+CROWD = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a-workload-with-a-name-that-goes-on-and-on-for-ever, namespace: a-team-with-a-long-name-of-its-own}
+spec:
+  replicas: 30
+  template:
+    spec: {containers: [{name: main, image: a, resources: {requests: {memory: 100Mi}, limits: {memory: 300Mi}}}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: hog}
+spec:
+  replicas: 5
+  template: {spec: {containers: [{name: main, image: a, resources: {requests: {memory: 100Mi}}}]}}
+"""
+CROWDED = """
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {name: crowded-by-pods-with-names-that-do-not-end}
+spec:
+  duration: 10m
+  manifests: [pods.yaml]
+  nodes:
+    - name: node
+      capacity: {memory: 16Gi, cpu: "4"}
+      kubelet:
+        evictionHard: {memory.available: 500Mi}
+        evictionSoft: {memory.available: 520Mi}
+        evictionSoftGracePeriod: {memory.available: 1m}
+  workloads:
+    - workload: a-team-with-a-long-name-of-its-own/a-workload-with-a-name-that-goes-on-and-on-for-ever
+      demand: {memory: 50Mi + 60Mi per minute, cpu: 100m}
+    - {workload: default/hog, demand: {memory: 1Gi + 1Gi per minute, cpu: "3"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("crowd")
+    (folder / "pods.yaml").write_text(CROWD)
+    (folder / "crowded.yaml").write_text(CROWDED)
+    assert main(["simulate", str(folder / "crowded.yaml"), "--html", str(folder / "crowded.html"), "-o", "csv"]) == 0
+    return folder / "crowded.html"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_many_victims_with_long_names_fit_as_well(browser, crowded, width):
+    page = _open(browser, crowded, width)
+    assert page.locator(".marks .victim").count() >= 2
+    assert page.evaluate(COLLISIONS) == []
+    assert page.evaluate(CUT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(browser, pages, scenario):
     for width in WIDTHS:

@@ -56,6 +56,17 @@ def test_names_of_victims_never_lie_on_one_another():
         assert apart or one.lane != other.lane
 
 
+def test_a_name_that_fits_nowhere_keeps_its_beginning_and_its_end():
+    name = "a" * 200 + "-0"
+    key = f"ns/{name}"
+    long = replace(RUN, pods=(replace(RUN.pods[0], key=key), *RUN.pods[1:]), kills=(replace(KILLED, pod=key),))
+    (victim, row) = [words for words in _texts(run_svg(long, NODE)) if words.startswith("aaa")]
+    assert victim.endswith("a-0")
+    assert row.endswith("a-0")
+    assert "…" in victim
+    assert "…" in row
+
+
 def test_pods_of_the_same_name_are_told_apart_by_their_namespaces():
     twin = replace(RUN, pods=(*RUN.pods, replace(RUN.pods[1], key="other/logs")))
     assert f"{LOGS.key}" in _texts(run_svg(twin, NODE))

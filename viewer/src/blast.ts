@@ -26,7 +26,7 @@ export function showBlast(radius: BlastRadius): HTMLElement[] {
   const rest = `${more > 0 ? `${plural(more, "more leak")}: -o csv has them all. ` : ""}${count(radius.pods - pods)} of ${plural(radius.pods, "pod")} ${radius.pods - pods === 1 ? "affects" : "affect"} no other pod.`;
   const assumed = radius.assumptions.map((each) => h("li", {}, `${each.what}: ${each.value} (${each.stateWith} states it)`));
   const parts = [
-    card("leaks", "The most dangerous pods", "wide", ...(shown.length > 0 ? [leaks(radius, shown)] : []), h("p", { class: "quiet" }, rest)),
+    card("leaks", shown.length > 0 ? "The most dangerous pods" : "Leaks", "wide", ...(shown.length > 0 ? [leaks(radius, shown)] : []), h("p", { class: "quiet" }, rest)),
     ...(assumed.length > 0 ? [card("assumed", "Assumed", "wide", h("ul", { class: "reasons" }, ...assumed))] : []),
     h("footer", { class: "quiet" }, "Each leak is simulated on its node alone, from its current state until the leaking pod is itself killed or evicted. Keys: t dark or light."),
   ];

@@ -30,10 +30,9 @@ export function time(us: number, stepUs = 1000): string {
   const seconds = us / 1e6;
   if (seconds >= 86_400 && stepUs >= 3.6e9) return `${trim(seconds / 86_400)} d`;
   if (seconds >= 3600) {
-    const hours = Math.floor(seconds / 3600);
-    const minutes = Math.floor((seconds % 3600) / 60);
-    const rest = Math.round(seconds % 60);
-    return `${hours} h ${pad(minutes)}${stepUs < 6e7 && rest > 0 ? `:${pad(rest)}` : ""}`;
+    const whole = stepUs < 6e7 ? Math.round(seconds) : Math.floor(seconds / 60) * 60;
+    const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
+    return [`${hours} h`, minutes > 0 || rest > 0 ? `${minutes} min` : "", rest > 0 ? `${rest} s` : ""].filter(Boolean).join(" ");
   }
   if (seconds >= 120 || (seconds >= 60 && stepUs >= 1e7)) {
     const rest = seconds % 60;
@@ -50,10 +49,6 @@ export function duration(us: number): string {
 
 function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
-}
-
-function pad(value: number): string {
-  return String(value).padStart(2, "0");
 }
 
 /** The last part of `namespace/name`. */

@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom";
 import { fate, time } from "./format";
-import { shape } from "./marks";
+import { glyph, shape } from "./marks";
 import { nameOf } from "./run";
 import type { Kill, Saving } from "./schema";
 import type { State } from "./state";
@@ -37,8 +37,7 @@ export function killsView(state: State, element: HTMLElement): void {
 
 /** The sign of who did it; with a number, as in the picture. */
 export function icon(by: string, number = ""): SVGSVGElement {
-  const glyph = s("text", { class: "glyph", x: 12, y: 15.5 }, number);
-  return s("svg", { class: `icon mark ${by}`, width: 24, height: 24, viewBox: "0 0 24 24", "aria-hidden": "true" }, shape(by, 12, 12, number ? 10 : 7), glyph);
+  return s("svg", { class: `icon mark ${by}`, width: 24, height: 24, viewBox: "0 0 24 24", "aria-hidden": "true" }, shape(by, 12, 12, number ? 10 : 7), glyph(number, 12, 12));
 }
 
 function entry(state: State, kill: Kill, index: number): HTMLElement {

@@ -69,7 +69,7 @@ function mark(plot: Plot, kills: readonly Kill[], rail: number, panels: readonly
     s("title", {}, text),
     s("path", { class: "through", d: panels.map(([top, bottom]) => `M${x} ${top}V${bottom}`).join("") }),
     shape(by, x, rail - 19),
-    s("text", { class: "glyph", x, y: rail - 15 }, kills.length === 1 ? String(plot.state.kills.indexOf(first) + 1) : `${kills.length}×`),
+    glyph(kills.length === 1 ? String(plot.state.kills.indexOf(first) + 1) : `${kills.length}×`, x, rail - 19),
   );
   const choose = () => {
     const at = kills.indexOf(plot.state.now.kill as Kill);
@@ -90,6 +90,12 @@ export function shape(by: string, x: number, y: number, size = 11): SVGElement {
   if (by === "kernel") return s("path", { class: "shape", d: `M${x} ${y - size - 1}L${x + size + 1} ${y}L${x} ${y + size + 1}L${x - size - 1} ${y}Z` });
   if (by === "both") return s("rect", { class: "shape", x: x - size, y: y - size, width: 2 * size, height: 2 * size, rx: 3 });
   return s("circle", { class: "shape", cx: x, cy: y, r: size });
+}
+
+/** A number on a sign: the longer, the smaller. */
+export function glyph(words: string, x: number, y: number): SVGTextElement {
+  const size = words.length < 3 ? 11 : words.length === 3 ? 8.5 : 7;
+  return s("text", { class: "glyph", x, y: y + size * 0.36, style: `font-size:${size}px` }, words);
 }
 
 function signOf(kills: readonly Kill[]): string {

@@ -16,7 +16,7 @@ from podqos.agent.journal import By
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
 from podqos.report.simulation.view import Kill
 from podqos.report.text import palette
-from podqos.report.text.svg_elements import INK, LETTER, PAPER, line, rect, sign, text, through
+from podqos.report.text.svg_elements import INK, LETTER, PAPER, fitted, line, rect, sign, text, through
 
 _CLOSE = 24
 _SIGNS = 34
@@ -61,7 +61,8 @@ class Rail(Struct, frozen=True):
             yield through(x, panels, _colour(by), dash="3 3")
             yield sign(by, x, bottom - 19, 10)
             words = str(number) if len(group) == 1 else f"{len(group)}×"
-            yield text(x, bottom - 15, words, anchor="middle", weight=700, fill=PAPER, size=11)
+            size = 11 if len(words) < 3 else 8.5 if len(words) == 3 else 7
+            yield text(x, bottom - 19 + size * 0.36, words, anchor="middle", weight=700, fill=PAPER, size=size)
             number += len(group)
 
 
@@ -93,7 +94,7 @@ def _labels(plot: Plot, groups: Sequence[Sequence[Kill]]) -> Iterator[_Label]:
         first = fresh[0]
         often = times[alike(first)]
         others = f" and {len(fresh) - 1} more" if len(fresh) > 1 else f" ×{often}" if often > 1 else ""
-        name = f"{plot.name(first.pod)}{others}"
+        name = f"{fitted(plot.name(first.pod), RIGHT - LEFT - LETTER * len(others))}{others}"
         width = LETTER * max(len(name), len(first.cause))
         x = plot.x(first.time_us)
         left = max(LEFT, min(x - 6, RIGHT - width))

@@ -22,6 +22,7 @@ from podqos.report.text.svg_elements import (
     PAPER,
     QUIET,
     SOFT,
+    fitted,
     halo,
     line,
     path,
@@ -280,16 +281,18 @@ def _row_name(
     """Yield a name where it fits: on one of the spans, or else between them, clear of signs."""
     width = LETTER * len(name) + 12
     edges = [LEFT, RIGHT, *(edge for span in spans for edge in span), *(x + side for x in signs for side in (-8, 8))]
-    free = [
+    parts = [
         (start, end)
         for start, end in pairwise(sorted(set(edges)))
-        if end - start >= width and not any(start < x + 8 and end > x - 8 for x in signs)
+        if not any(start < x + 8 and end > x - 8 for x in signs)
     ]
-    inside = [part for part in free if any(span[0] <= part[0] and part[1] <= span[1] for span in spans)]
-    if inside:
-        yield text(inside[0][0] + 6, y, name, weight=550, fill="#fff" if palette.is_dark(colour) else INK, size=11)
-    elif free:
-        yield text(free[0][0] + 6, y, name, weight=550, fill=INK, size=11)
+    inside = {part for part in parts if any(span[0] <= part[0] and part[1] <= span[1] for span in spans)}
+    # Where it fits, rather on a span than beside it; where it fits nowhere, in the widest part.
+    place = min(parts, key=lambda part: (max(0, width - part[1] + part[0]), part not in inside), default=None)
+    if place is not None:
+        fill = "#fff" if place in inside and palette.is_dark(colour) else INK
+        words = fitted(name, place[1] - place[0] - 8) if place[1] - place[0] < width else name
+        yield text(place[0] + 6, y, words, weight=550, fill=fill, size=11)
 
 
 def _running(times_us: Sequence[int], values: Sequence[int | None]) -> Iterator[tuple[int, int]]:

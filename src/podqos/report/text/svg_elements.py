@@ -14,6 +14,15 @@ LETTER = 6.8
 """Width of a letter, about."""
 
 
+def fitted(words: str, width: float) -> str:
+    """Return the text, or as much of its beginning and end as fits: what tells pods apart is at the end."""
+    most = int(width / LETTER)
+    if len(words) <= most:
+        return words
+    end = max(0, most - 1) // 3
+    return f"{words[: most - 1 - end]}…{words[len(words) - end :]}" if most > 3 else ""
+
+
 def number(value: float) -> str:
     """Return a coordinate."""
     return f"{value:.1f}".removesuffix(".0")
