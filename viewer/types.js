@@ -1,4 +1,4 @@
-// Writes src/schema.ts, the types of a run: what docs/schema/simulate.json says, as TypeScript. podqos prints every
+// Writes src/schema.ts, the types of what pages show: what the schemas in docs/ say, as TypeScript. podqos prints every
 // field, also one that has its default, so none is optional here.
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -24,6 +24,16 @@ function declaration([name, schema]) {
   return `${about}export interface ${name} {\n${fields.join("")}}\n`;
 }
 
-const schema = JSON.parse(readFileSync(new URL("../docs/schema/simulate.json", import.meta.url), "utf8"));
-const types = Object.entries(schema.$defs).map(declaration).join("\n");
-writeFileSync(new URL("src/schema.ts", import.meta.url), `// Made by types.js from docs/schema/simulate.json.\n\n${types}`);
+const NAMES = ["simulate", "blast"];
+
+const types = new Map();
+for (const name of NAMES) {
+  const schema = JSON.parse(readFileSync(new URL(`../docs/schema/${name}.json`, import.meta.url), "utf8"));
+  for (const [type, definition] of Object.entries(schema.$defs)) {
+    const text = declaration([type, definition]);
+    if (types.has(type) && types.get(type) !== text) throw new Error(`two types are called ${type}`);
+    types.set(type, text);
+  }
+}
+const head = `// Made by types.js from docs/schema/{${NAMES.join(",")}}.json.\n\n`;
+writeFileSync(new URL("src/schema.ts", import.meta.url), head + [...types.values()].join("\n"));

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from podqos.cli.main import main
+from podqos.report.simulation.html import SLOT
 
 ROOT = Path(__file__).parents[2]
 PLATFORM = ROOT / "scenarios" / "content-platform"
@@ -55,22 +55,22 @@ def test_csv_has_a_line_per_pod_and_rate(capsys):
     assert {row["rate_bytes_per_second"] for row in rows} == {str(1 << 20), str(1 << 30)}
 
 
-class _Rows(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows = self.links = 0
-
-    def handle_starttag(self, tag, attrs):
-        self.rows += tag == "tr"
-        self.links += any(name in {"src", "href"} for name, _ in attrs)
-
-
-def test_the_page_needs_nothing_from_outside(capsys, tmp_path):
+def test_the_page_is_that_of_runs_with_the_leaks_in_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    (tmp_path / "viewer.html").write_text(f"<html>{SLOT}</html>")
     page = tmp_path / "blast.html"
-    _blast(capsys, RACE, "--html", str(page))
-    found = _Rows()
-    found.feed(page.read_text())
-    assert (found.rows, found.links) == (3, 0)
+    _, out, _ = _blast(capsys, RACE, "--html", str(page), "-o", "json")
+    start, end = f"<html>{SLOT}</html>".split("null")
+    data = page.read_text().removeprefix(start).removesuffix(end)
+    assert json.loads(data) == json.loads(out)
+
+
+def test_a_page_that_is_not_built_is_said_before_the_leaks_are_simulated(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    monkeypatch.setattr("podqos.cli.commands.blast.blast", None)
+    code, out, err = _blast(capsys, RACE, "--html", str(tmp_path / "blast.html"))
+    assert (code, out) == (3, "")
+    assert "make viewer" in err
 
 
 def test_the_published_schema_is_that_of_the_output(capsys):

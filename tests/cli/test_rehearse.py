@@ -89,6 +89,7 @@ def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(n
     assert [each["predicted"]["pod"] for each in report["victims"]] == victims
     assert [each["real"]["pod"] for each in report["victims"]] == victims
     assert (report["sameVictims"], report["sameOrder"]) == (True, True)
+    assert [note for note in report["notes"] if note in done.stderr] == [], "said twice"
     assert {each[side]["by"] for each in report["victims"] for side in ("predicted", "real")} == {by}
 
 

@@ -91,6 +91,7 @@ NODE = NodeView(
             1,
         ),
     ),
+    panels=("memory", "memory.available"),
 )
 
 KILLED = Kill(
@@ -107,6 +108,7 @@ KILLED = Kill(
     kubelet_place=2,
     would_evict=BATCH.key,
     savings=(Saving("Use 300Mi less", "ns/batch would have been killed instead", True),),
+    cause="the machine's 8Gi used up",
 )
 EVICTED = Kill(
     time_us=10_000_000,
@@ -122,6 +124,7 @@ EVICTED = Kill(
     kubelet_place=1,
     would_evict=None,
     savings=(),
+    cause="memory.available 90Mi < 100Mi",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
@@ -39,7 +40,7 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import CleanUp, NodeCondition, RankKey, Signal
 from podqos.model.pod import QOSClass
-from podqos.report.simulation.journal_words import line, reasons
+from podqos.report.simulation.journal_words import cause, line, reasons
 
 MI, GI = 1 << 20, 1 << 30
 PAGES_OF_64GI = 64 * GI // 4096
@@ -237,3 +238,28 @@ def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
         "ns/next was next; it ranked lower because this pod has a lower priority.",
         "Its grace period was 1 s.",
     )
+
+
+def test_of_two_pods_within_their_requests_the_first_is_closer_to_its_own_and_exceeds_nothing():
+    within = replace(PRESSURE, usage=900 * MI, over_request=False, before_next_by=RankKey.EXCESS)
+    assert "ns/next was next; it ranked lower because this pod is closer to its request." in reasons(
+        _entry(Kind.EVICTED, within)
+    )
+    over = replace(PRESSURE, before_next_by=RankKey.EXCESS)
+    assert "ns/next was next; it ranked lower because this pod exceeds its request by more." in reasons(
+        _entry(Kind.EVICTED, over)
+    )
+
+
+@pytest.mark.parametrize(
+    ("because", "expected"),
+    [
+        (KILL, "the machine's 64Gi used up"),
+        (replace(KILL, level=OOMLevel.CONTAINER, limit_bytes=512 * MI), "its limit of 512Mi reached"),
+        (replace(KILL, level=OOMLevel.KUBEPODS, limit_bytes=60 * GI), "the limit of all pods, 60Gi, reached"),
+        (PRESSURE, "memory.available 90Mi < 100Mi"),
+        (LocalStorageExceeded(LocalStorageLimit.EMPTY_DIR, "cache", 2 * GI, GI), "emptydirfs.limit cache: 2Gi of 1Gi"),
+    ],
+)
+def test_a_picture_has_room_for_a_reason_of_a_few_words(because, expected):
+    assert cause(_entry(Kind.EVICTED, because)) == expected

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from xml.etree import ElementTree as ET
 
 from msgspec.structs import replace
 
+from podqos.report.simulation.marks import rail
+from podqos.report.simulation.plot import plot_of
 from podqos.report.simulation.svg import run_svg
-from report.runs import NODE, RUN, series
+from report.runs import GI, KILLED, LOGS, NODE, RUN, series
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,7 +29,76 @@ def test_it_names_the_pods_the_thresholds_and_the_outcome():
 def test_every_kill_has_a_numbered_mark_in_the_shape_of_who_did_it():
     picture = run_svg(RUN, NODE)
     assert re.findall(r'font-weight="700"[^>]*>(\d+)<', picture) == ["1", "2"]
-    assert picture.count("<circle") == 2, "one in the legend, one for the eviction"
+    assert picture.count("<circle") == 3, "in the legend, above the panels, and where the pod ends"
+
+
+def test_every_victim_is_named_with_the_reason():
+    texts = _texts(run_svg(RUN, NODE))
+    for pod, cause in (("logs", "the machine's 8Gi used up"), ("batch", "memory.available 90Mi < 100Mi")):
+        assert texts[texts.index(cause) - 1] == pod
+
+
+def test_what_happens_again_is_told_once_with_how_often():
+    again = replace(RUN, kills=tuple(replace(KILLED, time_us=time_us) for time_us in (1_000_000, 5_000_000, 9_000_000)))
+    texts = _texts(run_svg(again, NODE))
+    assert "logs ×3" in texts
+    assert texts.count(KILLED.cause) == 1
+
+
+def test_names_of_victims_never_lie_on_one_another():
+    kills = tuple(
+        replace(KILLED, time_us=1_000_000 + index * 600_000, cause=f"reason {chr(97 + index)}") for index in range(12)
+    )
+    labels = rail(plot_of(replace(RUN, kills=kills), NODE)).labels
+    assert len(labels) > 3
+    for one, other in combinations(labels, 2):
+        apart = one.left + one.width < other.left or other.left + other.width < one.left
+        assert apart or one.lane != other.lane
+
+
+def test_a_name_that_fits_nowhere_keeps_its_beginning_and_its_end():
+    name = "a" * 200 + "-0"
+    key = f"ns/{name}"
+    long = replace(RUN, pods=(replace(RUN.pods[0], key=key), *RUN.pods[1:]), kills=(replace(KILLED, pod=key),))
+    (victim, row) = [words for words in _texts(run_svg(long, NODE)) if words.startswith("aaa")]
+    assert victim.endswith("a-0")
+    assert row.endswith("a-0")
+    assert "…" in victim
+    assert "…" in row
+
+
+def test_pods_of_the_same_name_are_told_apart_by_their_namespaces():
+    twin = replace(RUN, pods=(*RUN.pods, replace(RUN.pods[1], key="other/logs")))
+    assert f"{LOGS.key}" in _texts(run_svg(twin, NODE))
+
+
+def test_a_picture_of_a_part_says_so():
+    long = replace(RUN, end_us=100_000_000)
+    assert "only the first 15.4 s of 100 s are drawn" in _texts(run_svg(long, NODE))
+    assert not any("are drawn" in words for words in _texts(run_svg(RUN, NODE)))
+
+
+def test_only_the_panels_of_the_story_are_drawn():
+    assert not any(words.startswith("CPU granted") for words in _texts(run_svg(RUN, NODE)))
+    texts = _texts(run_svg(RUN, replace(NODE, panels=("cpu",))))
+    assert any(words.startswith("CPU granted") for words in texts)
+    assert not any(words.startswith("Memory ") for words in texts)
+
+
+def test_the_limit_of_all_pods_is_drawn_where_pods_reach_it_on_top_of_the_system():
+    """The system grows from 1Gi to 2Gi, and pods may use 5Gi."""
+    picture = run_svg(RUN, replace(NODE, pods_limit_bytes=5 * GI, system_bytes=(GI, GI, GI, GI, GI, 2 * GI)))
+    (path,) = re.findall(r'd="(M[^"]*)" fill="none" stroke="#1b2430"', picture)
+    heights = [float(point.split()[1]) for point in path[1:].split("L")]
+    (capacity,) = map(float, re.findall(r'd="M70 ([\d.]+)L1176 \1" stroke="#1b2430"', picture))
+    of_all = 300 / 8
+    assert (heights[0], heights[-1]) == (capacity + 2 * of_all, capacity + of_all)
+    assert "limit of all pods, 5Gi" in _texts(picture)
+
+
+def test_a_limit_of_all_pods_beyond_the_machine_is_not_drawn():
+    picture = run_svg(RUN, replace(NODE, pods_limit_bytes=8 * GI))
+    assert not any("limit of all pods" in words for words in _texts(picture))
 
 
 def test_kills_too_close_to_tell_apart_share_a_mark():

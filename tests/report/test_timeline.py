@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from podqos.agent.journal import Kind
+from podqos.eviction.signals import Signal
 from podqos.report.simulation.timeline import csv_table, headline, seconds, timeline
 from podqos.report.text.controls import own
 from podqos.report.text.style import Style, visible_length
-from report.runs import NODE, RUN
+from podqos.sim.node.recording import ThresholdLine
+from podqos.sim.series import SignalSeries
+from report.runs import BATCH, GI, MI, NODE, RUN, WEB, event
 
 PLAIN = Style()
 
@@ -53,6 +57,38 @@ def test_memory_is_told_once_a_time_and_at_a_kill_as_it_was_just_before():
     assert "nothing left" in _line("killed by the kernel (", lines)
     assert "90Mi left" in _line("MemoryPressure begins", lines)
     assert "left" not in _line("evicted by the kubelet (", lines)
+
+
+@pytest.mark.parametrize(
+    ("signal", "left", "expected"),
+    [
+        (Signal.NODEFS, 12 * GI, "12Gi disk left"),
+        (Signal.NODEFS, 12 * GI + 512 * MI, "12.5Gi disk left"),
+        (Signal.NODEFS_INODES, 2_000_000, "2,000,000 inodes left"),
+        (Signal.PID, 2205, "2,205 pids left"),
+    ],
+)
+def test_where_the_story_is_of_a_disk_or_of_process_ids_that_is_what_is_left(signal, left, expected):
+    series = SignalSeries(signal, 128 * GI, (left,) * len(NODE.times_us))
+    threshold = ThresholdLine(signal, True, left + 1, 0, f"{signal} < 1")
+    node = replace(NODE, panels=(signal.value,), signals=(series,), thresholds=(*NODE.thresholds, threshold))
+    lines = _lines(replace(RUN, nodes=(node,)))
+    assert expected in _line("MemoryPressure begins", lines)
+    assert f"; {signal} < 1" in _line("8Gi, 4 cores", lines)
+
+
+def test_where_the_story_is_of_cpu_what_is_wanted_is_told():
+    lines = _lines(replace(RUN, nodes=(replace(NODE, panels=("cpu",)),)))
+    assert "█░" in _line("MemoryPressure begins", lines)
+    assert "2 cores wanted" in _line("MemoryPressure begins", lines)
+
+
+def test_pods_that_get_their_cpu_again_are_no_longer_short_of_it():
+    short = [event(2_000_000, Kind.THROTTLED, "wants CPU", each) for each in (WEB, BATCH)]
+    again = [replace(each, time_us=3_000_000, is_over=True) for each in short]
+    lines = _lines(replace(RUN, events=(*short, *again), kills=()))
+    assert _line("2.000 s", lines).endswith("  short of CPU: web, batch")
+    assert _line("3.000 s", lines).endswith("  no longer short of CPU: web, batch")
 
 
 def test_pods_that_start_together_share_a_line_and_housekeeping_has_none():

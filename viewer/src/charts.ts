@@ -3,18 +3,21 @@
 
 import { s } from "./dom";
 import { time } from "./format";
-import { marks } from "./marks";
 import { conditionsPanel, lifelinesPanel } from "./lifelines";
-import { cpuPanel, leftPanel, memoryPanel, signalPanels, type Panel, type Plot } from "./panels";
+import { rail, type Extent } from "./marks";
+import { possible, type Panel, type Plot } from "./panels";
 import { linear, timeTicks } from "./scale";
 import type { State } from "./state";
+import { textWidth, wrapped } from "./text";
 
-const LEFT = 62;
-const RIGHT = 14;
+const LEFT = 50;
+const RIGHT = 10;
 const TITLE = 24;
+const NOTE = 15;
 const GAP = 14;
-const RAIL = 40;
 const AXIS = 26;
+const HEADING = { size: 13.5, weight: 650 };
+const ABOUT = { size: 12, weight: 400 };
 
 export class Charts {
   readonly element: HTMLElement;
@@ -24,6 +27,7 @@ export class Charts {
   private cursor: SVGGElement | null = null;
   private drag: { startX: number; box: SVGRectElement } | null = null;
   private width = 0;
+  private extents: readonly Extent[] = [];
 
   constructor(state: State, element: HTMLElement) {
     this.state = state;
@@ -31,7 +35,7 @@ export class Charts {
     this.svg = s("svg");
     element.append(this.svg);
     state.subscribe((changed) => {
-      if (changed.has("node") || changed.has("fromUs") || changed.has("toUs")) this.draw();
+      if (changed.has("node") || changed.has("fromUs") || changed.has("toUs") || changed.has("all")) this.draw();
       else {
         if (changed.has("kill")) this.draw();
         if (changed.has("timeUs")) this.placeCursor();
@@ -60,30 +64,26 @@ export class Charts {
       left: LEFT,
       right: this.width - RIGHT,
     };
-    const panels: Panel[] = [
-      memoryPanel(plot),
-      leftPanel(plot),
-      cpuPanel(plot),
-      ...signalPanels(plot),
-      conditionsPanel(plot),
-      lifelinesPanel(plot),
-    ].filter((panel): panel is Panel => panel !== null);
-    const height = RAIL + panels.reduce((sum, panel) => sum + TITLE + panel.height + GAP, 0) + AXIS;
+    const panels = shownPanels(plot).map((panel) => ({ panel, ...headed(panel, plot) }));
+    const above = rail(plot);
+    const height = above.height + panels.reduce((sum, { head, panel }) => sum + head + panel.height + GAP, 0) + AXIS;
     const svg = s("svg", {
       width: this.width,
       height,
       viewBox: `0 0 ${this.width} ${height}`,
       role: "group",
-      "aria-label": `Memory, CPU and conditions of ${node.name} over time`,
+      "aria-label": `${panels.map(({ panel }) => panel.title).join(", ")} of ${node.name} over time`,
     });
     svg.append(defs(plot, height), s("rect", { class: "backdrop", x: LEFT, y: 0, width: plot.right - LEFT, height }));
     const ends = timeTicks(fromUs, toUs, (plot.right - LEFT) / 110);
-    let top = RAIL;
-    for (const panel of panels) {
-      svg.append(this.panel(panel, plot, top, ends));
-      top += TITLE + panel.height + GAP;
-    }
-    svg.append(axis(plot, top - GAP + 4, ends), marks(plot, RAIL, top - GAP));
+    let top = above.height;
+    this.extents = panels.map(({ panel, title, head }) => {
+      svg.append(this.panel(panel, title, plot, top, head, ends));
+      const extent: Extent = [top + head, top + head + panel.height];
+      top = extent[1] + GAP;
+      return extent;
+    });
+    svg.append(axis(plot, top - GAP + 4, ends), above.draw(this.extents));
     this.cursor = s("g", { class: "cursor" });
     svg.append(this.cursor);
     this.listen(svg, plot);
@@ -94,17 +94,13 @@ export class Charts {
     this.highlight();
   }
 
-  private panel(panel: Panel, plot: Plot, top: number, ends: { at: number[] }): SVGGElement {
-    const group = s("g", { class: `panel ${panel.name}`, transform: `translate(0 ${top})` });
-    const title = s("text", { class: "title", x: panel.titleX ?? LEFT, y: 15 }, panel.title);
-    if (panel.note) title.append(s("tspan", { class: "note", dx: 8 }, panel.note));
-    const body = s("g", { transform: `translate(0 ${TITLE})` });
+  private panel(panel: Panel, title: SVGTextElement, plot: Plot, top: number, head: number, ends: { at: number[] }): SVGGElement {
+    const body = s("g", { transform: `translate(0 ${head})` });
     for (const tick of ends.at) {
       body.append(s("line", { class: "grid", x1: plot.x(tick), x2: plot.x(tick), y1: 0, y2: panel.height }));
     }
     panel.draw(body);
-    group.append(title, body);
-    return group;
+    return s("g", { class: `panel ${panel.name}`, transform: `translate(0 ${top})` }, title, body);
   }
 
   private placeCursor(): void {
@@ -112,17 +108,23 @@ export class Charts {
     if (plot === null || cursor === null) return;
     const { timeUs } = this.state.now;
     cursor.replaceChildren();
+    const ticks = this.svg.querySelectorAll<SVGTextElement>(".axis text");
+    for (const tick of ticks) tick.removeAttribute("visibility");
     if (timeUs < plot.fromUs || timeUs > plot.toUs) return;
     const x = plot.x(timeUs);
-    const height = Number(this.svg.getAttribute("height"));
+    const top = (this.extents.at(-1)?.[1] ?? 0) + 2;
     const text = time(timeUs, (plot.toUs - plot.fromUs) / 1000);
-    const width = text.length * 6.4 + 14;
+    const width = textWidth(text, { size: 11.5, weight: 600 }) + 14;
     const left = Math.min(plot.right - width, Math.max(plot.left, x - width / 2));
     cursor.append(
-      s("line", { x1: x, x2: x, y1: RAIL - 4, y2: height - AXIS + 2 }),
-      s("rect", { x: left, y: height - AXIS + 2, width, height: 20, rx: 4 }),
-      s("text", { x: left + width / 2, y: height - AXIS + 16 }, text),
+      s("path", { d: this.extents.map(([from, to]) => `M${x} ${from}V${to}`).join("") }),
+      s("rect", { x: left, y: top, width, height: 20, rx: 4 }),
+      s("text", { x: left + width / 2, y: top + 14 }, text),
     );
+    for (const tick of ticks) {
+      const [middle, half] = [Number(tick.getAttribute("x")), textWidth(tick.textContent ?? "") / 2];
+      if (middle + half > left - 4 && middle - half < left + width + 4) tick.setAttribute("visibility", "hidden");
+    }
   }
 
   private highlight(): void {
@@ -140,7 +142,8 @@ export class Charts {
     };
     svg.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || (event.target as Element).closest("[role=button]")) return;
-      const box = s("rect", { class: "brush", y: RAIL, height: Number(svg.getAttribute("height")) - RAIL - AXIS, x: at(event), width: 0 });
+      const [top, bottom] = [this.extents[0]?.[0] ?? 0, this.extents.at(-1)?.[1] ?? 0];
+      const box = s("rect", { class: "brush", y: top, height: bottom - top, x: at(event), width: 0 });
       this.drag = { startX: at(event), box };
       svg.append(box);
       svg.setPointerCapture(event.pointerId);
@@ -169,11 +172,37 @@ export class Charts {
   }
 }
 
+/** The panels to draw: those that matter, or all; then what the node reported, and when pods ran. */
+function shownPanels(plot: Plot): Panel[] {
+  const there = possible(plot.node);
+  const names = plot.state.now.all ? [...new Set([...plot.node.panels, ...there.keys()])] : plot.node.panels;
+  const conditions = plot.node.conditions.length > 0 ? [conditionsPanel(plot)] : [];
+  return [...names.flatMap((name) => there.get(name)?.(plot) ?? []), ...conditions, lifelinesPanel(plot)];
+}
+
+/** The title of a panel with its note, behind it or in lines of its own, and how high that is. */
+function headed(panel: Panel, plot: Plot): { title: SVGTextElement; head: number } {
+  const title = s("text", { class: "title", x: LEFT, y: 15 }, panel.title);
+  const room = plot.right - LEFT;
+  if (textWidth(panel.title, HEADING) + 8 + textWidth(panel.note, ABOUT) <= room) {
+    title.append(s("tspan", { class: "note", dx: 8 }, panel.note));
+    return { title, head: TITLE };
+  }
+  const lines = wrapped(panel.note, room, ABOUT);
+  title.append(...lines.map((line, index) => s("tspan", { class: "note", x: LEFT, y: 15 + NOTE * (index + 1) }, line)));
+  return { title, head: TITLE + NOTE * lines.length };
+}
+
 function axis(plot: Plot, top: number, ends: { step: number; at: number[] }): SVGGElement {
   const group = s("g", { class: "axis", transform: `translate(0 ${top})` });
+  let free = -Infinity;
   for (const tick of ends.at) {
-    const x = plot.x(tick);
-    group.append(s("text", { x: Math.min(x, plot.right - 12), y: 14, "text-anchor": "middle" }, time(tick, ends.step)));
+    const text = time(tick, ends.step);
+    const half = textWidth(text) / 2;
+    const x = Math.min(plot.x(tick), plot.right + RIGHT - half);
+    if (x - half < free) continue;
+    free = x + half + 8;
+    group.append(s("text", { x, y: 14, "text-anchor": "middle" }, text));
   }
   return group;
 }

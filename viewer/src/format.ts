@@ -3,17 +3,14 @@
 const MI = 2 ** 20;
 const GI = 2 ** 30;
 
+/** As Kubernetes writes amounts: 64Gi, 4196Mi, 56.5Gi. The words of the page, made by podqos, do the same. */
 export function bytes(count: number): string {
   const sign = count < 0 ? "−" : "";
   const size = Math.abs(count);
-  if (size >= GI) return `${sign}${short(size / GI)} GiB`;
-  if (size >= MI || size === 0) return `${sign}${short(size / MI)} MiB`;
-  return `${sign}${short(size / 1024)} KiB`;
-}
-
-function short(value: number): string {
-  if (value >= 100 || Number.isInteger(value)) return String(Math.round(value));
-  return value >= 10 ? value.toFixed(1) : value.toFixed(2).replace(/0$/, "");
+  if (size === 0) return "0";
+  if (size % GI === 0) return `${sign}${size / GI}Gi`;
+  if (size % MI === 0 && size < 10 * GI) return `${sign}${size / MI}Mi`;
+  return size >= GI ? `${sign}${(size / GI).toFixed(1)}Gi` : `${sign}${(size / MI).toFixed(1)}Mi`;
 }
 
 export function cores(milli: number): string {
@@ -33,10 +30,9 @@ export function time(us: number, stepUs = 1000): string {
   const seconds = us / 1e6;
   if (seconds >= 86_400 && stepUs >= 3.6e9) return `${trim(seconds / 86_400)} d`;
   if (seconds >= 3600) {
-    const hours = Math.floor(seconds / 3600);
-    const minutes = Math.floor((seconds % 3600) / 60);
-    const rest = Math.round(seconds % 60);
-    return `${hours} h ${pad(minutes)}${stepUs < 6e7 && rest > 0 ? `:${pad(rest)}` : ""}`;
+    const whole = stepUs < 6e7 ? Math.round(seconds) : Math.floor(seconds / 60) * 60;
+    const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
+    return [`${hours} h`, minutes > 0 || rest > 0 ? `${minutes} min` : "", rest > 0 ? `${rest} s` : ""].filter(Boolean).join(" ");
   }
   if (seconds >= 120 || (seconds >= 60 && stepUs >= 1e7)) {
     const rest = seconds % 60;
@@ -55,10 +51,6 @@ function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
-function pad(value: number): string {
-  return String(value).padStart(2, "0");
-}
-
 /** The last part of `namespace/name`. */
 export function bare(key: string): string {
   return key.slice(key.indexOf("/") + 1);
@@ -66,4 +58,16 @@ export function bare(key: string): string {
 
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
+}
+
+/** What was done to a victim, and by what. */
+export function fate(by: string): string {
+  return by === "kernel" ? "killed by the kernel" : by === "user" ? "evicted on request" : "evicted by the kubelet";
+}
+
+/** How many were killed and how many evicted, by the signs of who did it. */
+export function victims(by: readonly string[]): string {
+  const killed = by.filter((each) => each === "kernel").length;
+  const parts = [killed > 0 ? `${count(killed)} killed` : "", by.length > killed ? `${count(by.length - killed)} evicted` : ""];
+  return parts.filter(Boolean).join(", ");
 }

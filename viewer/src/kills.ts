@@ -1,23 +1,30 @@
-// The kills: by kernel or kubelet, why, and what would have saved the pod. One entry of the list is open.
+// The victims: killed or evicted, why, and what would have saved the pod. One entry of the list is open.
 
 import { h, s } from "./dom";
-import { bare, time } from "./format";
-import { shape } from "./marks";
+import { fate, time } from "./format";
+import { glyph, shape } from "./marks";
+import { nameOf } from "./run";
 import type { Kill, Saving } from "./schema";
 import type { State } from "./state";
 
 const MOST = 200;
+/** More than these scroll. */
+const FEW = 8;
 
 export function killsView(state: State, element: HTMLElement): void {
   const draw = () => {
     const kills = state.kills;
+    const killed = kills.some((kill) => kill.by === "kernel");
+    const evicted = kills.some((kill) => kill.by !== "kernel");
+    const title = h("h2", { id: "kills" }, killed === evicted ? "Killed and evicted" : killed ? "Killed" : "Evicted");
     if (kills.length === 0) {
-      element.replaceChildren(h("p", { class: "quiet" }, "No pod was killed on this node."));
+      element.replaceChildren(title, h("p", { class: "quiet" }, "No pod was killed or evicted on this node."));
       return;
     }
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["kill"] : undefined;
     element.replaceChildren(
-      h("ol", { class: "kills" }, ...kills.slice(0, MOST).map((kill, index) => entry(state, kill, index))),
+      title,
+      h("ol", { class: `kills${kills.length > FEW ? " many" : ""}` }, ...kills.slice(0, MOST).map((kill, index) => entry(state, kill, index))),
       ...(kills.length > MOST ? [h("p", { class: "quiet" }, `${kills.length - MOST} more: step through them with j and k.`)] : []),
     );
     if (focused !== undefined) element.querySelector<HTMLElement>(`[data-kill="${focused}"]`)?.focus();
@@ -28,8 +35,9 @@ export function killsView(state: State, element: HTMLElement): void {
   draw();
 }
 
-export function icon(by: string): SVGSVGElement {
-  return s("svg", { class: `icon mark ${by}`, width: 18, height: 18, viewBox: "0 0 18 18", "aria-hidden": "true" }, shape(by, 9, 9, 7));
+/** The sign of who did it; with a number, as in the picture. */
+export function icon(by: string, number = ""): SVGSVGElement {
+  return s("svg", { class: `icon mark ${by}`, width: 24, height: 24, viewBox: "0 0 24 24", "aria-hidden": "true" }, shape(by, 12, 12, number ? 10 : 7), glyph(number, 12, 12));
 }
 
 function entry(state: State, kill: Kill, index: number): HTMLElement {
@@ -41,8 +49,8 @@ function entry(state: State, kill: Kill, index: number): HTMLElement {
     h(
       "button",
       { type: "button", "aria-expanded": open ? "true" : "false", "aria-controls": id, "data-kill": index, click: () => (open ? state.change({ kill: null }) : state.showKill(kill)) },
-      icon(kill.by),
-      h("span", { class: "what" }, h("b", {}, bare(kill.pod)), h("span", { class: "quiet" }, kill.by === "kernel" ? " killed by the kernel" : " evicted by the kubelet")),
+      icon(kill.by, String(index + 1)),
+      h("span", { class: "what" }, h("b", {}, nameOf(state.run, kill.pod)), ` ${fate(kill.by)}`, open ? null : h("span", { class: "quiet" }, kill.cause)),
       h("time", {}, time(kill.timeUs)),
     ),
     open ? details(kill, id) : null,

@@ -1,12 +1,16 @@
 // When the node reported pressure, and when each pod ran.
 
 import { s } from "./dom";
-import { bare, time } from "./format";
-import { isDark, type Panel, type Plot } from "./panels";
+import { time } from "./format";
 import { shape } from "./marks";
+import { isDark, type Panel, type Plot } from "./panels";
+import { nameOf } from "./run";
+import { fitted, NAME, textWidth } from "./text";
 
 const ROW = 19;
 const MOST = 40;
+/** A small mark takes so much to either side. */
+const MARK = 8;
 
 export function conditionsPanel(plot: Plot): Panel {
   const { node } = plot;
@@ -14,21 +18,16 @@ export function conditionsPanel(plot: Plot): Panel {
   return {
     name: "conditions",
     title: "Conditions",
-    note: names.length === 0 ? "the node never reported pressure" : "as the node reported them",
+    note: "as the node reported them",
     height: names.length * ROW,
     draw(body) {
       names.forEach((name, row) => {
-        const begins = node.conditions.filter((span) => span.condition === name && (span.endUs ?? Infinity) > plot.fromUs).map((span) => plot.x(span.startUs));
-        if (Math.min(...begins) > plot.left + 110) body.append(s("text", { class: "absent", x: plot.left + 6, y: row * ROW + 12.5 }, name));
-        for (const span of node.conditions.filter((each) => each.condition === name)) {
-          const from = Math.max(plot.left, plot.x(span.startUs));
-          const to = Math.min(plot.right, plot.x(span.endUs ?? plot.run.endUs));
-          if (to <= plot.left || from >= plot.right) continue;
-          body.append(
-            s("rect", { class: "condition", x: from, y: row * ROW + 1, width: Math.max(2, to - from), height: ROW - 4, rx: 3 }, s("title", {}, `${name} from ${time(span.startUs)}`)),
-            s("text", { class: "name on-condition", x: from + 6, y: row * ROW + 12.5 }, to - from > 110 ? name : ""),
-          );
+        const spans = node.conditions.filter((each) => each.condition === name).map((each) => ({ from: each.startUs, to: each.endUs ?? plot.run.endUs }));
+        const drawn = onScreen(plot, spans);
+        for (const span of drawn) {
+          body.append(s("rect", { class: "condition", x: span.from, y: row * ROW + 1, width: Math.max(2, span.to - span.from), height: ROW - 4, rx: 3 }, s("title", {}, `${name} from ${time(spans[0]?.from ?? 0)}`)));
         }
+        label(body, plot, name, drawn, [], row * ROW, (inside) => (inside ? "on-condition" : "outside"));
       });
     },
   };
@@ -53,30 +52,40 @@ export function lifelinesPanel(plot: Plot): Panel {
         const pod = run.pods[series.pod];
         if (pod === undefined) return;
         const top = row * ROW;
-        const spans = running(plot, series.anonBytes);
+        const spans = onScreen(plot, running(plot, series.anonBytes));
         for (const span of spans) {
-          const from = Math.max(plot.left, plot.x(span.from));
-          const to = Math.min(plot.right, plot.x(span.to));
-          if (to < plot.left || from > plot.right) continue;
-          body.append(s("rect", { class: `life ${pod.qosClass}`, "data-pod": series.pod, x: from, y: top + 1, width: Math.max(1.5, to - from), height: ROW - 4, rx: 3, fill: pod.colour }));
+          body.append(s("rect", { class: `life ${pod.qosClass}`, "data-pod": series.pod, x: span.from, y: top + 1, width: Math.max(1.5, span.to - span.from), height: ROW - 4, rx: 3, fill: pod.colour }));
         }
-        const first = spans[0];
-        const start = first === undefined ? plot.left : Math.max(plot.left, plot.x(first.from));
-        const room = first === undefined ? 0 : Math.min(plot.right, plot.x(first.to)) - start;
-        const text = `${bare(pod.key)}`;
-        const width = text.length * 6.6 + 14;
-        const inside = room > width;
-        const left = !inside && start + Math.max(0, room) + width > plot.right;
-        const x = inside ? start + 6 : left ? start - 8 : start + Math.max(0, room) + 14;
-        const kind = inside ? (isDark(pod.colour) ? "on-dark" : "on-light") : "outside";
-        body.append(s("text", { class: `name ${kind}`, "data-pod": series.pod, x, y: top + 12.5, "text-anchor": left ? "end" : "start" }, text));
-        for (const kill of plot.state.kills) {
-          if (kill.pod !== pod.key || kill.timeUs < plot.fromUs || kill.timeUs > plot.toUs) continue;
-          body.append(s("g", { class: `mark small ${kill.by}` }, shape(kill.by, plot.x(kill.timeUs), top + ROW / 2 - 1, 5)));
-        }
+        const kills = plot.state.kills.filter((kill) => kill.pod === pod.key && kill.timeUs >= plot.fromUs && kill.timeUs <= plot.toUs);
+        const marks = kills.map((kill) => plot.x(kill.timeUs));
+        label(body, plot, nameOf(run, pod.key), spans, marks, top, (inside) => (inside ? (isDark(pod.colour) ? "on-dark" : "on-light") : "outside"), series.pod);
+        kills.forEach((kill, index) => body.append(s("g", { class: `mark small ${kill.by}` }, shape(kill.by, marks[index] ?? 0, top + ROW / 2 - 1, 5))));
       });
     },
   };
+}
+
+/** Write a name where it fits: on one of the spans, or else between them, clear of marks. */
+function label(body: SVGGElement, plot: Plot, text: string, spans: readonly Span[], marks: readonly number[], top: number, kind: (inside: boolean) => string, pod?: number): void {
+  const width = textWidth(text, NAME) + 12;
+  const edges = [...new Set([plot.left, ...spans.flatMap((span) => [span.from, span.to]), ...marks.flatMap((x) => [x - MARK, x + MARK]), plot.right])].sort((one, other) => one - other);
+  const parts = edges.slice(1).map((to, index) => ({ from: edges[index] ?? 0, to }));
+  const free = parts.filter((part) => !marks.some((x) => part.from < x + MARK && part.to > x - MARK));
+  const within = (part: Span) => spans.some((span) => span.from <= part.from && span.to >= part.to);
+  const fits = (part: Span) => part.to - part.from >= width;
+  const place = free.find((part) => within(part) && fits(part)) ?? free.find((part) => !within(part) && fits(part));
+  const widest = free.toSorted((one, other) => other.to - other.from - (one.to - one.from))[0];
+  const part = place ?? widest;
+  if (part === undefined) return;
+  const words = place === undefined ? fitted(text, part.to - part.from - 8, NAME) : text;
+  body.append(s("text", { class: `name ${kind(within(part))}`, x: part.from + 6, y: top + 12.5, ...(pod === undefined ? {} : { "data-pod": pod }) }, words));
+}
+
+/** What of some spans is drawn, in pixels. */
+function onScreen(plot: Plot, spans: readonly Span[]): Span[] {
+  return spans
+    .map((span) => ({ from: Math.max(plot.left, plot.x(span.from)), to: Math.min(plot.right, plot.x(span.to)) }))
+    .filter((span) => span.to > plot.left && span.from < plot.right);
 }
 
 /** Where a series has values. */

@@ -1,19 +1,20 @@
 // Both kill orders at the cursor, side by side; lines join a pod's two places.
 
 import { h, s } from "./dom";
-import { bare, bytes, count, plural, signed, time } from "./format";
+import { bytes, count, plural, signed, time } from "./format";
+import { nameOf } from "./run";
 import type { EvictionRank, KernelRank, OrdersView, PodView, RunView } from "./schema";
 import { indexAt } from "./scale";
 import type { State } from "./state";
 
 const MOST = 12;
-const ROW = 58;
 const BRIDGE = 46;
 
 export function ordersView(state: State, element: HTMLElement): void {
   const draw = () => {
     const orders = ordersAt(state);
     element.replaceChildren(...(orders === null ? [h("p", { class: "quiet" }, "No orders were recorded for this node.")] : content(state, orders)));
+    bridge(state.run, element);
     highlight();
   };
   const highlight = () => {
@@ -25,6 +26,7 @@ export function ordersView(state: State, element: HTMLElement): void {
     if (changed.has("timeUs") || changed.has("node")) draw();
     else if (changed.has("pod")) highlight();
   });
+  new ResizeObserver(() => bridge(state.run, element)).observe(element);
   draw();
 }
 
@@ -56,12 +58,12 @@ function content(state: State, orders: OrdersView): HTMLElement[] {
     ),
     h(
       "div",
-      { class: "orders", style: `--rows:${rows};--row:${ROW}px` },
+      { class: "orders" },
       h("h3", { class: "kubelet" }, "kubelet evicts"),
       h("span"),
       h("h3", { class: "kernel" }, "kernel kills"),
       h("ol", { class: "order", "aria-label": "The order in which the kubelet would evict" }, ...orders.kubelet.slice(0, rows).map((rank, place) => evictionRow(state, run.pods[rank.pod], rank, place))),
-      bridge(run, orders.kubelet.slice(0, rows), kernel.slice(0, rows)),
+      s("svg", { class: "bridge", width: BRIDGE, "aria-hidden": "true" }),
       h("ol", { class: "order", "aria-label": "The order in which the kernel would kill" }, ...kernel.slice(0, rows).map((rank, place) => kernelRow(state, run.pods[rank.pod], rank, place))),
     ),
     h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "pod")} further down not shown.` : `${verdict}${aside}`),
@@ -105,20 +107,26 @@ function row(state: State, pod: PodView | undefined, index: number, place: numbe
       pointerleave: () => state.change({ pod: null }),
     },
     h("b", {}, String(place + 1)),
-    h("span", { class: "who" }, bare(pod?.key ?? "?")),
+    h("span", { class: "who" }, nameOf(state.run, pod?.key ?? "?")),
     h("span", { class: "figures" }, figures),
     h("span", { class: "figures" }, more),
   );
 }
 
-function bridge(run: RunView, kubelet: readonly EvictionRank[], kernel: readonly KernelRank[]): SVGSVGElement {
-  const height = kubelet.length * ROW;
-  const svg = s("svg", { class: "bridge", width: BRIDGE, height, viewBox: `0 0 ${BRIDGE} ${height}`, "aria-hidden": "true" });
-  kubelet.forEach((rank, place) => {
-    const other = kernel.findIndex((each) => each.pod === rank.pod);
-    if (other < 0) return;
-    const [y1, y2] = [(place + 0.5) * ROW, (other + 0.5) * ROW];
-    svg.append(s("path", { "data-pod": rank.pod, d: `M0 ${y1}C${BRIDGE / 2} ${y1} ${BRIDGE / 2} ${y2} ${BRIDGE} ${y2}`, stroke: run.pods[rank.pod]?.colour ?? "gray" }));
-  });
-  return svg;
+/** Join each pod's two places; rows are as high as their names need. */
+function bridge(run: RunView, element: HTMLElement): void {
+  const svg = element.querySelector(".bridge");
+  if (svg === null) return;
+  const [kubelet, kernel] = [...element.querySelectorAll<HTMLElement>(".order")].map((order) => [...order.querySelectorAll<HTMLElement>(".rank")]);
+  const middle = (row: HTMLElement) => row.offsetTop - (row.parentElement?.offsetTop ?? 0) + row.offsetHeight / 2;
+  svg.setAttribute("height", String(Math.max(0, ...[...(kubelet ?? []), ...(kernel ?? [])].map((row) => middle(row) + row.offsetHeight / 2))));
+  svg.replaceChildren(
+    ...(kubelet ?? []).flatMap((row) => {
+      const pod = Number(row.dataset["pod"]);
+      const other = kernel?.find((each) => each.dataset["pod"] === row.dataset["pod"]);
+      if (other === undefined) return [];
+      const [y1, y2] = [middle(row), middle(other)];
+      return s("path", { "data-pod": pod, d: `M0 ${y1}C${BRIDGE / 2} ${y1} ${BRIDGE / 2} ${y2} ${BRIDGE} ${y2}`, stroke: run.pods[pod]?.colour ?? "gray" });
+    }),
+  );
 }

@@ -1,10 +1,12 @@
 // The panels that show amounts over time: memory by pod, memory left, CPU, and whatever else runs short.
 
-import { s } from "./dom";
-import { bare, bytes, cores, count } from "./format";
-import type { NodeView, RunView } from "./schema";
+import { h, s } from "./dom";
+import { bytes, cores, count } from "./format";
+import { nameOf } from "./run";
+import type { NodeView, RunView, ThresholdLine } from "./schema";
 import { linear, logarithmic, ticks, type Scale } from "./scale";
 import type { State } from "./state";
+import { NAME, textWidth } from "./text";
 
 export interface Plot {
   run: RunView;
@@ -20,13 +22,13 @@ export interface Plot {
 export interface Panel {
   name: string;
   title: string;
-  note?: string;
-  titleX?: number;
+  note: string;
   height: number;
   draw(body: SVGGElement): void;
 }
 
 const MI = 2 ** 20;
+const MEMORY = "memory.available";
 
 interface Layer {
   pod: number | null;
@@ -36,86 +38,129 @@ interface Layer {
   values: readonly number[];
 }
 
-export function memoryPanel(plot: Plot): Panel {
+/** What can be drawn of a node, by the names in its list of panels. */
+export function possible(node: NodeView): Map<string, (plot: Plot) => Panel> {
+  const found = new Map([
+    ["memory", memoryPanel],
+    [MEMORY, leftPanel],
+  ]);
+  const wanted = node.timesUs.map((_, index) => node.pods.reduce((sum, series) => sum + (series.cpuWantedMilli[index] ?? 0), 0));
+  const most = Math.max(...wanted);
+  if (most > 0) found.set("cpu", (plot) => cpuPanel(plot, most));
+  for (const series of node.signals) found.set(series.signal, (plot) => signalPanel(plot, series));
+  return found;
+}
+
+/** Say which panels are left out because nothing happens there, and offer to draw them. */
+export function leftOut(state: State, element: HTMLElement): void {
+  const draw = () => {
+    const { node, all } = state.now;
+    const least = Math.min(...node.availableBytes);
+    const words = new Map([
+      ["memory", `memory (${bytes(least)} or more stay available)`],
+      [MEMORY, node.panels.includes("memory") ? `memory left (${bytes(least)} or more)` : ""],
+      ["cpu", "CPU (all that is wanted is granted)"],
+    ]);
+    const names = [...possible(node).keys()].filter((name) => !node.panels.includes(name)).map((name) => words.get(name) ?? name);
+    const button = h("button", { type: "button", class: "link", click: () => state.change({ all: !all }) }, all ? "Leave them out" : "Draw them too");
+    element.replaceChildren(all ? "Panels in which nothing happens are drawn, too. " : `Not drawn, because nothing happens there: ${names.filter(Boolean).join(", ")}. `, button);
+    element.hidden = names.length === 0;
+  };
+  state.subscribe((changed) => {
+    if (changed.has("node") || changed.has("all")) draw();
+  });
+  draw();
+}
+
+function memoryPanel(plot: Plot): Panel {
   const { node, run } = plot;
-  const height = 2 * Math.min(...node.availableBytes) < node.memoryBytes ? 300 : 160;
+  const layers: Layer[] = [{ pod: null, label: "system", fill: "var(--system)", className: "system", values: node.systemBytes }];
+  const cache = node.timesUs.map(() => 0);
+  for (const series of node.pods) {
+    const pod = run.pods[series.pod];
+    if (pod === undefined) continue;
+    const values = series.anonBytes.map((anon, index) => (anon ?? 0) + (series.activeFileBytes[index] ?? 0));
+    series.inactiveFileBytes.forEach((each, index) => (cache[index] = (cache[index] ?? 0) + (each ?? 0)));
+    layers.push({ pod: series.pod, label: nameOf(run, pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
+  }
+  layers.push({ pod: null, label: "inactive page cache", fill: "url(#cache)", className: "cache", values: cache });
+  const most = Math.max(...node.timesUs.map((_, index) => layers.reduce((sum, layer) => sum + (layer.values[index] ?? 0), 0)));
+  // Where most memory is never used the axis ends earlier, and the note says so.
+  const whole = 2 * most >= node.memoryBytes;
+  const top = whole ? node.memoryBytes : most * 1.15;
+  const height = plot.right - plot.left < 400 || !whole ? 230 : 300;
+  const has = `the node has ${bytes(node.memoryBytes)}`;
   return {
     name: "memory",
     title: "Memory by pod",
-    note: `working sets, stacked; the node has ${bytes(node.memoryBytes)}`,
+    note: `working sets, stacked; ${whole ? has : `${has}, the axis ends at ${bytes(Math.round(top / MI) * MI)}`}`,
     height,
     draw(body) {
-      const y = linear([0, node.memoryBytes], [height, 0]);
-      grid(body, plot, y, ticks(0, node.memoryBytes, 5, 2), bytes);
-      const layers: Layer[] = [{ pod: null, label: "system", fill: "var(--system)", className: "system", values: node.systemBytes }];
-      const cache = node.timesUs.map(() => 0);
-      for (const series of node.pods) {
-        const pod = run.pods[series.pod];
-        if (pod === undefined) continue;
-        const values = series.anonBytes.map((anon, index) => (anon ?? 0) + (series.activeFileBytes[index] ?? 0));
-        series.inactiveFileBytes.forEach((each, index) => (cache[index] = (cache[index] ?? 0) + (each ?? 0)));
-        layers.push({ pod: series.pod, label: bare(pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
+      const y = linear([0, top], [height, 0]);
+      grid(body, plot, y, ticks(0, top, 5, 2), bytes);
+      // All pods together may use so much: what the system uses is below them and does not count.
+      const limit = node.podsLimitBytes;
+      const reachable = limit !== null && Math.min(...node.systemBytes) + limit <= top;
+      const marks: Mark[] = [];
+      if (reachable) {
+        const [, last] = shown(plot);
+        marks.push({ y: Math.max(0, y((node.systemBytes[last] ?? 0) + limit)), text: `limit of all pods, ${bytes(limit)}`, kind: "pods" });
       }
-      layers.push({ pod: null, label: "page cache", fill: "url(#cache)", className: "cache", values: cache });
-      stack(body, plot, y, layers);
+      const placed = places(plot, marks, height);
+      stack(body, plot, y, layers, placed);
       activeCache(body, plot, y);
-      for (const threshold of node.thresholds) {
-        if (threshold.signal !== "memory.available") continue;
-        const at = y(node.memoryBytes - threshold.amount);
-        body.append(s("line", { class: `threshold ${threshold.hard ? "hard" : "soft"}`, x1: plot.left, x2: plot.right, y1: at, y2: at }));
+      if (whole) {
+        for (const threshold of node.thresholds) {
+          if (threshold.signal !== MEMORY) continue;
+          const at = y(node.memoryBytes - threshold.amount);
+          body.append(s("line", { class: `threshold ${kindOf(threshold)}`, x1: plot.left, x2: plot.right, y1: at, y2: at }));
+        }
+        body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: 0, y2: 0 }));
       }
-      body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: 0, y2: 0 }));
-      if (node.podsLimitBytes !== null) {
-        const at = y(node.podsLimitBytes);
-        body.append(s("line", { class: "threshold pods", x1: plot.left, x2: plot.right, y1: at, y2: at }), label(plot, at < 16 ? at + 13 : at - 4, `limit of all pods ${bytes(node.podsLimitBytes)}`, "pods"));
-      }
+      if (reachable) line(body, plot, y, node.systemBytes.map((each) => each + limit), "threshold pods");
+      write(body, placed);
     },
   };
 }
 
-export function leftPanel(plot: Plot): Panel {
+function leftPanel(plot: Plot): Panel {
   const { node } = plot;
   const height = 130;
-  const thresholds = node.thresholds.filter((each) => each.signal === "memory.available");
+  const thresholds = node.thresholds.filter((each) => each.signal === MEMORY);
   const lowest = Math.min(node.kernelMinBytes || 64 * MI, ...thresholds.map((each) => each.amount)) / 2;
   const low = 2 ** Math.floor(Math.log2(Math.max(MI, lowest)));
   const high = Math.max(low * 4, ...node.availableBytes, ...node.freeBytes);
   return {
     name: "left",
     title: "Memory left",
-    note: "logarithmic: memory.available as the kubelet counts, free as the kernel counts",
+    note: "logarithmic; line: memory.available, as the kubelet counts; dots: free, as the kernel counts",
     height,
     draw(body) {
       const y = logarithmic([low, high], [height, 0]);
       const steps = ticks(Math.ceil(Math.log2(low)), Math.floor(Math.log2(high)), 5).filter(Number.isInteger);
       grid(body, plot, y, steps.map((power) => 2 ** power), bytes);
+      const marks = thresholds.map((each) => thresholdMark(each, y));
       if (node.kernelMinBytes > 0) {
         const at = y(node.kernelMinBytes);
         body.append(s("rect", { class: "killing", x: plot.left, y: at, width: plot.right - plot.left, height: Math.max(0, height - at) }));
-        body.append(s("text", { class: "label kernel", x: plot.left + 6, y: Math.min(height - 4, at + 12) }, `the kernel kills at ${bytes(node.kernelMinBytes)}`));
+        marks.push({ y: at + 16, text: `the kernel kills at ${bytes(node.kernelMinBytes)}`, kind: "kernel" });
       }
-      for (const threshold of thresholds) {
-        const at = y(threshold.amount);
-        body.append(s("line", { class: `threshold ${threshold.hard ? "hard" : "soft"}`, x1: plot.left, x2: plot.right, y1: at, y2: at }));
-        body.append(label(plot, threshold.hard && at + 14 < height ? at + 13 : at - 4, `${threshold.hard ? "hard" : "soft"}: ${threshold.statement}`, threshold.hard ? "hard" : "soft"));
-      }
+      drawThresholds(body, plot, y, thresholds);
       line(body, plot, y, node.freeBytes, "series free");
       line(body, plot, y, node.availableBytes, "series available");
+      write(body, places(plot, marks, height));
     },
   };
 }
 
-export function cpuPanel(plot: Plot): Panel | null {
+function cpuPanel(plot: Plot, most: number): Panel {
   const { node, run } = plot;
-  const height = 110;
-  const wanted = node.timesUs.map((_, index) => node.pods.reduce((sum, series) => sum + (series.cpuWantedMilli[index] ?? 0), 0));
-  const most = Math.max(...wanted);
-  if (!(most > 0)) return null;
+  const height = node.panels[0] === "cpu" ? 220 : 130;
   const full = most > node.cpuMilli / 2;
   return {
     name: "cpu",
     title: "CPU granted",
-    note: `hatched: wanted and not granted; the node has ${cores(node.cpuMilli)} cores`,
+    note: `in cores; hatched: wanted and not granted; the node has ${cores(node.cpuMilli)}`,
     height,
     draw(body) {
       const top = full ? Math.max(node.cpuMilli, most) * 1.02 : most * 1.15;
@@ -128,42 +173,87 @@ export function cpuPanel(plot: Plot): Panel | null {
         if (pod === undefined) continue;
         const values = series.cpuGrantedMilli.map((each) => each ?? 0);
         series.cpuWantedMilli.forEach((each, index) => (missing[index] = (missing[index] ?? 0) + Math.max(0, (each ?? 0) - (values[index] ?? 0))));
-        layers.push({ pod: series.pod, label: bare(pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
+        layers.push({ pod: series.pod, label: nameOf(run, pod.key), fill: pod.colour, className: `band ${pod.qosClass}`, values });
       }
-      layers.push({ pod: null, label: "throttled", fill: "url(#throttled)", className: "throttled", values: missing });
-      stack(body, plot, y, layers);
-      if (full) {
-        const at = y(node.cpuMilli);
-        body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: at, y2: at }));
-      }
+      layers.push({ pod: null, label: "not granted", fill: "url(#throttled)", className: "throttled", values: missing });
+      const placed = places(plot, full ? [{ y: y(node.cpuMilli), text: `all ${cores(node.cpuMilli)} cores`, kind: "pods" }] : [], height);
+      stack(body, plot, y, layers, placed);
+      if (full) body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: y(node.cpuMilli), y2: y(node.cpuMilli) }));
+      write(body, placed);
     },
   };
 }
 
-export function signalPanels(plot: Plot): Panel[] {
-  return plot.node.signals.map((series) => {
-    const height = 80;
-    const amount = series.signal.endsWith("inodesFree") || series.signal.startsWith("pid") ? count : bytes;
-    return {
-      name: "signal",
-      title: series.signal,
-      note: `what is left of ${amount(series.capacity)}`,
-      height,
-      draw(body: SVGGElement) {
-        const thresholds = plot.node.thresholds.filter((each) => each.signal === series.signal);
-        const top = Math.max(1, ...series.left, ...thresholds.map((each) => each.amount)) * 1.08;
-        const y = linear([0, top], [height, 0]);
-        grid(body, plot, y, ticks(0, top, 3, amount === bytes ? 2 : 10), amount);
-        for (const threshold of thresholds) {
-          const at = y(threshold.amount);
-          const kind = threshold.hard ? "hard" : "soft";
-          body.append(s("line", { class: `threshold ${kind}`, x1: plot.left, x2: plot.right, y1: at, y2: at }));
-          body.append(label(plot, threshold.hard && at + 14 < height ? at + 13 : at - 4, `${kind}: ${threshold.statement}`, kind));
-        }
-        line(body, plot, y, series.left, "series available");
-      },
-    };
-  });
+function signalPanel(plot: Plot, series: NodeView["signals"][number]): Panel {
+  const height = plot.node.panels[0] === series.signal ? 180 : 100;
+  const amount = series.signal.endsWith("inodesFree") || series.signal.startsWith("pid") ? count : bytes;
+  const thresholds = plot.node.thresholds.filter((each) => each.signal === series.signal);
+  return {
+    name: "signal",
+    title: series.signal,
+    note: `what is left of ${amount(series.capacity)}`,
+    height,
+    draw(body: SVGGElement) {
+      const top = Math.max(1, ...series.left, ...thresholds.map((each) => each.amount)) * 1.08;
+      const y = linear([0, top], [height, 0]);
+      grid(body, plot, y, ticks(0, top, 4, amount === bytes ? 2 : 10), amount);
+      drawThresholds(body, plot, y, thresholds);
+      line(body, plot, y, series.left, "series available");
+      write(body, places(plot, thresholds.map((each) => thresholdMark(each, y)), height));
+    },
+  };
+}
+
+// ---- thresholds and their labels ------------------------------------------------------------------------------------
+
+interface Mark {
+  y: number;
+  text: string;
+  kind: string;
+}
+
+/** Where a label is written, and the room that it takes. */
+interface Place extends Mark {
+  x: number;
+  left: number;
+}
+
+const LINE = 14;
+
+function kindOf(threshold: ThresholdLine): string {
+  return threshold.hard ? "hard" : "soft";
+}
+
+function thresholdMark(threshold: ThresholdLine, y: Scale): Mark {
+  const kind = kindOf(threshold);
+  return { y: y(threshold.amount), text: `${kind}: ${threshold.statement}`, kind };
+}
+
+function drawThresholds(body: SVGGElement, plot: Plot, y: Scale, thresholds: readonly ThresholdLine[]): void {
+  for (const each of thresholds) {
+    body.append(s("line", { class: `threshold ${kindOf(each)}`, x1: plot.left, x2: plot.right, y1: y(each.amount), y2: y(each.amount) }));
+  }
+}
+
+/** Find a line for each label: above its mark where there is room, and never two on one another. */
+function places(plot: Plot, marks: readonly Mark[], height: number): Place[] {
+  const wanted = marks.map((mark) => ({ ...mark, y: mark.y - 5 })).sort((one, other) => one.y - other.y);
+  let top = LINE - 3;
+  for (const mark of wanted) {
+    mark.y = Math.max(mark.y, top);
+    top = mark.y + LINE;
+  }
+  let bottom = height - 3;
+  for (const mark of wanted.toReversed()) {
+    mark.y = Math.min(mark.y, bottom);
+    bottom = mark.y - LINE;
+  }
+  const x = plot.right - 6;
+  return wanted.map((mark) => ({ ...mark, x, left: x - textWidth(mark.text) }));
+}
+
+function write(body: SVGGElement, found: readonly Place[]): void {
+  for (const each of found) body.append(s("text", { class: `label ${each.kind}`, x: each.x, y: each.y }, each.text));
 }
 
 /** A veil over the page cache of each pod: the kubelet counts it, but the kernel can reclaim it. */
@@ -197,10 +287,6 @@ function grid(body: SVGGElement, plot: Plot, y: Scale, at: readonly number[], fo
   }
 }
 
-function label(plot: Plot, y: number, text: string, kind: string): SVGTextElement {
-  return s("text", { class: `label ${kind}`, x: plot.right - 6, y: Math.max(10, y) }, text);
-}
-
 /** The indices to draw: those in view and one more on either side. */
 function shown(plot: Plot): [number, number] {
   const times = plot.node.timesUs;
@@ -211,7 +297,7 @@ function shown(plot: Plot): [number, number] {
   return [first, last];
 }
 
-function stack(body: SVGGElement, plot: Plot, y: Scale, layers: readonly Layer[]): void {
+function stack(body: SVGGElement, plot: Plot, y: Scale, layers: readonly Layer[], taken: readonly Place[]): void {
   const [first, last] = shown(plot);
   const times = plot.node.timesUs;
   const base = new Float64Array(times.length);
@@ -232,7 +318,7 @@ function stack(body: SVGGElement, plot: Plot, y: Scale, layers: readonly Layer[]
       spans.push({ x, top: y(to), bottom: y(from) });
     }
     clipped.append(s("path", { class: layer.className, d: `${upper}${lower}Z`, fill: layer.fill, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }));
-    const place = roomFor(spans, plot, layer.label.length * 6.8 + 12);
+    const place = roomFor(closer(spans, plot), plot, textWidth(layer.label, NAME) + 14, taken);
     if (place !== null) {
       const dark = layer.pod === null ? "" : isDark(layer.fill) ? " on-dark" : " on-light";
       labels.append(s("text", { class: `name${dark}`, x: place.x + 8, y: place.y + 4, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }, layer.label));
@@ -247,8 +333,18 @@ interface Span {
   bottom: number;
 }
 
+/** The points of a band, and some between those that are far apart: a name may begin there. */
+function closer(spans: readonly Span[], plot: Plot): Span[] {
+  return spans.flatMap((one, index) => {
+    const other = spans[index + 1] ?? one;
+    const steps = Math.max(1, Math.ceil((Math.min(plot.right, other.x) - Math.max(plot.left, one.x)) / 24));
+    const between = (start: number, end: number, step: number) => start + ((end - start) * step) / steps;
+    return Array.from({ length: steps }, (_, step) => ({ x: between(one.x, other.x, step), top: between(one.top, other.top, step), bottom: between(one.bottom, other.bottom, step) }));
+  });
+}
+
 /** The first place in a band where a text of this width fits, and the middle of the band there. */
-function roomFor(spans: readonly Span[], plot: Plot, width: number): { x: number; y: number } | null {
+function roomFor(spans: readonly Span[], plot: Plot, width: number, taken: readonly Place[]): { x: number; y: number } | null {
   for (const [index, start] of spans.entries()) {
     const x = Math.max(plot.left, start.x);
     if (x + width > plot.right || (spans[index + 1]?.x ?? Infinity) <= x) continue;
@@ -261,7 +357,9 @@ function roomFor(spans: readonly Span[], plot: Plot, width: number): { x: number
       bottom = Math.min(bottom, before.bottom + (span.bottom - before.bottom) * share);
       if (share < 1) break;
     }
-    if (bottom - top >= 13) return { x, y: (top + bottom) / 2 };
+    const y = (top + bottom) / 2;
+    const free = taken.every((each) => x + width < each.left || Math.abs(each.y - 4 - y) > LINE);
+    if (bottom - top >= 14 && free) return { x, y };
   }
   return null;
 }

@@ -1,9 +1,28 @@
-// The data of a page: what `podqos simulate -o json` prints. Its types are made from the schema (types.js).
+// The data of a page: what `podqos simulate -o json` or `podqos blast -o json` prints. Its types are made from the
+// schemas (types.js).
 
-import type { RunView } from "./schema";
+import { bare } from "./format";
+import type { BlastRadius, RunView } from "./schema";
 
 /** Read the data written into the page; null where the page was opened bare. */
-export function readRun(): RunView | null {
+export function readData(): RunView | BlastRadius | null {
   const text = document.getElementById("run")?.textContent ?? "null";
-  return JSON.parse(text) as RunView | null;
+  return JSON.parse(text) as RunView | BlastRadius | null;
+}
+
+export function isBlast(data: RunView | BlastRadius): data is BlastRadius {
+  return data.kind === "BlastRadius";
+}
+
+const taken = new WeakMap<RunView, ReadonlySet<string>>();
+
+/** The name of a pod, with its namespace if another pod of the run has the same name. */
+export function nameOf(run: RunView, key: string): string {
+  let names = taken.get(run);
+  if (names === undefined) {
+    const all = run.pods.map((pod) => bare(pod.key));
+    names = new Set(all.filter((name, index) => all.indexOf(name) !== index));
+    taken.set(run, names);
+  }
+  return names.has(bare(key)) ? key : bare(key);
 }

@@ -27,7 +27,7 @@ export function ticks(low: number, high: number, wanted: number, base: 2 | 10 = 
   const rough = span / Math.max(1, wanted);
   const step = base === 2 ? 2 ** Math.ceil(Math.log2(rough)) : roundStep(rough);
   const found: number[] = [];
-  for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-9; index++) found.push(index * step);
+  for (let index = Math.ceil(low / step - 1e-9); index * step <= high + step * 1e-9; index++) found.push(index * step + 0); // and not −0
   return found;
 }
 

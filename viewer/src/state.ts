@@ -12,6 +12,8 @@ export interface Looking {
   kill: Kill | null;
   /** The pod that is pointed at, by its place in the run's list. */
   pod: number | null;
+  /** Whether panels in which nothing happens are drawn as well. */
+  all: boolean;
 }
 
 export type Change = keyof Looking;
@@ -23,7 +25,7 @@ export class State {
 
   constructor(run: RunView, node: NodeView) {
     this.run = run;
-    this.looking = { node, timeUs: 0, fromUs: 0, toUs: run.endUs, kill: null, pod: null };
+    this.looking = { node, timeUs: 0, fromUs: 0, toUs: run.endUs, kill: null, pod: null, all: false };
     Object.assign(this.looking, this.firstLook(node));
   }
 

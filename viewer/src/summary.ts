@@ -2,8 +2,9 @@
 
 import { h } from "./dom";
 import { count, duration, plural, time } from "./format";
+import { breakable, NONE, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
-import type { RunSummary, RunView } from "./schema";
+import type { RunSummary, RunView, WorkloadSummary } from "./schema";
 import type { State } from "./state";
 
 const MOST_EVENTS = 500;
@@ -12,57 +13,44 @@ const HOUSEKEEPING = new Set(["Placed", "Admitted", "Stopped", "CleanedUp", "Exi
 export function headline(summary: RunSummary): string {
   const kernel = summary.oomKills === 0 ? "The kernel killed no containers" : `The kernel killed ${plural(summary.oomKills, "container")}`;
   const kubelet = summary.evictions === 0 ? "the kubelet evicted no pods" : `the kubelet evicted ${plural(summary.evictions, "pod")}`;
-  return `${kernel}, ${kubelet}; ${count(summary.untouched)} of ${plural(summary.pods, "pod")} were unaffected.`;
+  return `${kernel}, ${kubelet}; ${count(summary.untouched)} of ${plural(summary.pods, "pod")} ${summary.pods === 1 ? "was" : "were"} unaffected.`;
 }
 
-export function tiles(summary: RunSummary): HTMLElement {
+export function tiles(summary: RunSummary): HTMLElement[] {
   const by = (counts: Readonly<Record<string, number>>) =>
     Object.entries(counts)
       .map(([name, number]) => `${number} ${name}`)
       .join(", ");
-  const tile = (value: string, name: string, note: string, kind = "") => h("div", { class: `tile ${kind}` }, h("b", {}, value), h("span", {}, name), h("small", {}, note));
   const levels = by(summary.oomKillsByLevel);
-  return h(
-    "div",
-    { class: "tiles" },
+  return [
     tile(count(summary.oomKills), "killed by the kernel", levels ? `out of memory: ${levels}` : "", summary.oomKills ? "kernel" : ""),
     tile(count(summary.evictions), "evicted by the kubelet", by(summary.evictionsBySignal), summary.evictions ? "kubelet" : ""),
     tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods unaffected", plural(summary.nodes, "node")),
     tile(count(summary.restarts), "restarts", summary.rejections ? `${summary.rejections} rejected` : ""),
     tile(duration(summary.downtimeUs), "downtime", "of all pods together"),
-  );
+  ];
 }
 
+/** A row per workload. A column in which there is nothing is left out. */
 export function workloads(run: RunView): HTMLElement {
-  const heads = ["Workload", "Class", "Priority", "Pods", "Unaffected", "OOM kills", "Evictions", "Restarts", "Downtime", "CPU short"];
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Workloads" },
-    h(
-      "table",
-      {},
-      h("thead", {}, h("tr", {}, ...heads.map((head, index) => h("th", { scope: "col", class: index > 1 ? "number" : "" }, head)))),
-      h(
-        "tbody",
-        {},
-        ...run.summary.workloads.map((each) =>
-          h(
-            "tr",
-            { class: each.untouched < each.pods ? "hit" : "" },
-            h("th", { scope: "row" }, each.workload),
-            h("td", {}, h("span", { class: `chip ${each.qosClass}` }, each.qosClass)),
-            ...[count(each.priority), count(each.pods), count(each.untouched), none(each.oomKills), none(each.evictions), none(each.restarts), duration(each.downtimeUs), duration(each.throttledUs)].map((text) =>
-              h("td", { class: "number" }, text),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
+  const rows = run.summary.workloads;
+  const number = (name: string, cell: (each: WorkloadSummary) => string): Column<WorkloadSummary> => ({ name, cell, number: true });
+  const columns = [
+    { name: "Workload", cell: (each: WorkloadSummary) => breakable(each.workload) },
+    { name: "Class", cell: (each: WorkloadSummary) => h("span", { class: `chip ${each.qosClass}` }, each.qosClass) },
+    rows.some((each) => each.priority !== 0) && number("Priority", (each) => count(each.priority)),
+    number("Unaffected", (each) => `${count(each.untouched)}/${count(each.pods)}`),
+    rows.some((each) => each.oomKills > 0) && number("OOM kills", (each) => none(each.oomKills)),
+    rows.some((each) => each.evictions > 0) && number("Evicted", (each) => none(each.evictions)),
+    rows.some((each) => each.restarts > 0) && number("Restarts", (each) => none(each.restarts)),
+    rows.some((each) => each.downtimeUs > 0) && number("Downtime", (each) => duration(each.downtimeUs)),
+    rows.some((each) => each.throttledUs > 0) && number("CPU short", (each) => duration(each.throttledUs)),
+  ].filter((column): column is Column<WorkloadSummary> => column !== false);
+  return table(columns, rows, (each) => (each.untouched < each.pods ? "hit" : ""));
 }
 
 function none(value: number): string {
-  return value === 0 ? "–" : count(value);
+  return value === 0 ? NONE : count(value);
 }
 
 export function journalView(state: State, element: HTMLElement): void {

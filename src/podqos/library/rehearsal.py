@@ -234,13 +234,15 @@ class RealRun:
         node = self._node = Node(
             settings,
             lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
-            self._say,
+            self._pass_on,
         )
         self._start_filler(node)
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         node.loop.call_after(_LOOK_SECONDS, self._await_readiness)
         node.run(at_end=self._end_filler)
         if self._gave_up:
+            for note in node.notes:  # there is no report
+                self._say(note)
             raise HostError("the containers did not reach their initial memory; is there enough memory?")
         if not self._is_done:
             raise KeyboardInterrupt
@@ -252,6 +254,11 @@ class RealRun:
         )
         end_us = self._scenario.duration_us
         return tuple(entry for entry in entries if entry.time_us <= end_us), tuple(node.notes)
+
+    def _pass_on(self, text: str) -> None:
+        """Pass on what the node says while it runs, except its notes, which are part of the report."""
+        if self._node is not None and text not in self._node.notes and not self._is_done:
+            self._say(text)
 
     # ---- the beginning -----------------------------------------------------------------------------------------------
 

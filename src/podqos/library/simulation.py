@@ -1,7 +1,7 @@
 """``simulate``: run a scenario and show what happened.
 
 Same scenario, same run: what pictures need is recorded while it runs where the nodes are few; of many nodes, those with
-most kills are recorded in a second run, when a picture is first asked for.
+most victims are recorded in a second run, when a picture is first asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from podqos.sim.scenario.scenario import Scenario
 
 _FEW_NODES = 12
-"""So many nodes are recorded and shown without being asked for; of more, those with most kills."""
+"""So many nodes are recorded and shown without being asked for; of more, those with most victims."""
 
 
 def simulate(
@@ -37,8 +37,8 @@ def simulate(
 ) -> Run:
     """Run a scenario from beginning to end.
 
-    ``nodes`` are those to show (by default all of a few, of many those with most kills). Without ``record`` the run is
-    faster, and made again if its report is asked for. ``check`` verifies the simulator's invariants after every
+    ``nodes`` are those to show (by default all of a few, of many those with most victims). Without ``record`` the run
+    is faster, and made again if its report is asked for. ``check`` verifies the simulator's invariants after every
     event. ``progress`` gets the time reached, in microseconds, and the number of events now and then.
     """
     names = _known(scenario, nodes)
@@ -94,7 +94,7 @@ class Run:
         return page(built_viewer(), self.report)
 
     def svg(self, node: str | None = None) -> str:
-        """Return a picture of a node, by default the first with kills, or the first at all."""
+        """Return a picture of a node, by default the first with victims, or the first at all."""
         from podqos.report.simulation.svg import run_svg
 
         report = self.report

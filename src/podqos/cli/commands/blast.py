@@ -24,9 +24,11 @@ from podqos.errors import InvalidOption
 from podqos.library.blast_radius import blast
 from podqos.library.inputs.files import STDIN, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
-from podqos.report.simulation.blast import csv_table, page, table
+from podqos.report.simulation.blast import csv_table, table
+from podqos.report.simulation.html import page
 from podqos.sim.blast import BlastRadius
 
 
@@ -40,16 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_policy_option(parser)
     parser.add_argument("--all", action="store_true", help="list all pods that harm others, not only the worst")
     options.add_version_option(parser)
-    parser.add_argument("--html", metavar="FILE", help="also write the list as an HTML page")
+    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
     about = "csv: a line per pod and rate"
     add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.sim.blast:BlastRadius", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Let every pod leak, print, and return the exit code."""
+    # Report that there is no page before a long run, not after it.
+    viewer = "" if arguments.html is None else built_viewer()
     radius, errors = _blast(arguments)
     if arguments.html is not None:
-        write_file(arguments.html, page(radius).encode())
+        write_file(arguments.html, page(viewer, radius).encode())
     emit(
         radius,
         arguments,

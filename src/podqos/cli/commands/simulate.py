@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--node",
         metavar="NAME",
         action="append",
-        help="show this node; may be repeated (default: those with most kills)",
+        help="show this node; may be repeated (default: those with most pods killed or evicted)",
     )
     parser.add_argument(
         "--check", action="store_true", help="check the simulator's invariants after every event (slow)"

@@ -254,8 +254,8 @@ class Node:
                 letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:_MOST_NOTE]
             )
         if text not in self.notes and len(self.notes) < _NOTES_KEPT:
-            self._say(text)
             self.notes[text] = 0
+            self._say(text)
         if text in self.notes:
             self.notes[text] += 1
 

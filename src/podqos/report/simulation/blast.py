@@ -1,9 +1,8 @@
-"""``podqos blast``: the damage each leaking pod does to its neighbours, as text, CSV and a page."""
+"""``podqos blast``: the damage each leaking pod does to its neighbours, as text and CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 from operator import attrgetter
 
 from podqos.agent.journal import By
@@ -12,9 +11,8 @@ from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.text.durations import rounded
 from podqos.report.text.encoding import Table
-from podqos.report.text.palette import KERNEL, KUBELET
 from podqos.report.text.style import Style, columns
-from podqos.sim.blast import Blast, BlastRadius, Death
+from podqos.sim.blast import Blast, BlastRadius
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24
@@ -114,61 +112,3 @@ def _cell(found: set[str], *, is_self: bool) -> str:
 
 def _rate(rate: int) -> str:
     return f"{amount(rate, MEMORY)}/s"
-
-
-# ---- a page ---------------------------------------------------------------------------------------------------------
-
-_STYLE = f"""
-:root{{color-scheme:light dark;--line:#8884}}
-body{{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}}
-table{{border-collapse:collapse;width:100%}}
-th,td{{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}}
-th{{position:sticky;top:0;background:Canvas}}
-.kernel{{color:{KERNEL}}}.kubelet{{color:{KUBELET}}}.bad{{font-weight:700}}small{{opacity:.75}}
-.bar{{display:inline-block;height:.7em;background:{KERNEL};border-radius:2px}}
-"""
-_HEADERS = ("Leaking pod", "Rate", "Pods taken down", "Victims, in order", "Ends")
-
-
-def page(report: BlastRadius) -> str:
-    """Return the list as one self-contained page."""
-    most = max((each.pods_taken for each in report.leaks), default=1) or 1
-    harmful = [each for each in report.leaks if each.others]
-    rows = "\n".join(_page_row(each, most) for each in harmful)
-    slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
-    intro = (
-        f"{report.pods:,} pods on {report.nodes:,} node{'s' * (report.nodes != 1)}; "
-        f"{len({(each.node, each.pod) for each in harmful}):,} of them take others down when they leak "
-        f"{slow} or {fast}."
-    )
-    headers = "".join(f"<th>{header}</th>" for header in _HEADERS)
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Blast radius</title><style>{_STYLE}</style></head><body>
-<h1>Blast radius</h1><p>{escape(intro)}</p>
-<table><thead><tr>{headers}</tr></thead>
-<tbody>
-{rows}
-</tbody></table></body></html>
-"""
-
-
-def _page_row(each: Blast, most: int) -> str:
-    count = each.pods_taken
-    deaths = "<br>".join(_page_death(death) for death in each.others)
-    about = f"{each.qos_class}, priority {each.priority}, {each.node}"
-    return (
-        f"<tr><td>{escape(each.pod)}<br><small>{escape(about)}</small></td>"
-        f"<td>{escape(_rate(each.rate_bytes_per_second))}</td>"
-        f'<td>{count} <span class="bar" style="width:{count / most * 5:.2f}em"></span></td>'
-        f"<td>{deaths}</td><td>{escape(_ends(each))}</td></tr>"
-    )
-
-
-def _page_death(death: Death) -> str:
-    bad = death.is_critical or death.qos_class is QOSClass.GUARANTEED
-    kind = "critical" if death.is_critical else str(death.qos_class)
-    name = f'<span class="bad">{escape(death.pod)}</span>' if bad else escape(death.pod)
-    how = f'<span class="{death.by}">{death.by}</span>'
-    after = escape(rounded(death.after_seconds))
-    return f"{name} <small>({kind}) after {after} by {how}: {escape(death.cause)}</small>"

@@ -207,15 +207,15 @@ _LEVELS = {
 
 def _badness(kill: r.OOMKill) -> str:
     used = mebibytes(kill.used_pages * PAGE_BYTES)
-    return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {signed(kill.oom_score_adj)} ‰"
+    return f"badness {size(kill.points * PAGE_BYTES)} = {used} + {signed(kill.oom_score_adj)} ‰"
 
 
 def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
-    yield _sentence(f"{_LEVELS[kill.level]} used up its {_size(kill.limit_bytes)}")
+    yield _sentence(f"{_LEVELS[kill.level]} used up its {size(kill.limit_bytes)}")
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
         f"The kernel found a process of {entry.container or entry.pod} using {used} with oom_score_adj "
-        f"{signed(kill.oom_score_adj)}: badness {_size(kill.points * PAGE_BYTES)}, the highest."
+        f"{signed(kill.oom_score_adj)}: badness {size(kill.points * PAGE_BYTES)}, the highest."
     )
     if kill.killed_processes > 1:
         how = "as a whole" if kill.as_group else "with it"
@@ -225,7 +225,7 @@ def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:
         margin = "a tie" if not kill.margin_bytes else f"a margin of {mebibytes(kill.margin_bytes)}"
         other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod
-        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}: {margin}."
+        yield f"The runner-up was {other} with {size(kill.runner_up_points * PAGE_BYTES)}: {margin}."
     if kill.would_evict is not None:
         yield _would_evict(entry, kill.would_evict)
 
@@ -243,9 +243,12 @@ def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
 
 
 def _figures(pressure: r.UnderPressure) -> str:
+    return f"{_left(pressure)} ({'hard' if pressure.hard else 'soft'})"
+
+
+def _left(pressure: r.UnderPressure) -> str:
     resource = SIGNALS[pressure.signal].resource
-    left = f"{amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
-    return f"{pressure.signal} {left} ({'hard' if pressure.hard else 'soft'})"
+    return f"{pressure.signal} {amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
 
 
 def _decided(pressure: r.UnderPressure) -> str:
@@ -281,8 +284,30 @@ def _pressure_reasons(pressure: r.UnderPressure) -> Iterator[str]:
     if pressure.spared:
         yield f"Ranked before it, but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
-        yield f"{pressure.next_pod} was next; it ranked lower because {_LOWER[pressure.before_next_by]}."
+        within = pressure.before_next_by is RankKey.EXCESS and not pressure.over_request
+        why = "this pod is closer to its request" if within else _LOWER[pressure.before_next_by]
+        yield f"{pressure.next_pod} was next; it ranked lower because {why}."
     yield f"Its grace period was {pressure.grace_period_seconds} s."
+
+
+_CAUSES = {
+    r.OOMLevel.CONTAINER: "its limit of {} reached",
+    r.OOMLevel.POD: "its pod's limit of {} reached",
+    r.OOMLevel.CLASS: "its class's limit of {} reached",
+    r.OOMLevel.KUBEPODS: "the limit of all pods, {}, reached",
+    r.OOMLevel.NODE: "the machine's {} used up",
+}
+
+
+def cause(entry: Entry) -> str:
+    """Return why a pod was killed or evicted in a few words, for a picture."""
+    match entry.because:
+        case r.OOMKill(level=level, limit_bytes=limit_bytes):
+            return _CAUSES[level].format(size(limit_bytes))
+        case r.UnderPressure() as pressure:
+            return _left(pressure)
+        case because:
+            return _short(because)
 
 
 def _storage(excess: r.LocalStorageExceeded) -> str:
@@ -302,8 +327,8 @@ def signed(value: int) -> str:
     return str(value) if value >= 0 else f"−{-value}"
 
 
-def _size(size_bytes: int) -> str:
-    """Return a badness; from 10Gi on without mebibytes."""
-    size = abs(size_bytes)
-    text = mebibytes(size) if size < 10 << 30 or size % (1 << 30) == 0 else f"{size / (1 << 30):.1f}Gi"
+def size(size_bytes: int) -> str:
+    """Return an amount of memory, or a badness; from 10Gi on without mebibytes."""
+    count = abs(size_bytes)
+    text = mebibytes(count) if count < 10 << 30 or count % (1 << 30) == 0 else f"{count / (1 << 30):.1f}Gi"
     return text if size_bytes >= 0 else f"−{text}"

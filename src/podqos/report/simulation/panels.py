@@ -1,4 +1,4 @@
-"""The panels of a still picture: memory by pod, memory left, CPU and disks where they matter, when pods ran."""
+"""The panels of a still picture: of memory, CPU, disks and process ids those that matter; when pods ran."""
 
 from __future__ import annotations
 
@@ -7,23 +7,40 @@ from itertools import pairwise
 from math import ceil, floor, log2
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.signals import SIGNALS
+from podqos.report.simulation import story
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
 from podqos.report.survival.ranking import amount
 from podqos.report.text import palette
-from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, SOFT, line, path, rect, text
+from podqos.report.text.svg_elements import (
+    ACCENT,
+    GRID,
+    INK,
+    LETTER,
+    PAPER,
+    QUIET,
+    SOFT,
+    fitted,
+    halo,
+    line,
+    path,
+    rect,
+    sign,
+    text,
+)
 from podqos.sim.node.recording import ThresholdLine
-from podqos.sim.series import PodSeries, SignalSeries
+from podqos.sim.series import SignalSeries
 from podqos.wording import mebibytes
 
 _MEMORY = "memory.available"
 _ROW = 17
 _MOST_ROWS = 24
 _NAME_HEIGHT = 13
+_LINE = 14
+_LEFT_HEIGHT = 110
 _CACHE = "#dfe4ea"
-_LETTER = 6.8
-"""Width of a letter, about."""
 
 Scale = Callable[[float], float]
 Draw = Callable[[Plot, float], Iterator[str]]
@@ -38,6 +55,14 @@ class Panel(Struct, frozen=True):
     draw: Draw
 
 
+class _Words(Struct, frozen=True):
+    """A label at the right of a panel."""
+
+    y: float
+    words: str
+    colour: str
+
+
 class _Layer(Struct, frozen=True):
     name: str
     colour: str
@@ -45,19 +70,19 @@ class _Layer(Struct, frozen=True):
 
 
 def panels(plot: Plot) -> Iterator[Panel]:
-    """Yield the panels, from the top."""
+    """Yield the panels worth drawing, from the top; then what the node reported, and when pods ran."""
     node = plot.node
-    stacked = f"working sets, stacked; the node has {mebibytes(node.memory_bytes)}"
-    yield Panel("Memory by pod", stacked, _memory_height(plot), _memory)
-    note = "logarithmic; line: memory.available as the kubelet counts, dots: free as the kernel counts"
-    yield Panel("Memory left", note, 110, _memory_left)
-    if any(map(_is_short, node.pods)):
-        yield Panel(
-            "CPU granted", f"red: wanted and not granted; the node has {node.cpu_milli / 1000:g} cores", 110, _cpu
-        )
-    for series in node.signals:
-        of = amount(series.capacity, SIGNALS[series.signal].resource)
-        yield Panel(series.signal, f"what is left of {of}", 70, _signal(series))
+    signals = {series.signal.value: series for series in node.signals}
+    for name in node.panels:
+        if name == story.MEMORY:
+            yield _memory_panel(plot)
+        elif name == story.LEFT:
+            note = "logarithmic; line: memory.available, as the kubelet counts; dots: free, as the kernel counts"
+            yield Panel("Memory left", note, _LEFT_HEIGHT, _memory_left)
+        elif name == story.CPU:
+            yield _cpu_panel(plot)
+        else:
+            yield _signal_panel(plot, signals[name])
     conditions = sorted({span.condition for span in node.conditions})
     if conditions:
         yield Panel("Conditions", "as the node reported them", _ROW * len(conditions), _conditions)
@@ -69,32 +94,62 @@ def panels(plot: Plot) -> Iterator[Panel]:
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
 
-def _memory_height(plot: Plot) -> int:
-    """Return the height of the memory panel: less if most memory is never used."""
-    return 300 if 2 * min(plot.node.available_bytes, default=0) < plot.node.memory_bytes else 160
-
-
-def _memory(plot: Plot, top: float) -> Iterator[str]:
+def _memory_panel(plot: Plot) -> Panel:
+    """Return memory by pod; where most of it is never used the axis ends earlier, and the note says so."""
     node = plot.node
-    y = _linear(top, _memory_height(plot), node.memory_bytes)
-    step = 2 ** ceil(log2(node.memory_bytes / 5))
-    yield from _grid(y, range(0, node.memory_bytes + 1, step), lambda size: mebibytes(size) if size else "0")
+    layers = _memory_layers(plot)
+    most = max(map(sum, zip(*(layer.values for layer in layers), strict=True)), default=0)
+    is_whole = 2 * most >= node.memory_bytes or not most
+    highest = node.memory_bytes if is_whole else round(most * 1.15)
+    height = 300 if is_whole else 230
+    ends = "" if is_whole else f", the axis ends at {mebibytes(highest - highest % (1 << 20))}"
+    note = f"working sets, stacked; the node has {mebibytes(node.memory_bytes)}{ends}"
+
+    def draw(plot: Plot, top: float) -> Iterator[str]:
+        y = _linear(top, height, highest)
+        step = 2 ** ceil(log2(highest / 5))
+        yield from _grid(y, range(0, highest + 1, step), lambda size: mebibytes(size) if size else "0")
+        limit, limit_words = _pods_limit(plot, y, highest)
+        yield from _stack(plot, y, layers, limit_words)
+        yield from _active_cache(plot, y)
+        if is_whole:
+            for threshold in _thresholds(plot, _MEMORY):
+                at = y(node.memory_bytes - threshold.amount)
+                yield line(LEFT, at, RIGHT, at, _colour(threshold), dash="6 4")
+            yield line(LEFT, top, RIGHT, top, INK)
+        yield from limit
+        yield from _words(limit_words)
+
+    return Panel("Memory by pod", note, height, draw)
+
+
+def _memory_layers(plot: Plot) -> list[_Layer]:
+    node = plot.node
     layers = [_Layer("system", palette.SYSTEM, node.system_bytes)]
     for series in node.pods:
         pod = plot.view.pods[series.pod]
         both = zip(series.anon_bytes, series.active_file_bytes, strict=True)
-        layers.append(_Layer(_bare(pod.key), pod.colour, [(anon or 0) + (file or 0) for anon, file in both]))
+        layers.append(_Layer(plot.name(pod.key), pod.colour, [(anon or 0) + (file or 0) for anon, file in both]))
     cache = [
         sum(each or 0 for each in at) for at in zip(*(series.inactive_file_bytes for series in node.pods), strict=True)
     ]
     if any(cache):
         layers.append(_Layer("inactive page cache", _CACHE, cache))
-    yield from _stack(plot, y, layers)
-    yield from _active_cache(plot, y)
-    for threshold in _thresholds(plot, _MEMORY):
-        at = y(node.memory_bytes - threshold.amount)
-        yield line(LEFT, at, RIGHT, at, _colour(threshold), dash="6 4")
-    yield line(LEFT, top, RIGHT, top, INK)
+    return layers
+
+
+def _pods_limit(plot: Plot, y: Scale, highest: int) -> tuple[list[str], list[_Words]]:
+    """Return the line at which all pods together reach their limit, and its label.
+
+    The system's memory is below them in the stack, but does not count.
+    """
+    limit, system = plot.node.pods_limit_bytes, plot.node.system_bytes
+    if limit is None or min(system, default=0) + limit > highest:
+        return [], []
+    reached = [each + limit for each in system]
+    at = max(y(reached[plot.indices[-1]]), y(highest))
+    curve = _curve(plot, y, reached, INK, dash="6 4")
+    return [curve], _apart([_Words(at, f"limit of all pods, {mebibytes(limit)}", INK)], y(highest), y(0))
 
 
 def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
@@ -109,68 +164,76 @@ def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
 
 
 def _memory_left(plot: Plot, top: float) -> Iterator[str]:
-    node = plot.node
-    marks = _thresholds(plot, _MEMORY)
-    lowest = min([node.kernel_min_bytes or 64 << 20, *(each.amount for each in marks)]) / 2
+    node, bottom = plot.node, top + _LEFT_HEIGHT
+    thresholds = _thresholds(plot, _MEMORY)
+    lowest = min([node.kernel_min_bytes or 64 << 20, *(each.amount for each in thresholds)]) / 2
     low = floor(log2(max(1 << 20, lowest)))
     high = max(low + 2.0, log2(max(1, *node.available_bytes, *node.free_bytes)))
 
     def y(size: float) -> float:
         power = log2(size) if size > 0 else low
-        return top + 110 * (1 - (min(high, max(low, power)) - low) / (high - low))
+        return top + _LEFT_HEIGHT * (1 - (min(high, max(low, power)) - low) / (high - low))
 
     powers = range(low, floor(high) + 1, max(1, round((high - low) / 5)))
     yield from _grid(y, [2**power for power in powers], mebibytes)
+    words = [_threshold_words(each, y) for each in thresholds]
     if node.kernel_min_bytes:
         at = y(node.kernel_min_bytes)
-        yield f'{rect(LEFT, at, RIGHT - LEFT, top + 110 - at)} fill="{palette.KERNEL}" opacity=".13"/>'
-        words = f"the kernel kills at {mebibytes(node.kernel_min_bytes)}"
-        yield text(LEFT + 6, min(top + 106, at + 12), words, fill=palette.KERNEL)
-    yield from _marks(y, marks)
+        yield f'{rect(LEFT, at, RIGHT - LEFT, bottom - at)} fill="{palette.KERNEL}" opacity=".13"/>'
+        words.append(_Words(at + 16, f"the kernel kills at {mebibytes(node.kernel_min_bytes)}", palette.KERNEL))
+    yield from _threshold_lines(y, thresholds)
     yield _curve(plot, y, node.free_bytes, QUIET, dash="2 3")
     yield _curve(plot, y, node.available_bytes, ACCENT)
+    yield from _words(_apart(words, top, bottom))
 
 
 # ---- CPU, disks, process ids -----------------------------------------------------------------------------------------
 
 
-def _is_short(series: PodSeries) -> bool:
-    both = zip(series.cpu_wanted_milli, series.cpu_granted_milli, strict=True)
-    return any((wanted or 0) > (granted or 0) for wanted, granted in both)
-
-
-def _cpu(plot: Plot, top: float) -> Iterator[str]:
+def _cpu_panel(plot: Plot) -> Panel:
     node = plot.node
+    height = 220 if node.panels[0] == story.CPU else 130
     layers, missing = [], [0] * len(node.times_us)
     for series in node.pods:
         pod = plot.view.pods[series.pod]
         granted = [each or 0 for each in series.cpu_granted_milli]
-        layers.append(_Layer(_bare(pod.key), pod.colour, granted))
+        layers.append(_Layer(plot.name(pod.key), pod.colour, granted))
         for index, wanted in enumerate(series.cpu_wanted_milli):
             missing[index] += max(0, (wanted or 0) - granted[index])
-    layers.append(_Layer("", "#e59a9a", missing))
+    layers.append(_Layer("not granted", "#e59a9a", missing))
     most = max(map(sum, zip(*(layer.values for layer in layers), strict=True)))
-    highest = max(most, node.cpu_milli) if most > node.cpu_milli // 2 else most
-    y = _linear(top, 110, highest * 1.04)
-    step = _round_step(highest / 4)
-    yield from _grid(y, range(0, highest + 1, step), lambda milli: f"{milli / 1000:g}")
-    yield from _stack(plot, y, layers)
-    if highest >= node.cpu_milli:
-        yield line(LEFT, y(node.cpu_milli), RIGHT, y(node.cpu_milli), INK)
+    is_full = most > node.cpu_milli // 2
+    highest = max(most, node.cpu_milli) if is_full else most
 
-
-def _signal(series: SignalSeries) -> Draw:
     def draw(plot: Plot, top: float) -> Iterator[str]:
-        marks = _thresholds(plot, series.signal)
-        highest = max(1, *series.left, *(each.amount for each in marks))
-        y = _linear(top, 70, highest * 1.08)
-        resource = SIGNALS[series.signal].resource
-        step = 2 ** ceil(log2(highest / 3)) if highest >= 1 << 20 else _round_step(highest / 3)
-        yield from _grid(y, range(0, highest + 1, step), lambda left: amount(left, resource) if left else "0")
-        yield from _marks(y, marks)
-        yield _curve(plot, y, series.left, ACCENT)
+        y = _linear(top, height, highest * 1.04)
+        yield from _grid(y, range(0, highest + 1, _round_step(highest / 4)), lambda milli: f"{milli / 1000:g}")
+        all_cores = _Words(y(node.cpu_milli), f"all {node.cpu_milli / 1000:g} cores", INK)
+        words = _apart([all_cores] if is_full else [], top, top + height)
+        yield from _stack(plot, y, layers, words)
+        if is_full:
+            yield line(LEFT, y(node.cpu_milli), RIGHT, y(node.cpu_milli), INK)
+        yield from _words(words)
 
-    return draw
+    note = f"in cores; red: wanted and not granted; the node has {node.cpu_milli / 1000:g}"
+    return Panel("CPU granted", note, height, draw)
+
+
+def _signal_panel(plot: Plot, series: SignalSeries) -> Panel:
+    height = 180 if plot.node.panels[0] == series.signal.value else 100
+    resource = SIGNALS[series.signal].resource
+
+    def draw(plot: Plot, top: float) -> Iterator[str]:
+        thresholds = _thresholds(plot, series.signal)
+        highest = max(1, *series.left, *(each.amount for each in thresholds))
+        y = _linear(top, height, highest * 1.08)
+        step = 2 ** ceil(log2(highest / 4)) if highest >= 1 << 20 else _round_step(highest / 4)
+        yield from _grid(y, range(0, highest + 1, step), lambda left: amount(left, resource) if left else "0")
+        yield from _threshold_lines(y, thresholds)
+        yield _curve(plot, y, series.left, ACCENT)
+        yield from _words(_apart([_threshold_words(each, y) for each in thresholds], top, top + height))
+
+    return Panel(series.signal, f"what is left of {amount(series.capacity, resource)}", height, draw)
 
 
 def _round_step(rough: float) -> int:
@@ -190,9 +253,8 @@ def _conditions(plot: Plot, top: float) -> Iterator[str]:
         if end > LEFT and start < RIGHT:
             yield f'{rect(start, at + 1, max(2, end - start), _ROW - 4)} rx="3" fill="{SOFT}"/>'
             inside = end - start > 110
-            yield text(
-                (start if inside else end) + 6, at + 12, span.condition, fill="#fff" if inside else SOFT, size=11
-            )
+            x, anchor = (start + 6, "") if inside else (end + 6, "") if end + 110 < RIGHT else (start - 6, "end")
+            yield text(x, at + 12, span.condition, anchor=anchor, fill="#fff" if inside else SOFT, size=11)
 
 
 def _pods(plot: Plot, top: float) -> Iterator[str]:
@@ -203,19 +265,34 @@ def _pods(plot: Plot, top: float) -> Iterator[str]:
         spans = [
             (max(LEFT, plot.x(start_us)), min(RIGHT, plot.x(end_us)))
             for start_us, end_us in _running(node.times_us, series.anon_bytes)
+            if plot.x(end_us) > LEFT and plot.x(start_us) < RIGHT
         ]
         for start, end in spans:
-            if end > LEFT and start < RIGHT:
-                yield f'{rect(start, at + 1, max(1.5, end - start), _ROW - 4)} rx="3" fill="{pod.colour}"/>'
-        name = _bare(pod.key)
-        start, end = spans[0] if spans else (LEFT, LEFT)
-        width = _LETTER * len(name) + 14
-        x, anchor, fill = end + 14, "", INK
-        if end - start > width:
-            x, fill = start + 6, "#fff" if palette.is_dark(pod.colour) else INK
-        elif end + width > RIGHT:
-            x, anchor = start - 8, "end"
-        yield text(x, at + 12, name, anchor=anchor, weight=550, fill=fill, size=11)
+            yield f'{rect(start, at + 1, max(1.5, end - start), _ROW - 4)} rx="3" fill="{pod.colour}"/>'
+        kills = [kill for kill in plot.kills if kill.pod == pod.key]
+        signs = [plot.x(kill.time_us) for kill in kills]
+        yield from _row_name(plot.name(pod.key), pod.colour, at + 12, spans, signs)
+        yield from (sign(kill.by, x, at + _ROW / 2 - 1, 4) for kill, x in zip(kills, signs, strict=True))
+
+
+def _row_name(
+    name: str, colour: str, y: float, spans: Sequence[tuple[float, float]], signs: Sequence[float]
+) -> Iterator[str]:
+    """Yield a name where it fits: on one of the spans, or else between them, clear of signs."""
+    width = LETTER * len(name) + 12
+    edges = [LEFT, RIGHT, *(edge for span in spans for edge in span), *(x + side for x in signs for side in (-8, 8))]
+    parts = [
+        (start, end)
+        for start, end in pairwise(sorted(set(edges)))
+        if not any(start < x + 8 and end > x - 8 for x in signs)
+    ]
+    inside = {part for part in parts if any(span[0] <= part[0] and part[1] <= span[1] for span in spans)}
+    # Where it fits, rather on a span than beside it; where it fits nowhere, in the widest part.
+    place = min(parts, key=lambda part: (max(0, width - part[1] + part[0]), part not in inside), default=None)
+    if place is not None:
+        fill = "#fff" if place in inside and palette.is_dark(colour) else INK
+        words = fitted(name, place[1] - place[0] - 8) if place[1] - place[0] < width else name
+        yield text(place[0] + 6, y, words, weight=550, fill=fill, size=11)
 
 
 def _running(times_us: Sequence[int], values: Sequence[int | None]) -> Iterator[tuple[int, int]]:
@@ -233,10 +310,6 @@ def _running(times_us: Sequence[int], values: Sequence[int | None]) -> Iterator[
 # ---- what panels share -----------------------------------------------------------------------------------------------
 
 
-def _bare(key: str) -> str:
-    return key.partition("/")[2]
-
-
 def _linear(top: float, height: float, highest: float) -> Scale:
     return lambda value: top + height * (1 - value / highest)
 
@@ -249,14 +322,33 @@ def _colour(threshold: ThresholdLine) -> str:
     return palette.KERNEL if threshold.hard else SOFT
 
 
-def _marks(y: Scale, thresholds: Sequence[ThresholdLine]) -> Iterator[str]:
-    """Yield thresholds with labels: above the line for a soft one, below for a hard one if there is room."""
-    for threshold in thresholds:
-        at, colour = y(threshold.amount), _colour(threshold)
-        words = f"{'hard' if threshold.hard else 'soft'}: {threshold.statement}"
-        yield line(LEFT, at, RIGHT, at, colour, dash="6 4")
-        below = threshold.hard and at + 14 < y(0)
-        yield text(RIGHT - 6, at + 13 if below else at - 4, words, anchor="end", fill=colour)
+def _threshold_lines(y: Scale, thresholds: Sequence[ThresholdLine]) -> Iterator[str]:
+    for each in thresholds:
+        yield line(LEFT, y(each.amount), RIGHT, y(each.amount), _colour(each), dash="6 4")
+
+
+def _threshold_words(threshold: ThresholdLine, y: Scale) -> _Words:
+    kind = "hard" if threshold.hard else "soft"
+    return _Words(y(threshold.amount), f"{kind}: {threshold.statement}", _colour(threshold))
+
+
+def _apart(labels: Sequence[_Words], top: float, bottom: float) -> list[_Words]:
+    """Return a place for each label: above its line where there is room, and never two on one another."""
+    placed: list[_Words] = []
+    least = top + _LINE - 3
+    for each in sorted(labels, key=lambda label: label.y):
+        placed.append(replace(each, y=max(each.y - 5, least)))
+        least = placed[-1].y + _LINE
+    most = bottom - 3
+    for index in reversed(range(len(placed))):
+        placed[index] = replace(placed[index], y=min(placed[index].y, most))
+        most = placed[index].y - _LINE
+    return placed
+
+
+def _words(labels: Sequence[_Words]) -> Iterator[str]:
+    for each in labels:
+        yield halo(RIGHT - 6, each.y, each.words, anchor="end", fill=each.colour)
 
 
 def _grid(y: Scale, values: Sequence[int], words: Callable[[int], str]) -> Iterator[str]:
@@ -282,8 +374,8 @@ def _points(plot: Plot, values: Sequence[int]) -> Iterator[tuple[float, float]]:
             yield from ((time_us + span_us * step / 12, value + change * step / 12) for step in range(1, 12))
 
 
-def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:
-    """Yield stacked bands, then their names where they fit."""
+def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer], taken: Sequence[_Words]) -> Iterator[str]:
+    """Yield stacked bands, then their names where they fit, clear of labels."""
     times, indices = plot.node.times_us, plot.indices
     base = [0] * len(times)
     names: list[str] = []
@@ -292,7 +384,8 @@ def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:
             continue
         upper = [low + value for low, value in zip(base, layer.values, strict=True)]
         yield _band(plot, y, base, upper, f'fill="{layer.colour}" stroke="{PAPER}" stroke-width=".6"')
-        names += _name(layer, [(plot.x(times[index]), y(base[index]), y(upper[index])) for index in indices])
+        spans = [(plot.x(times[index]), y(base[index]), y(upper[index])) for index in indices]
+        names += _name(layer, [*_closer(spans)], taken)
         base = upper
     yield from names
 
@@ -305,18 +398,30 @@ def _band(plot: Plot, y: Scale, low: Sequence[int], high: Sequence[int], paint: 
     return f'<path clip-path="url(#c)" d="{path(points)}Z" {paint}/>'
 
 
-def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]]) -> Iterator[str]:
+def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]], taken: Sequence[_Words]) -> Iterator[str]:
     """Yield the name of a band at the first place where it fits."""
-    width = _LETTER * len(layer.name) + 12
+    width = LETTER * len(layer.name) + 12
     for at, (start, _, _) in enumerate(spans):
         x = max(LEFT, start)
         if x + width > RIGHT or (at + 1 < len(spans) and spans[at + 1][0] <= x):
             continue
         low, high = _narrowest(spans[at:], x + width)
-        if layer.name and low - high >= _NAME_HEIGHT:
+        y = (low + high) / 2 + 4
+        is_free = all(x + width < RIGHT - 6 - LETTER * len(each.words) or abs(each.y - y) > _LINE for each in taken)
+        if low - high >= _NAME_HEIGHT and is_free:
             fill = "#fff" if palette.is_dark(layer.colour) else INK
-            yield text(x + 8, (low + high) / 2 + 4, layer.name, weight=550, fill=fill)
+            yield text(x + 8, y, layer.name, weight=550, fill=fill)
             return
+
+
+def _closer(spans: Sequence[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
+    """Yield the points of a band, and some between those that are far apart: a name may begin there."""
+    for one, other in pairwise(spans):
+        steps = max(1, ceil((min(RIGHT, other[0]) - max(LEFT, one[0])) / 24))
+        for step in range(steps):
+            low, middle, high = (start + (end - start) * step / steps for start, end in zip(one, other, strict=True))
+            yield low, middle, high
+    yield spans[-1]
 
 
 def _narrowest(spans: Sequence[tuple[float, float, float]], end: float) -> tuple[float, float]:

@@ -27,6 +27,16 @@ class Plot(Struct, frozen=True):
         """Return the x coordinate of a time."""
         return LEFT + (RIGHT - LEFT) * (time_us - self.from_us) / (self.to_us - self.from_us)
 
+    def name(self, key: str) -> str:
+        """Return the name of a pod, with its namespace if another pod has the same name."""
+        name = key.partition("/")[2]
+        return key if sum(pod.key.partition("/")[2] == name for pod in self.view.pods) > 1 else name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the run is drawn."""
+        return self.from_us == 0 and self.to_us == self.view.end_us
+
     @property
     def kills(self) -> list[Kill]:
         """The kills within the two times."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry
-from podqos.agent.reasons import OOMKill
+from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
 from podqos.model.effective import pod_limits, pod_requests
@@ -17,7 +17,8 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.oom import oom_scores
 from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
-from podqos.report.simulation.journal_words import line, reasons, subject, verb
+from podqos.report.simulation.journal_words import cause, line, reasons, subject, verb
+from podqos.report.simulation.story import story
 from podqos.report.simulation.view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.report.survival.ranking import amount, rank_report
 from podqos.report.text.palette import shade
@@ -67,7 +68,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
                 node,
                 {pod.key: index for index, pod in enumerate(pods) if pod.node == name},
                 of_shown,
-                {kill.time_us for kill in kills if kill.node == name},
+                [kill for kill in kills if kill.node == name],
             )
             for name, node in nodes.items()
         ),
@@ -78,7 +79,9 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
 
 def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
     first = firsts.get(entry.pod) if entry.pod is not None else None
-    return EventView(entry.time_us, entry.node, entry.kind, entry.by, entry.pod, entry.container, line(entry), first)
+    is_over = isinstance(entry.because, CPUThrottled) and entry.because.throttled_by is ThrottledBy.NOTHING
+    who = entry.by, entry.pod, entry.container
+    return EventView(entry.time_us, entry.node, entry.kind, *who, line(entry), first, is_over)
 
 
 def _kill(found: Hindsight, node: RecordedNode) -> Kill:
@@ -103,18 +106,19 @@ def _kill(found: Hindsight, node: RecordedNode) -> Kill:
             *(saving(each, by) for each in found.counterfactuals),
             *(() if found.in_time is None else (kubelet_in_time(found.in_time, entry.pod),)),
         ),
+        cause=cause(entry),
     )
 
 
 # ---- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def _node(node: RecordedNode, places: Mapping[str, int], entries: Iterable[Entry], kill_times: set[int]) -> NodeView:
+def _node(node: RecordedNode, places: Mapping[str, int], entries: Iterable[Entry], kills: Sequence[Kill]) -> NodeView:
     """Return what is shown of a node; ``places`` are those of its pods in the run's list."""
     record, moments = node.record, node.record.moments
     cgroups = node.settings.agent.cgroups
     limit = cgroups.node_allocatable.get(MEMORY) if cgroups.enforce_node_allocatable else None
-    return NodeView(
+    view = NodeView(
         name=record.name,
         memory_bytes=record.spec.memory_bytes,
         swap_bytes=record.spec.swap_bytes,
@@ -129,8 +133,9 @@ def _node(node: RecordedNode, places: Mapping[str, int], entries: Iterable[Entry
         pods=tuple(pod_series(moments, places)),
         signals=tuple(signal_series(record)),
         conditions=tuple(condition_spans(entries, record.name)),
-        orders=tuple(_orders(node, places, kill_times)),
+        orders=tuple(_orders(node, places, {kill.time_us for kill in kills})),
     )
+    return replace(view, panels=story(view, kills))
 
 
 def _worded(threshold: ThresholdLine) -> ThresholdLine:

@@ -6,24 +6,24 @@ bytes. A picture shows one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from xml.sax.saxutils import escape
 
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.time_units import DAY_US, SECOND_US
+from podqos.report.simulation.marks import rail
 from podqos.report.simulation.panels import panels
 from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plot_of
 from podqos.report.simulation.timeline import headline, seconds
-from podqos.report.simulation.view import Kill, NodeView, RunView
+from podqos.report.simulation.view import NodeView, RunView
 from podqos.report.text import palette
-from podqos.report.text.svg_elements import GRID, INK, PAPER, QUIET, heading, line, rect, sign, text
+from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, rect, sign, text, through
 
-_TOP = 118
+_TOP = 92
+_TITLE = 24
 _BETWEEN = 42
-_CLOSE = 17
-"""Kills closer than so many pixels share a mark."""
 _FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="11.5" fill="{QUIET}"'
 _TIME_STEPS_US = tuple(
     step * 1000
@@ -37,10 +37,13 @@ _TIME_STEPS_US = tuple(
 def run_svg(view: RunView, node: NodeView) -> str:
     """Draw a node of a run."""
     plot = plot_of(view, node)
+    victims = rail(plot)
     body: list[str] = []
-    top: float = _TOP
+    top: float = _TOP + victims.height + _TITLE
+    drawn: list[tuple[float, float]] = []
     for panel in panels(plot):
         body += [heading(LEFT, top - 9, panel.title, panel.note), *panel.draw(plot, top)]
+        drawn.append((top, top + panel.height))
         top += panel.height + _BETWEEN
     bottom = top - _BETWEEN
     height = round(bottom + 34)
@@ -50,9 +53,9 @@ def run_svg(view: RunView, node: NodeView) -> str:
         f'{rect(0, 0, WIDTH, height)} fill="{PAPER}"/>',
         f'<clipPath id="c">{rect(LEFT, 0, RIGHT - LEFT, height)}/></clipPath>',
         *_head(plot),
-        *_times(plot, bottom),
+        *_times(plot, drawn),
         *body,
-        *_marks(plot, bottom),
+        *victims.draw(plot, _TOP, drawn),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -74,31 +77,16 @@ def _head(plot: Plot) -> Iterator[str]:
         yield sign(by, x + 6, 70, 5)
         yield text(x + 16, 74, words)
         x += 146
+    if not plot.is_whole:
+        part = f"only the first {seconds(plot.to_us, 1)} of {seconds(view.end_us, 0)} are drawn"
+        yield text(RIGHT, 53, part, anchor="end", size=13, weight=600, fill=ACCENT)
 
 
-def _times(plot: Plot, bottom: float) -> Iterator[str]:
+def _times(plot: Plot, panels: Sequence[tuple[float, float]]) -> Iterator[str]:
     rough = (plot.to_us - plot.from_us) / 9
     step = next((each for each in _TIME_STEPS_US if each >= rough), DAY_US * ceil(rough / DAY_US))
     digits = 0 if step >= SECOND_US else 1 if step >= 100_000 else 3
     for time_us in range(plot.from_us, plot.to_us + 1, step):
         x = plot.x(time_us)
-        yield line(x, _TOP, x, bottom, GRID)
-        yield text(min(x, RIGHT - 14), bottom + 18, seconds(time_us, digits), anchor="middle")
-
-
-def _marks(plot: Plot, bottom: float) -> Iterator[str]:
-    """Yield a mark per kill; those too close together share one."""
-    groups: list[list[Kill]] = []
-    for kill in plot.kills:
-        if groups and plot.x(kill.time_us) - plot.x(groups[-1][0].time_us) < _CLOSE:
-            groups[-1].append(kill)
-        else:
-            groups.append([kill])
-    number = 1
-    for group in groups:
-        x, by = plot.x(group[0].time_us), group[0].by
-        yield line(x, _TOP - 22, x, bottom, palette.KERNEL if by is By.KERNEL else palette.KUBELET, dash="3 3")
-        yield sign(by, x, _TOP - 30, 10)
-        words = str(number) if len(group) == 1 else f"{len(group)}×"
-        yield text(x, _TOP - 26, words, anchor="middle", weight=700, fill="#fff", size=11)
-        number += len(group)
+        yield through(x, panels, GRID)
+        yield text(min(x, RIGHT - 14), panels[-1][1] + 18, seconds(time_us, digits), anchor="middle")

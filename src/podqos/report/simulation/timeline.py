@@ -14,8 +14,10 @@ from itertools import groupby, islice
 from msgspec.structs import astuple
 
 from podqos.agent.journal import By, Kind
+from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
-from podqos.report.simulation.journal_words import again, away
+from podqos.report.simulation import story
+from podqos.report.simulation.journal_words import again, away, size
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.encoding import Table
@@ -33,6 +35,9 @@ _REPEATED_SHOWN = 3
 _HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITED)
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
 _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
+# What is left is shown as it was before these.
+_FREEING = (*_KILLS, Kind.RECLAIMED)
+_COUNTED = {INODES: "inodes", PIDS: "pids"}
 _SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
 
 
@@ -85,7 +90,8 @@ def heading(view: RunView, style: Style) -> list[str]:
 
 
 def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
-    thresholds = ", ".join(f"{each.statement}" for each in node.thresholds if each.signal == "memory.available")
+    lead = Signal.MEMORY.value if node.panels[0] == story.MEMORY else node.panels[0]
+    thresholds = ", ".join(each.statement for each in node.thresholds if each.signal == lead)
     facts = f"{mebibytes(node.memory_bytes)}, {node.cpu_milli / 1000:g} cores" + (
         f"; {thresholds}" if thresholds else ""
     )
@@ -103,7 +109,7 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     width = max((len(seconds(event.time_us)) for event in events), default=0)
 
     def start(time_us: int, *, before: bool) -> str:
-        return f"{seconds(time_us).rjust(width)}  {_memory(node, time_us, style, before=before)}  "
+        return f"{seconds(time_us).rjust(width)}  {_gauge(node, time_us, style, before=before)}  "
 
     for part in condensed(events, lambda event: event.first_pod or event.pod):
         if isinstance(part, Again):
@@ -114,7 +120,7 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
             continue
         for time_us, together in groupby(part, key=lambda event: event.time_us):
             each = list(together)
-            beginning = start(time_us, before=any(event.kind in _KILLS for event in each))
+            beginning = start(time_us, before=any(event.kind in _FREEING for event in each))
             for texts in _told(each, kills, style):
                 yield _block(beginning, texts, " " * (width + 4), style)
                 beginning = " " * visible_length(beginning)
@@ -122,13 +128,13 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
 
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
     """Yield what happened at one time: lines, each with those that explain it."""
-    for kind, alike in groupby(events, key=lambda event: event.kind):
+    for (kind, is_over), alike in groupby(events, key=lambda event: (event.kind, event.is_over)):
         each = list(alike)
         if kind in _KILLS:
             yield from (_killed(next(kills, None), event, style) for event in each)
         elif kind in _TOGETHER and len(each) > 1:
             names = dict.fromkeys(event.pod.partition("/")[2] for event in each if event.pod is not None)
-            yield [f"{_TOGETHER[kind]}: {', '.join(names)}"]
+            yield [f"{'no longer ' if is_over else ''}{_TOGETHER[kind]}: {', '.join(names)}"]
         else:
             yield from ([event.text] for event in each)
 
@@ -163,19 +169,35 @@ def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[
     return [*map(str.rstrip, first), *(line for text in texts[1:] for line in wrapped(text, style, indent))]
 
 
-def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
-    """Return a bar of the memory in use and what is left, just ``before`` an event or after it."""
+def _gauge(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
+    """Return a bar of what the node's story is about, and what is left of it, just ``before`` an event or after it."""
     times = node.times_us
     if not times:
         return ""
     at = bisect_left(times, time_us) if before else bisect_right(times, time_us) - 1
-    left = max(0, node.available_bytes[min(max(at, 0), len(times) - 1)])
-    used = round(_BAR_COLUMNS * (1 - left / node.memory_bytes))
-    tightest = max((each.amount for each in node.thresholds if each.signal == "memory.available"), default=0)
+    used, words, is_short = _measured(node, min(max(at, 0), len(times) - 1))
+    full = round(_BAR_COLUMNS * min(1.0, used))
     is_wide = style.width is None or style.width >= _WIDE
-    bar = "█" * used + "░" * (_BAR_COLUMNS - used) + " " if is_wide else ""
-    text = f"{mebibytes(left - left % 2**20) if left >= 2**20 else 'nothing':>8} left"
-    return style.alarm(f"{bar}{text}") if left < tightest else f"{bar}{text}"
+    bar = "█" * full + "░" * (_BAR_COLUMNS - full) + " " if is_wide else ""
+    return style.alarm(f"{bar}{words}") if is_short else f"{bar}{words}"
+
+
+def _measured(node: NodeView, index: int) -> tuple[float, str, bool]:
+    """Return the share in use, what is left in words, and whether that is too little."""
+    lead = node.panels[0]
+    if lead == story.CPU:
+        wanted = sum(pod.cpu_wanted_milli[index] or 0 for pod in node.pods)
+        granted = sum(pod.cpu_granted_milli[index] or 0 for pod in node.pods)
+        return granted / node.cpu_milli, f"{f'{wanted / 1000:g}':>6} cores wanted", wanted > granted
+    series = next((each for each in node.signals if each.signal == lead), None)
+    signal = Signal.MEMORY if series is None else series.signal
+    lefts, capacity = (node.available_bytes, node.memory_bytes) if series is None else (series.left, series.capacity)
+    left, resource = max(0, lefts[index]), SIGNALS[signal].resource
+    whole = size(left - left % 2**20) if left >= 2**20 else "nothing"
+    words = f"{left:,}" if resource in _COUNTED else whole
+    tightest = max((each.amount for each in node.thresholds if each.signal == signal), default=0)
+    what = "" if signal is Signal.MEMORY else f"{_COUNTED.get(resource, 'disk')} "
+    return 1 - left / capacity, f"{words:>8} {what}left", left < tightest
 
 
 # ---- the end ---------------------------------------------------------------------------------------------------------

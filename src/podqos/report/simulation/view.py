@@ -74,6 +74,8 @@ class NodeView(Struct, frozen=True, rename="camel"):
     """Only those that change."""
     conditions: tuple[ConditionSpan, ...]
     orders: tuple[OrdersView, ...]
+    panels: tuple[str, ...] = ("memory",)
+    """What is worth drawing, most important first: ``memory`` by pod, ``cpu``, or a signal by its name."""
 
 
 class Saving(Struct, frozen=True):
@@ -109,6 +111,8 @@ class Kill(Struct, frozen=True, rename="camel"):
     would_evict: str | None
     """For a kill by the kernel: the pod the kubelet would have evicted at that moment."""
     savings: tuple[Saving, ...]
+    cause: str = ""
+    """Why, in a few words."""
 
 
 class EventView(Struct, frozen=True, rename="camel"):
@@ -123,6 +127,8 @@ class EventView(Struct, frozen=True, rename="camel"):
     text: str
     first_pod: str | None = None
     """The first of the pods that this one replaces, directly or through others."""
+    is_over: bool = False
+    """It ends a shortage of CPU."""
 
 
 class RunView(Struct, frozen=True, rename="camel"):
@@ -138,7 +144,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     pods: tuple[PodView, ...]
     """Of the nodes shown."""
     nodes: tuple[NodeView, ...]
-    """Those shown: all if they are few, otherwise those with the most kills."""
+    """Those shown: all if they are few, otherwise those with most victims."""
     kills: tuple[Kill, ...]
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]

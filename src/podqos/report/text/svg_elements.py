@@ -10,6 +10,18 @@ from podqos.report.text import palette
 
 INK, QUIET, GRID, PAPER, SOFT, ACCENT = "#1b2430", "#5c6877", "#e9edf2", "#ffffff", "#b26a00", "#2456c7"
 
+LETTER = 6.8
+"""Width of a letter, about."""
+
+
+def fitted(words: str, width: float) -> str:
+    """Return the text, or as much of its beginning and end as fits: what tells pods apart is at the end."""
+    most = int(width / LETTER)
+    if len(words) <= most:
+        return words
+    end = max(0, most - 1) // 3
+    return f"{words[: most - 1 - end]}…{words[len(words) - end :]}" if most > 3 else ""
+
 
 def number(value: float) -> str:
     """Return a coordinate."""
@@ -39,11 +51,24 @@ def line(x1: float, y1: float, x2: float, y2: float, colour: str, *, dash: str =
     return f'<path d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}" stroke="{colour}"{dashes}/>'
 
 
+def through(x: float, panels: Sequence[tuple[float, float]], colour: str, *, dash: str = "") -> str:
+    """Return an upright line through panels, given from top to bottom."""
+    parts = "".join(f"M{number(x)} {number(top)}V{number(bottom)}" for top, bottom in panels)
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<path d="{parts}" stroke="{colour}"{dashes}/>'
+
+
 def text(x: float, y: float, words: str, *, anchor: str = "", size: float = 0, weight: int = 0, fill: str = "") -> str:
     """Return a line of text."""
     attributes = {"text-anchor": anchor, "font-size": size, "font-weight": weight, "fill": fill}
     given = "".join(f' {name}="{value}"' for name, value in attributes.items() if value)
     return f'<text x="{number(x)}" y="{number(y)}"{given}>{escape(words)}</text>'
+
+
+def halo(x: float, y: float, words: str, *, anchor: str = "", fill: str = "") -> str:
+    """Return a line of text that can be read on top of curves."""
+    shine = f' paint-order="stroke" stroke="{PAPER}" stroke-width="3.5" stroke-linejoin="round"'
+    return text(x, y, words, anchor=anchor, fill=fill).replace(">", f"{shine}>", 1)
 
 
 def heading(x: float, y: float, words: str, note: str) -> str:

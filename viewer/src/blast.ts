@@ -1,0 +1,131 @@
+// The page of `podqos blast`: what each pod would take down if it leaked, the most dangerous first.
+
+import { h } from "./dom";
+import { bytes, count, plural } from "./format";
+import { breakable, card, header, table, tile, type Column } from "./frame";
+import { icon } from "./kills";
+import type { Blast, BlastRadius, Death } from "./schema";
+
+const MOST = 200;
+
+/** What a victim died of, by the level that ran out of memory; a signal speaks for itself. */
+const CAUSES: Readonly<Record<string, string>> = {
+  container: "its container's limit reached",
+  pod: "its pod's limit reached",
+  class: "its class's limit reached",
+  kubepods: "the limit of all pods reached",
+  node: "the machine's memory used up",
+};
+
+export function showBlast(radius: BlastRadius): HTMLElement[] {
+  const harmful = radius.leaks.filter((leak) => leak.others.length > 0);
+  const pods = new Set(harmful.map((leak) => `${leak.node} ${leak.pod}`)).size;
+  const rates = `${bytes(radius.slowBytesPerSecond)}/s (slow) and ${bytes(radius.fastBytesPerSecond)}/s (fast)`;
+  const shown = harmful.slice(0, MOST);
+  const more = harmful.length - shown.length;
+  const rest = `${more > 0 ? `${plural(more, "more leak")}: -o csv has them all. ` : ""}${count(radius.pods - pods)} of ${plural(radius.pods, "pod")} ${radius.pods - pods === 1 ? "affects" : "affect"} no other pod.`;
+  const assumed = radius.assumptions.map((each) => h("li", {}, `${each.what}: ${each.value} (${each.stateWith} states it)`));
+  const parts = [
+    card("leaks", shown.length > 0 ? "The most dangerous pods" : "Leaks", "wide", ...(shown.length > 0 ? [leaks(radius, shown)] : []), h("p", { class: "quiet" }, rest)),
+    ...(assumed.length > 0 ? [card("assumed", "Assumed", "wide", h("ul", { class: "reasons" }, ...assumed))] : []),
+    h("footer", { class: "quiet" }, "Each leak is simulated on its node alone, from its current state until the leaking pod is itself killed or evicted. Keys: t dark or light."),
+  ];
+  return [
+    header({
+      title: "Blast radius",
+      facts: [plural(radius.nodes, "node"), plural(radius.pods, "pod"), `leaks of ${rates}`],
+      description: "If a pod leaks: which other pods on its node die, in what order, how soon, and why.",
+      headline: headline(radius, harmful, pods),
+      tiles: tiles(radius, harmful, pods),
+    }),
+    h("main", {}, ...parts),
+  ];
+}
+
+function headline(radius: BlastRadius, harmful: readonly Blast[], pods: number): string {
+  const [worst] = harmful;
+  if (worst === undefined) return "Every leaking pod dies first: no pod takes others down.";
+  const first = worst.others[0] as Death;
+  const [verb, it] = pods === 1 ? ["takes", "it leaks"] : ["take", "they leak"];
+  const how = `${plural(taken(worst), "pod")} at ${rate(worst)}, the first after ${seconds(first.afterSeconds)}`;
+  return `${count(pods)} of ${plural(radius.pods, "pod")} ${verb} others down when ${it}. The most dangerous is ${worst.pod}: ${how}.`;
+}
+
+function tiles(radius: BlastRadius, harmful: readonly Blast[], pods: number): HTMLElement[] {
+  const dead = harmful.flatMap((leak) => leak.others.map((death) => ({ ...death, at: `${leak.node} ${death.pod}` })));
+  const victims = (which: (death: Death) => boolean) => new Set(dead.filter(which).map((death) => death.at)).size;
+  const critical = victims((death) => death.isCritical);
+  const guaranteed = victims((death) => death.qosClass === "Guaranteed");
+  const soonest = harmful.toSorted((one, other) => (one.others[0]?.afterSeconds ?? 0) - (other.others[0]?.afterSeconds ?? 0))[0];
+  const endless = radius.leaks.filter((leak) => leak.end === null).length;
+  return [
+    tile(`${count(pods)}/${count(radius.pods)}`, "pods take others down", "if they leak", pods > 0 ? "kernel" : ""),
+    tile(count(victims(() => true)), victims(() => true) === 1 ? "pod can be taken down" : "pods can be taken down", "by another's leak"),
+    tile(count(critical), "of them critical", "system pods", critical > 0 ? "kernel" : ""),
+    tile(count(guaranteed), "of them Guaranteed", "", guaranteed > 0 ? "kernel" : ""),
+    soonest === undefined ? tile("–", "until the first dies") : tile(seconds(soonest.others[0]?.afterSeconds ?? 0), "until the first dies", `${soonest.pod} at ${rate(soonest)}`),
+    ...(endless > 0 ? [tile(count(endless), endless === 1 ? "leak never ends" : "leaks never end", "nothing stops them")] : []),
+  ];
+}
+
+function leaks(radius: BlastRadius, shown: readonly Blast[]): HTMLElement {
+  const most = Math.max(...shown.map(taken));
+  const columns: Column<Blast>[] = [
+    { name: "Leaking pod", cell: (leak) => h("div", {}, breakable(leak.pod), h("small", { class: "quiet" }, radius.nodes > 1 ? `on ${leak.node}, ` : "", `priority ${count(leak.priority)}`)) },
+    { name: "Class", cell: (leak) => h("span", { class: `chip ${leak.qosClass}` }, leak.qosClass) },
+    { name: "Leak", cell: rate, number: true },
+    { name: "Takes down", cell: (leak) => h("span", { class: "amount" }, h("i", { style: `width:${(taken(leak) / most) * 56}px` }), count(taken(leak))), number: true },
+    { name: "Victims, in order", cell: (leak) => h("ol", { class: "deaths" }, ...together(leak.others).map(death)) },
+    { name: "Ends", cell: ends },
+  ];
+  return table(columns, shown);
+}
+
+/** Deaths of the same pod for the same reason, one after the other, as one. */
+function together(deaths: readonly Death[]): { first: Death; times: number }[] {
+  const groups: { first: Death; times: number }[] = [];
+  for (const each of deaths) {
+    const last = groups.at(-1);
+    if (last !== undefined && last.first.pod === each.pod && last.first.by === each.by && last.first.cause === each.cause) last.times++;
+    else groups.push({ first: each, times: 1 });
+  }
+  return groups;
+}
+
+function death({ first, times }: { first: Death; times: number }): HTMLElement {
+  const how = first.by === "kernel" ? "killed" : "evicted";
+  const often = times > 1 ? `, ${times} times from ` : " after ";
+  return h(
+    "li",
+    {},
+    icon(first.by),
+    h(
+      "div",
+      {},
+      h("b", {}, breakable(first.pod)),
+      " ",
+      first.isCritical ? h("span", { class: "alarm" }, "critical") : h("span", { class: `chip ${first.qosClass}` }, first.qosClass),
+      h("small", { class: "quiet" }, `${how}${often}${seconds(first.afterSeconds)}: ${CAUSES[first.cause] ?? `${first.cause} below its threshold`}`),
+    ),
+  );
+}
+
+function ends(leak: Blast): HTMLElement {
+  if (leak.end === null) return h("span", {}, "never");
+  return h("span", { class: "end" }, icon(leak.end.by), `${leak.end.by === "kernel" ? "killed" : "evicted"} after ${seconds(leak.end.afterSeconds)}`);
+}
+
+function taken(leak: Blast): number {
+  return new Set(leak.others.map((death) => death.pod)).size;
+}
+
+function rate(leak: Blast): string {
+  return `${bytes(leak.rateBytesPerSecond)}/s`;
+}
+
+function seconds(value: number): string {
+  if (value < 60) return `${value >= 10 ? Math.round(value * 10) / 10 : Math.round(value * 100) / 100} s`;
+  const whole = Math.round(value);
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min${rest > 0 ? ` ${rest} s` : ""}`;
+}
