@@ -79,7 +79,11 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
         score = KUBELET_OOM_SCORE_ADJ
         if self.kubelet is None:
             cgroups = stock_node(
-                memory_bytes, cores=self.cores, swap_bytes=self.node_swap_bytes, cgroup_version=self.cgroup_version
+                memory_bytes,
+                cores=self.cores,
+                swap_bytes=self.node_swap_bytes,
+                cgroup_version=self.cgroup_version,
+                profile=self.profile,
             )
             assumptions += (KUBELET_SETTINGS,)
         else:

@@ -31,6 +31,7 @@ from podqos.model.resources import ResourceList
 from podqos.model.service import Service
 from podqos.placement import place as scheduler
 from podqos.placement.allocatable import SoftCoverage, node_allocatable
+from podqos.placement.declared_features import declared_by_default
 from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings
@@ -176,7 +177,11 @@ class Placing:
             yield Node(
                 ObjectMeta(name, labels={LABEL_HOSTNAME: name}),
                 NodeSpec(config.register_with_taints),
-                NodeStatus(divided.capacity, divided.allocatable),
+                NodeStatus(
+                    divided.capacity,
+                    divided.allocatable,
+                    declared_features=declared_by_default(self._options.profile),
+                ),
             )
 
     def _defaults(self, max_pods: int | None = None) -> KubeletConfiguration:

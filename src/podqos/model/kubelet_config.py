@@ -126,10 +126,10 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
             return None
         return _percentage(text)
 
-    @property
-    def has_memory_qos(self) -> bool:
+    def has_memory_qos(self, profile: Profile = LATEST) -> bool:
         """Whether MemoryQoS is on."""
-        return gate_is_on(self.feature_gates, MEMORY_QOS_GATE)
+        is_beta = profile.memory_qos == "beta"
+        return profile.memory_qos != "absent" and gate_is_on(self.feature_gates, MEMORY_QOS_GATE, default=is_beta)
 
     def has_exclusive_cpu_quota(self, profile: Profile = LATEST) -> bool:
         """Whether containers with CPUs of their own have a CPU quota like all others."""
