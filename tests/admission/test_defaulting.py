@@ -94,7 +94,9 @@ def test_a_pod_that_needs_nothing_is_returned_as_it_is(given):
 def test_the_record_names_place_resource_and_rule():
     """Reasons are data."""
     record: list[Change] = []
-    defaulted(pod(container(requests="cpu=100u", limits="cpu=1,memory=1Gi"), resources=resources("", "cpu=2")), record=record)
+    defaulted(
+        pod(container(requests="cpu=100u", limits="cpu=1,memory=1Gi"), resources=resources("", "cpu=2")), record=record
+    )
     one_gi, one_milli = Quantity.parse("1Gi"), Quantity.parse("1m")
     fine = Quantity.parse("100u")
     assert record == [

@@ -157,7 +157,10 @@ def _steps(policies: Policies, profile: Profile, written: Plain) -> Iterator[tup
         lambda pod, record: _judged(pod, apply_runtime_class(pod, policies.runtime_classes, record)),
     )
     if _takes_part_in_override(policies):
-        yield Step.CLUSTER_RESOURCE_OVERRIDE, lambda pod, record: _overridden(pod, policies, limit_ranges, profile, record)
+        yield (
+            Step.CLUSTER_RESOURCE_OVERRIDE,
+            lambda pod, record: _overridden(pod, policies, limit_ranges, profile, record),
+        )
         yield Step.LIMIT_RANGER_AGAIN, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
     if profile.pod_level_defaults_last:
         yield Step.POD_LEVEL_DEFAULTING, lambda pod, record: with_pod_level_last(pod, profile, record)

@@ -74,9 +74,7 @@ def _container_excess(pod: Pod, stats: PodStats, layout: Layout, profile: Profil
     if profile.sidecar_storage_limits:
         held += [container for container in pod.spec.init_containers if container.is_sidecar]
     limits = {
-        container.name: limit
-        for container in held
-        if (limit := container.resources.limits.get(EPHEMERAL_STORAGE))
+        container.name: limit for container in held if (limit := container.resources.limits.get(EPHEMERAL_STORAGE))
     }
     with_rootfs = layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
     for container in stats.containers or ():

@@ -21,7 +21,7 @@ from podqos.library.inputs.assumptions import (
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Workload
@@ -74,7 +74,7 @@ class Placing:
         # A directory may hold what belongs to several clusters.
         self._is_walked = any(source.scope is not None for source in objects.sources)
         self._config = _kubelet(objects, options)
-        self._assumptions: list[Assumption] = []
+        self._assumptions: list[Assumption] = [*of_version(options.profile)]
         self.nodes = tuple(self._nodes())
         self.pods: list[Pod] = []
         self._workloads: dict[str, str] = {}

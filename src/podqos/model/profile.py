@@ -73,7 +73,7 @@ class Profile(Struct, frozen=True):
     memory_high_of_pods: bool
     """Since 1.37 a pod-level memory limit slows the pod as a whole, and BestEffort containers are slowed, too."""
     memory_low_of_node: bool
-    """Since 1.37 ``kubepods`` protects what Burstable pods request, without which their own protection has no effect."""
+    """Since 1.37 ``kubepods`` protects what Burstable pods request: without that their own protection has no effect."""
 
     exclusive_cpu_quota: bool
     """Up to 1.32 containers with CPUs of their own had a CPU quota like all others."""
@@ -95,7 +95,7 @@ class Profile(Struct, frozen=True):
     conditions_become_taints: bool
     """Since 1.12 memory pressure keeps every pod without the toleration away at scheduling."""
     namespace_selectors_leak: bool
-    """From 1.34 to 1.36 a pod's own affinity terms whose namespace selector only excludes mean pods of every namespace."""
+    """From 1.34 to 1.36 a pod's own affinity terms with a namespace selector that only excludes mean all of them."""
     declared_features: bool
     """Since 1.36 a pod that needs a feature runs only on nodes that declare it."""
     broken_budget_ends_count: bool

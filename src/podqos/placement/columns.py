@@ -273,9 +273,7 @@ class NodeMasks:
         known, nodes = self._cluster.image_states, len(self._states)
         return self._kept(
             ("images", shape.images, count),
-            lambda: _column(
-                image_points(shape.images, count, state.images, known, nodes) for state in self._states
-            ),
+            lambda: _column(image_points(shape.images, count, state.images, known, nodes) for state in self._states),
         )
 
     def _kept(self, key: object, made: Callable[[], Floats]) -> Floats:

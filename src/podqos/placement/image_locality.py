@@ -43,9 +43,7 @@ def image_states(nodes: Iterable[Node]) -> ImageStates:
     return states
 
 
-def image_points(
-    images: tuple[str, ...], count: int, present: frozenset[str], states: ImageStates, nodes: int
-) -> int:
+def image_points(images: tuple[str, ...], count: int, present: frozenset[str], states: ImageStates, nodes: int) -> int:
     """Return 0 to 100 for one node that has the images ``present``, of so many nodes in all.
 
     ``count`` is that of ``image_count``.

@@ -124,9 +124,7 @@ def node_cgroups(pods: Iterable[Pod], settings: CgroupSettings, profile: Profile
     return tier_cgroups(tier_requests(pods, profile), settings, profile) if settings.cgroups_per_qos else ()
 
 
-def tier_cgroups(
-    requests: TierRequests, settings: CgroupSettings, profile: Profile = LATEST
-) -> tuple[Cgroup, ...]:
+def tier_cgroups(requests: TierRequests, settings: CgroupSettings, profile: Profile = LATEST) -> tuple[Cgroup, ...]:
     """Return the same for pods whose requests have been added up already."""
     if not settings.cgroups_per_qos:
         return ()

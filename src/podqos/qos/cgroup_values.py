@@ -423,9 +423,7 @@ def _memory_high(pod: Pod, container: Container, settings: CgroupSettings, profi
     return Value(high_bytes, because) if ceiling and high_bytes > request.value else None
 
 
-def _pod_memory_high(
-    pod: Pod, requests: ResourceList, settings: CgroupSettings, profile: Profile
-) -> Value | None:
+def _pod_memory_high(pod: Pod, requests: ResourceList, settings: CgroupSettings, profile: Profile) -> Value | None:
     """Return where the kernel begins to slow a pod with pod-level resources and a limit, as a whole."""
     memory = memory_qos(settings)
     if memory is None or memory.throttling_factor is None or not profile.memory_high_of_pods:

@@ -292,7 +292,9 @@ class View:
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
             return None
-        return with_priority(replace(defaulted(pod, self.options.profile), status=PodStatus()), self.context.priority(pod))
+        return with_priority(
+            replace(defaulted(pod, self.options.profile), status=PodStatus()), self.context.priority(pod)
+        )
 
     def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
         if effect is Effect.DISK:
