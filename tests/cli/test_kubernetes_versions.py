@@ -87,7 +87,7 @@ def test_a_command_says_that_the_rules_of_1_37_are_approximate(files, capsys, co
     assert approximate(out) == said
 
 
-@pytest.mark.parametrize("command", ["simulate", "blast"])
+@pytest.mark.parametrize("command", ["simulate", "blast", "sweep"])
 @pytest.mark.parametrize(("version", "said"), [("1.36", []), ("1.37", [SAID])])
 def test_a_scenario_of_1_37_says_so(files, capsys, command, version, said):
     assert main([command, f"scenario-{version}.yaml", "-o", "json"]) == 0
@@ -104,8 +104,8 @@ def test_the_default_stays_1_36(files, capsys):
     assert json.loads(capsys.readouterr().out)["kubernetesVersion"] == "1.36"
 
 
-def test_a_kubelet_of_1_37_does_not_start_with_a_throttling_factor_and_without_memory_qos(files, tmp_path, capsys):
-    (tmp_path / "kubelet.yaml").write_text(
+def test_a_kubelet_of_1_37_does_not_start_with_a_throttling_factor_and_without_memory_qos(files, capsys):
+    Path("kubelet.yaml").write_text(
         "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
         "memoryThrottlingFactor: 0.8\nfeatureGates: {MemoryQoS: false}\n"
     )
@@ -121,9 +121,9 @@ def test_a_kubelet_of_1_37_does_not_start_with_a_throttling_factor_and_without_m
     ("version", "gates", "high"),
     [("1.36", "{}", ""), ("1.36", "{MemoryQoS: true}", "120795136"), ("1.37", "{}", "120795136")],
 )
-def test_a_throttling_factor_counts_since_1_37_without_its_gate(files, tmp_path, capsys, version, gates, high):
+def test_a_throttling_factor_counts_since_1_37_without_its_gate(files, capsys, version, gates, high):
     """64Mi + 0.8 × 64Mi = 120795955.2 in whole pages."""
-    (tmp_path / "kubelet.yaml").write_text(
+    Path("kubelet.yaml").write_text(
         "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
         f"memoryThrottlingFactor: 0.8\nfeatureGates: {gates}\n"
     )
@@ -145,11 +145,82 @@ status:
 
 
 @pytest.mark.parametrize(("version", "available_mib"), [("1.36", 8192 - 64), ("1.37", 8192 - 2048 - 64)])
-def test_since_1_37_huge_pages_are_not_available_to_the_kubelet(files, tmp_path, capsys, version, available_mib):
+def test_since_1_37_huge_pages_are_not_available_to_the_kubelet(files, capsys, version, available_mib):
     """Gate HugepageAwareEviction; the kernel has them for nothing else in any version."""
-    (tmp_path / "node.yaml").write_text(NODE)
+    Path("node.yaml").write_text(NODE)
     asked = ["rank", "-f", "pod.yaml", "-f", "node.yaml", "--kubernetes-version", version, "-o", "json"]
     assert main(asked) == 0
     memory = json.loads(capsys.readouterr().out)["node"]
     assert (memory["memoryBytes"], memory["availableBytes"]) == (8 << 30, available_mib << 20)
     assert memory["kernelLeftBytes"] < 6 << 30
+
+
+STORIES = {
+    "logs.yaml": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  initContainers:
+  - {name: proxy, image: p:1, restartPolicy: Always, resources: {limits: {ephemeral-storage: 10Mi}}}
+  containers:
+  - {name: main, image: app:1, resources: {limits: {ephemeral-storage: 1Gi}}}
+""",
+    "rule.yaml": """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: main
+    image: app:1
+    restartPolicy: Never
+    restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [42]}}]
+  - {name: other, image: app:1}
+""",
+}
+
+
+def journal(capsys, version: str, manifest: str, containers: str) -> list[tuple[float, str, str]]:
+    """Simulate a pod for half a minute; return when what happened to which container after it had started."""
+    Path(manifest).write_text(STORIES[manifest])
+    scenario = SCENARIO.replace("pod.yaml", manifest).replace("demand: {memory: 32Mi}", f"containers: {containers}")
+    Path("story.yaml").write_text(scenario.replace("10s", "30s") % version)
+    assert main(["simulate", "story.yaml", "-o", "jsonl"]) == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [
+        (each["time_us"] / 1e6, each["kind"], each.get("container") or "")
+        for each in entries
+        if each["time_us"] and each["kind"] not in {"Observed", "ConditionChanged"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "happened"), [("1.36", []), ("1.37", [(10.0, "Evicted", ""), (10.0, "Stopped", "")])]
+)
+def test_a_simulated_sidecar_that_logs_too_much_has_its_pod_evicted_since_1_37(files, capsys, version, happened):
+    seen = journal(capsys, version, "logs.yaml", "{proxy: {logs: 20Mi over 5s}}")
+    assert [each for each in seen if each[1] != "CleanedUp"] == happened
+
+
+@pytest.mark.parametrize(
+    ("version", "happened"),
+    [
+        ("1.35", [(6.0, "Exited", "main"), (8.0, "Exited", "other"), (8.0, "Failed", ""), (8.0, "Stopped", "")]),
+        (
+            "1.36",
+            [
+                (6.0, "Exited", "main"),
+                (6.0, "Exited", "other"),
+                (6.0, "Restarted", "main"),
+                (6.0, "Restarted", "other"),
+            ],
+        ),
+    ],
+)
+def test_a_simulated_pod_begins_again_by_its_rule_since_1_36(files, capsys, version, happened):
+    """The kubelet hears of an end a second later. With 1.35 the other container goes on until it ends by itself."""
+    ends = "{main: {exits: {after: 5s, code: 42}}, other: {exits: {after: 7s, code: 0}}}"
+    seen = journal(capsys, version, "rule.yaml", ends)
+    assert seen[:4] == happened
