@@ -272,3 +272,26 @@ def test_a_stored_pod_is_defaulted_again_when_it_is_read():
 
 def test_a_pod_that_reading_does_not_change_has_no_such_step():
     assert Step.DEFAULTING_ON_READ not in {result.step for result in admit(pod(container()), Policies()).steps}
+
+
+@pytest.mark.parametrize(
+    ("version", "step", "pod_level"),
+    [
+        ("1.36", Step.DEFAULTING, resources("cpu=4", "cpu=4")),
+        ("1.37", Step.POD_LEVEL_DEFAULTING, resources("cpu=100m,memory=128Mi", "cpu=4,memory=512Mi")),
+    ],
+)
+def test_since_1_37_pod_level_amounts_follow_what_admission_gave_the_containers(version, step, pod_level):
+    """Up to 1.36 the pod asks for its whole limit before the LimitRange gives its container a request of 100m.
+
+    What is read later has the memory request of the containers in both.
+    """
+    given, policies = pod(container(), resources=resources("", "cpu=4")), Policies(limit_ranges=(PRODUCTION,))
+    admission = admit(given, policies, parse_version(version))
+    written = [
+        result.step for result in admission.steps if any("spec.resources" in each.path for each in result.changes)
+    ]
+    assert written[0] is step
+    assert admission.pod.spec.resources.requests == {**amounts("memory=128Mi"), **pod_level.requests}
+    assert admission.pod.spec.resources.limits == pod_level.limits
+    assert (Step.DEFAULTING_ON_READ in written) == (version == "1.36")

@@ -6,6 +6,7 @@ from admission.pods import container, pod, resources
 from podqos.admission.changes import Change, Why
 from podqos.admission.defaulting import defaulted
 from podqos.model.pod import QOSClass
+from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.qos.classes import classify
 
@@ -94,7 +95,9 @@ def test_a_pod_that_needs_nothing_is_returned_as_it_is(given):
 def test_the_record_names_place_resource_and_rule():
     """Reasons are data."""
     record: list[Change] = []
-    defaulted(pod(container(requests="cpu=100u", limits="cpu=1,memory=1Gi"), resources=resources("", "cpu=2")), record)
+    defaulted(
+        pod(container(requests="cpu=100u", limits="cpu=1,memory=1Gi"), resources=resources("", "cpu=2")), record=record
+    )
     one_gi, one_milli = Quantity.parse("1Gi"), Quantity.parse("1m")
     fine = Quantity.parse("100u")
     assert record == [
@@ -104,3 +107,78 @@ def test_the_record_names_place_resource_and_rule():
         Change("spec.containers[0].resources.requests", "cpu", fine, one_milli, Why.ROUNDED_UP_TO_MILLI),
         Change("spec.resources.requests", "cpu", fine, one_milli, Why.ROUNDED_UP_TO_MILLI),
     ]
+
+
+FULL = "cpu=1,memory=1Gi"
+
+
+@pytest.mark.parametrize(
+    ("containers", "init", "stated", "before", "after"),
+    [
+        pytest.param(
+            (container("a", limits=FULL), container("b", limits="cpu=2,memory=1Gi")),
+            (),
+            resources("cpu=4"),
+            resources("cpu=4"),
+            resources("cpu=4,memory=2Gi", "cpu=4,memory=2Gi"),
+            id="limits are what the containers add up to, and not below the request",
+        ),
+        pytest.param(
+            (container("a", requests=FULL),),
+            (),
+            resources("cpu=4"),
+            resources("cpu=4"),
+            resources("cpu=4,memory=1Gi"),
+            id="without limits of the containers there is none of the pod",
+        ),
+        pytest.param(
+            (container("a", limits=FULL), container("b", limits="cpu=1")),
+            (),
+            resources("cpu=4,memory=2Gi"),
+            resources("cpu=4,memory=2Gi"),
+            resources("cpu=4,memory=2Gi", "cpu=4"),
+            id="a resource for which one container has no limit is left out",
+        ),
+        pytest.param(
+            (container("a", limits=FULL),),
+            (container("setup", limits="memory=3Gi"),),
+            resources("cpu=2,memory=1Gi"),
+            resources("cpu=2,memory=1Gi"),
+            resources("cpu=2,memory=1Gi", "memory=3Gi"),
+            id="init containers count in both respects",
+        ),
+        pytest.param(
+            (container("a", limits=FULL),),
+            (),
+            resources("", "cpu=4"),
+            resources(FULL, "cpu=4"),
+            resources(FULL, "cpu=4,memory=1Gi"),
+            id="a stated limit stays",
+        ),
+        pytest.param((container("a", limits=FULL),), (), resources(), resources(), resources(), id="empty stays empty"),
+    ],
+)
+def test_since_1_37_pod_level_limits_follow_and_requests_do_without_limits(containers, init, stated, before, after):
+    """KEP-2837, gate PodLevelResourcesFixDefaulting."""
+    given = pod(*containers, init=init, resources=stated)
+    assert defaulted(given, profile_for((1, 36))).spec.resources == before
+    assert defaulted(given, profile_for((1, 37))).spec.resources == after
+
+
+def test_an_ephemeral_container_keeps_pod_level_limits_from_being_filled_in():
+    """It counts among those that have to have a limit, and cannot have one."""
+    given = pod(container(limits=FULL), resources=resources("cpu=1"), ephemeral_containers=(container("debug"),))
+    assert defaulted(given, profile_for((1, 37))).spec.resources == resources(FULL)
+
+
+@pytest.mark.parametrize(("minor", "qos_class"), [(36, QOSClass.BURSTABLE), (37, QOSClass.GUARANTEED)])
+def test_pod_level_requests_alone_can_be_guaranteed_since_1_37(minor, qos_class):
+    given, profile = pod(container(limits=FULL), resources=resources("cpu=1")), profile_for((1, minor))
+    assert classify(defaulted(given, profile), profile).qos_class is qos_class
+
+
+def test_the_filled_in_limits_are_recorded_with_their_reason():
+    record: list[Change] = []
+    defaulted(pod(container(limits="cpu=2"), resources=resources("cpu=2")), profile_for((1, 37)), record)
+    last = Change("spec.resources.limits", "cpu", None, Quantity.parse("2"), Why.POD_LIMIT_FROM_CONTAINERS)
+    assert record[-1] == last

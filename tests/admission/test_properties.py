@@ -116,7 +116,7 @@ def test_defaulting_never_lowers_the_class(pod):
 def test_the_record_of_defaulting_tells_every_change(pod):
     """Replayed onto the pod, it gives the defaulted one."""
     record = []
-    after = defaulted(pod, record)
+    after = defaulted(pod, record=record)
     lists = {change.path: dict(_at(pod, change.path)) for change in record}
     for change in record:
         assert lists[change.path].get(change.resource) == change.before != change.after

@@ -218,3 +218,20 @@ def test_keys_merged_into_a_selector_at_creation_are_not_merged_again():
     new = replace(old, spec=replace(old.spec, containers=(more,)))
     assert "exists in both" not in str(resize(old, new, Policies()).refusal)
     assert "exists in both" in str(admit(old, Policies()).refusal)
+
+
+def test_since_1_37_a_resize_that_leaves_pod_level_resources_out_keeps_them():
+    """A client that does not know the field drops it; up to 1.36 that is an attempt to remove them."""
+    old = _resized(resources=resources("cpu=1,memory=64Mi", "cpu=1,memory=128Mi"))
+    new = _to("cpu=200m,memory=64Mi", "cpu=500m,memory=128Mi")
+    assert not resize(old, new, Policies(), profile_for((1, 36))).allowed
+    kept = resize(old, new, Policies(), profile_for((1, 37)))
+    assert (kept.allowed, kept.pod.spec.resources) == (True, old.spec.resources)
+
+
+def test_since_1_37_a_resize_fills_pod_level_amounts_in():
+    """The containers are limited, so the pod is, once it has resources of its own."""
+    new = _resized(resources=resources("cpu=200m,memory=64Mi"))
+    before, since = (resize(OLD, new, Policies(), profile_for((1, minor))) for minor in (36, 37))
+    assert before.pod.spec.resources == resources("cpu=200m,memory=64Mi")
+    assert since.pod.spec.resources == resources("cpu=200m,memory=64Mi", "cpu=500m,memory=128Mi")

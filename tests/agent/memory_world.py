@@ -10,6 +10,7 @@ from podqos.agent.commands import (
     Command,
     CreateCgroup,
     HoldPod,
+    KillContainer,
     MemoryLevel,
     PreemptPod,
     RejectPod,
@@ -64,6 +65,7 @@ class MemoryWorld:
         self.unused_images_mi = 0
         self.start_seconds = 0.0
         self.stop_seconds = 0.0
+        self.kill_seconds = 0.0
         self.ends_at_grace = True
         """Whether a pod that takes longer is ended, as it should be."""
         self.clean_up_seconds = 0.0
@@ -103,6 +105,8 @@ class MemoryWorld:
                 return (PodStarted(pod.metadata.uid),)
             case StartContainer(pod, plan):
                 return self._outcome(ContainerStarted(pod.metadata.uid, plan.name), self.start_seconds)
+            case KillContainer(pod, name):
+                return self._outcome(ContainerExited(pod.metadata.uid, name, 137), self.kill_seconds)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):

@@ -288,6 +288,13 @@ def test_a_setting_whose_gate_is_off_is_named():
     assert ignored.without_gate == (Gated("qosReserved", "QOSReserved", "1.11"),)
 
 
+def test_a_gate_that_is_on_since_1_37_has_to_be_named_up_to_1_36_unless_it_is_turned_off():
+    given = {"memoryThrottlingFactor": 0.5}
+    words = "memoryThrottlingFactor has no effect without featureGates.MemoryQoS: true"
+    assert ignored_words(ignored_settings(given)) == f"{words} (up to 1.36)"
+    assert ignored_words(ignored_settings({**given, "featureGates": {"MemoryQoS": False}})) == words
+
+
 def test_some_settings_are_read_by_a_check_but_by_no_simulation():
     settings = {"cpuManagerPolicy": "static", "kernelMemcgNotification": True}
     assert ignored_settings(settings).fields == ()
@@ -296,7 +303,7 @@ def test_some_settings_are_read_by_a_check_but_by_no_simulation():
 
 def test_a_setting_is_named_for_one_reason():
     ignored = ignored_settings({"memoryThrottlingFactor": 0.5}, "simulation")
-    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS"),))
+    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS", until="1.36"),))
     gated = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
     assert ignored_settings(gated, "simulation").fields == ("memoryThrottlingFactor",)
     assert not ignored_settings(gated)

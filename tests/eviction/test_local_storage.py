@@ -7,6 +7,7 @@ from eviction.nodes import pod, pod_of, using, volume
 from podqos.eviction.local_storage import LocalStorageLimit, local_storage_excess
 from podqos.eviction.signals import Layout
 from podqos.model.pod import EmptyDir
+from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
 
@@ -85,3 +86,15 @@ def test_figures_that_are_missing_exceed_nothing():
     )
     assert local_storage_excess(web, stats, Layout.SINGLE) is None
     assert local_storage_excess(web, PodStats(), Layout.SINGLE) is None
+
+
+@pytest.mark.parametrize(("minor", "exceeded"), [(36, None), (37, "proxy")])
+def test_since_1_37_a_sidecar_is_held_to_its_own_limit(minor, exceeded):
+    """Other init containers are not: they have ended."""
+    sidecar = container("proxy", limits="ephemeral-storage=100", restart_policy="Always")
+    setup = container("setup", limits="ephemeral-storage=100")
+    web = pod_of("web", container("main", limits="ephemeral-storage=1000"), init_containers=(setup, sidecar))
+    logs = FsStats(used_bytes=101)
+    stats = PodStats(containers=(ContainerStats("setup", logs=logs), ContainerStats("proxy", logs=logs)))
+    found = local_storage_excess(web, stats, Layout.SINGLE, profile_for((1, minor)))
+    assert (found and (found.kind, found.name)) == (exceeded and (CONTAINER, exceeded))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podqos.errors import InvalidOption
-from podqos.model.profile import LATEST, NEWEST, OLDEST, parse_version, profile_for
+from podqos.model.profile import LATEST, NEWEST, OLDEST, RECORDED, Profile, parse_version, profile_for
 
 CHANGES = [
     # (since minor, field, before, from then on)
@@ -30,7 +30,36 @@ CHANGES = [
     (32, "single_process_oom_kill", False, True),
     (32, "soft_grace_capped_by_pod", False, True),
     (33, "in_place_resize", False, True),
+    (22, "memory_qos", "absent", "alpha"),
+    (27, "memory_throttling_factor", 0.8, 0.9),
+    (27, "memory_high_above_request", False, True),
+    (33, "balance_ignores_best_effort", False, True),
+    (33, "exclusive_cpu_quota", True, False),
     (34, "pod_level_resources", False, True),
+    (34, "memory_limit_decrease", False, True),
+    (34, "namespace_selectors_leak", False, True),
+    (35, "max_container_restart_period", False, True),
+    (35, "container_restart_rules", False, True),
+    (36, "balance_compares", False, True),
+    (36, "declared_features", False, True),
+    (36, "image_volumes_count", False, True),
+    (36, "init_container_resize", False, True),
+    (36, "memory_reservation_policy", False, True),
+    (36, "pod_level_resize", False, True),
+    (36, "restart_all_containers", False, True),
+    (37, "broken_budget_ends_count", False, True),
+    (37, "empty_pod_level_decides_class", True, False),
+    (37, "hugepage_aware_eviction", False, True),
+    (37, "image_volumes_raise_maximum", False, True),
+    (37, "init_limits_with_sidecars", True, False),
+    (37, "memory_high_of_pods", False, True),
+    (37, "memory_low_of_node", False, True),
+    (37, "memory_qos", "alpha", "beta"),
+    (37, "memory_throttling_factor", 0.9, None),
+    (37, "namespace_selectors_leak", True, False),
+    (37, "pod_level_defaults_last", False, True),
+    (37, "sidecar_storage_limits", False, True),
+    (37, "unclaimed_request_below_zero", True, False),
 ]
 
 
@@ -40,6 +69,25 @@ CHANGES = [
 def test_a_rule_changes_at_its_version(minor, field, before, since):
     assert getattr(profile_for((1, minor - 1)), field) == before
     assert getattr(profile_for((1, minor)), field) == since
+
+
+def test_every_field_changes_at_some_version_of_the_table_and_at_no_other():
+    """A change without a row here would be one that no test holds."""
+    fields = [name for name in Profile.__struct_fields__ if name != "version"]
+    changed = {
+        (minor, name)
+        for minor in range(OLDEST[1] + 1, NEWEST[1] + 1)
+        for name in fields
+        if getattr(profile_for((1, minor)), name) != getattr(profile_for((1, minor - 1)), name)
+    }
+    assert changed == {(row[0], row[1]) for row in CHANGES}
+    assert {name for _, name in changed} == {*fields}
+
+
+def test_the_default_is_the_newest_version_with_recorded_answers_and_newer_ones_are_approximate():
+    assert LATEST.version == RECORDED < NEWEST
+    assert not LATEST.is_approximate
+    assert profile_for(NEWEST).is_approximate
 
 
 def test_every_version_between_oldest_and_newest_has_a_profile():
@@ -52,7 +100,7 @@ def test_versions_are_read_with_and_without_v_and_patch(text):
     assert parse_version(text) == LATEST
 
 
-@pytest.mark.parametrize("text", ["", "1", "2.0", "1.7", "1.37", "latest", "1.x"])
+@pytest.mark.parametrize("text", ["", "1", "2.0", "1.7", "1.38", "latest", "1.x"])
 def test_unknown_versions_are_refused_with_the_known_range(text):
-    with pytest.raises(InvalidOption, match=r"1\.8 to 1\.36"):
+    with pytest.raises(InvalidOption, match=r"1\.8 to 1\.37"):
         parse_version(text)

@@ -75,3 +75,26 @@ def test_exclusive_cpus_have_no_quota_since_1_33_unless_the_gate_is_off(version,
 
 def test_a_stock_node_is_one_whose_kubelet_has_its_defaults():
     assert stock_node(64 << 30, cores=16) == settings()
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "memory_qos"),
+    [
+        ((1, 21), {"featureGates": {"MemoryQoS": True}}, None),
+        ((1, 26), {"featureGates": {"MemoryQoS": True}}, MemoryQoS(0.8, "None", 64 << 30)),
+        ((1, 36), {}, None),
+        ((1, 36), {"featureGates": {"AllAlpha": True}}, MemoryQoS(0.9, "None", 64 << 30)),
+        ((1, 37), {}, MemoryQoS(None, "None", 64 << 30)),
+        ((1, 37), {"memoryThrottlingFactor": 0.8}, MemoryQoS(0.8, "None", 64 << 30)),
+        ((1, 37), {"featureGates": {"MemoryQoS": False}}, None),
+        ((1, 37), {"featureGates": {"AllBeta": False}}, None),
+    ],
+)
+def test_memory_qos_is_on_since_1_37_and_slows_nothing_unless_told(version, fields, memory_qos):
+    """KEP-2570: alpha since 1.22, beta since 1.37."""
+    assert settings(profile_for(version), **fields).memory_qos == memory_qos
+
+
+def test_a_stock_node_of_1_37_is_one_whose_kubelet_has_its_defaults():
+    profile = profile_for((1, 37))
+    assert stock_node(64 << 30, cores=16, profile=profile) == settings(profile)

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from placement.clusters import away, budget, clusters, node, pod, term
+from podqos.model.disruption import PodDisruptionBudgetSpec
 from podqos.model.node import LABEL_HOSTNAME
+from podqos.model.profile import profile_for
+from podqos.model.selector import LabelSelector
 from podqos.placement.outcome import Status
 from podqos.placement.place import QueueOrder, Surroundings, place
 from podqos.placement.preemption import NoCandidate
@@ -177,3 +181,21 @@ def test_trying_to_displace_leaves_every_node_as_it_was(cluster):
     for view in placement.pending:
         placement.refusal(view)
     assert before == [(dict(state.requested), set(state.pods), state.version) for state in placement.cluster.states]
+
+
+@pytest.mark.parametrize(("version", "victim"), [((1, 36), "default/plain"), ((1, 37), "default/late")])
+def test_since_1_37_a_victim_that_breaks_one_budget_is_not_counted_towards_the_next(version, victim):
+    """Both budgets cover ``early``, the second ``late`` as well and allows one pod to go.
+
+    ``early`` breaks the first. Up to 1.36 it also uses up the second, so that ``late`` breaks that; since 1.37 ``late``
+    breaks none. Those that break a budget are put back first, then the others, the more important first.
+    """
+    pods = [
+        low("early", labels={"app": "web", "tier": "x"}, started=EARLY, cpu="1", priority=9),
+        low("late", labels={"tier": "x"}, started=LATE, cpu="1", priority=5),
+        low("plain", cpu="1", priority=7),
+        high("2"),
+    ]
+    of_tier = replace(budget("tier", 1), spec=PodDisruptionBudgetSpec(selector=LabelSelector({"tier": "x"})))
+    budgets = (budget("web", 0), of_tier)
+    assert displaced(pods, node("n0"), budgets=budgets, profile=profile_for(version)) == ("n0", [victim])

@@ -221,8 +221,18 @@ def test_mounted_images_count_since_1_36(version, expected):
     assert points(Plugin.IMAGE_LOCALITY, mounting, nodes, profile=profile_for(version)) == {"a": expected}
 
 
-@pytest.mark.parametrize(("version", "expected"), [((1, 33), {}), ((1, 34), {"a": 200, "b": 200, "c": 0})])
-def test_since_1_34_a_namespace_selector_that_only_excludes_means_every_namespace(version, expected):
+@pytest.mark.parametrize(("version", "expected"), [((1, 36), 100), ((1, 37), 49)])
+def test_since_1_37_a_mounted_image_counts_no_more_than_that_of_a_container(version, expected):
+    """100 × (1000Mi − 23Mi) / (1000Mi − 23Mi), since 1.37 of two images: / (2000Mi − 23Mi)."""
+    nodes = (node("a", images={"model:1": 1000 * 2**20}),)
+    mounting = pod("p", volumes=(Volume("m", image=ImageVolume("model:1")),))
+    assert points(Plugin.IMAGE_LOCALITY, mounting, nodes, profile=profile_for(version)) == {"a": expected}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [((1, 33), {}), ((1, 34), {"a": 200, "b": 200, "c": 0}), ((1, 37), {})]
+)
+def test_from_1_34_to_1_36_a_namespace_selector_that_only_excludes_means_every_namespace(version, expected):
     """As upstream: the selector of the pod's own term is asked about no labels at all."""
     excluding = LabelSelector(
         match_expressions=(LabelSelectorRequirement("kubernetes.io/metadata.name", "NotIn", ("x",)),)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from admission.pods import amounts, container, pod
 from podqos.model.pod import PodStatus, QOSClass
+from podqos.model.profile import profile_for
 from podqos.qos.cgroup_settings import CgroupSettings, MemoryQoS
 from podqos.qos.cgroup_tiers import TierRequests, node_values, tier_requests, tier_values
 from podqos.qos.cgroup_values import Rule
@@ -108,3 +109,21 @@ def test_what_pods_protect_is_protected_above_them(policy, node, burstable):
     requests = tier_requests((GUARANTEED, BURSTABLE))
     assert node_values(requests, settings).memory_min_bytes.amount == node
     assert tier_values(requests, settings)[QOSClass.BURSTABLE].memory_low_bytes.amount == burstable
+
+
+@pytest.mark.parametrize(
+    ("minor", "node", "burstable"),
+    [(35, (3 * GI, None), (GI, None)), (36, (3 * GI, None), (None, GI)), (37, (3 * GI, GI), (None, GI))],
+)
+def test_what_is_protected_above_the_pods_by_version(minor, node, burstable):
+    """memory.min and memory.low: since 1.37 kubepods has what the protection of Burstable pods needs above it."""
+    settings, profile = (
+        replace(NODE, memory_qos=MemoryQoS(reservation_policy="TieredReservation")),
+        profile_for((1, minor)),
+    )
+    requests = tier_requests((GUARANTEED, BURSTABLE), profile)
+    of_node = node_values(requests, settings, profile)
+    of_class = tier_values(requests, settings, profile)[QOSClass.BURSTABLE]
+    for found, expected in ((of_node, node), (of_class, burstable)):
+        protected = (found.memory_min_bytes, found.memory_low_bytes)
+        assert tuple(value and value.amount for value in protected) == expected

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
-from admission.pods import container, pod, resources
+from admission.pods import amounts, container, pod, resources
 from podqos.admission.validation import validate_resources
 from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, profile_for
@@ -57,6 +57,12 @@ class TestPodLimits:
         uncovered = values_of(pod(main, init=(bare, sidecar)))
         assert decided(covered.memory_limit_bytes) == (2 * GI, Rule.POD_LIMIT)
         assert uncovered.memory_limit_bytes.because.containers == ("setup",)
+
+    def test_since_1_37_every_init_container_needs_a_limit_of_its_own(self):
+        sidecar = container("proxy", limits=FULL, restart_policy="Always")
+        given_pod = pod(container("main", limits=FULL), init=(sidecar, container("setup")))
+        memory = values_of(given_pod, profile=profile_for((1, 37))).memory_limit_bytes
+        assert (decided(memory), memory.because.containers) == ((None, Rule.NO_LIMIT), ("setup",))
 
     def test_a_pod_level_limit_holds_although_containers_have_none(self):
         found = values_of(pod(container("a"), resources=resources(limits="memory=1Gi")))
@@ -207,6 +213,71 @@ class TestMemoryQoS:
         found = first(given_pod, settings)
         assert decided(found.memory_min_bytes) == decided(found.memory_low_bytes) == (0, Rule.NO_RESERVATION)
         assert values_of(given_pod, settings).memory_min_bytes is None
+
+    @pytest.mark.parametrize(("minor", "high"), [(36, None), (37, (7_730_937_856, Rule.THROTTLING_ALLOCATABLE))])
+    def test_since_1_37_best_effort_is_slowed_before_the_node_is_full(self, minor, high):
+        """0.9 × 8Gi = 7730941132.8 in whole pages."""
+        assert decided(first(pod(container()), self.TIERED, profile_for((1, minor))).memory_high_bytes) == high
+
+    @pytest.mark.parametrize(
+        ("minor", "of_container", "of_pod"),
+        [
+            (36, (4_563_402_752, Rule.THROTTLING_ALLOCATABLE), None),
+            (37, None, (1_610_612_736, Rule.THROTTLING_POD)),
+        ],
+    )
+    def test_since_1_37_a_pod_level_limit_slows_the_pod_as_a_whole(self, minor, of_container, of_pod):
+        """1.36: 512Mi + 0.5 × (8Gi − 512Mi) for the container without a limit. 1.37: 1Gi + 0.5 × 1Gi for the pod."""
+        settings, profile = replace(NODE, memory_qos=MemoryQoS(0.5, "None", 8 * GI)), profile_for((1, minor))
+        given_pod = pod(container(requests="memory=512Mi"), resources=resources("memory=1Gi", "memory=2Gi"))
+        assert decided(first(given_pod, settings, profile).memory_high_bytes) == of_container
+        assert decided(values_of(given_pod, settings, profile).memory_high_bytes) == of_pod
+
+    @pytest.mark.parametrize(
+        ("requests", "limits", "of_containers", "overhead", "high"),
+        [
+            pytest.param("memory=1Gi", "memory=1Gi", "", "", None, id="request and limit agree"),
+            pytest.param("memory=1Gi", "", "memory=2Gi", "", 1_610_612_736, id="all containers are limited"),
+            pytest.param("memory=1Gi", "", "", "", None, id="nothing is limited"),
+            pytest.param("", "memory=2Gi", "", "", 1_073_741_824, id="nothing is requested"),
+            pytest.param(
+                "memory=1Gi", "memory=2Gi", "", "memory=1Gi", 2_684_354_560, id="overhead counts on both sides"
+            ),
+        ],
+    )
+    def test_where_a_pod_is_slowed_in_1_37(self, requests, limits, of_containers, overhead, high):
+        settings = replace(NODE, memory_qos=MemoryQoS(0.5, "None", 8 * GI))
+        given_pod = pod(
+            container(limits=of_containers), resources=resources(requests, limits), overhead=amounts(overhead)
+        )
+        found = values_of(given_pod, settings, profile_for((1, 37))).memory_high_bytes
+        assert (found and found.amount) == high
+
+    def test_since_1_37_nothing_is_slowed_unless_a_factor_is_set(self):
+        settings = replace(NODE, memory_qos=MemoryQoS(None, "None", 8 * GI))
+        found = first(pod(container(requests="memory=1Gi", limits="memory=2Gi")), settings, profile_for((1, 37)))
+        assert found.memory_high_bytes is None
+        assert decided(found.memory_min_bytes) == decided(found.memory_low_bytes) == (0, Rule.NO_RESERVATION)
+
+    @pytest.mark.parametrize("policy", ["None", "TieredReservation"])
+    def test_up_to_1_35_every_request_was_protected_hard_whatever_the_class(self, policy):
+        settings, profile = replace(NODE, memory_qos=MemoryQoS(0.9, policy, 8 * GI)), profile_for((1, 35))
+        given_pod = pod(container(requests="memory=128Mi", limits="memory=2Gi"), container("b"))
+        found, of_pod = first(given_pod, settings, profile), values_of(given_pod, settings, profile)
+        assert decided(found.memory_min_bytes) == decided(of_pod.memory_min_bytes) == (128 * MI, Rule.RESERVATION)
+        assert found.memory_low_bytes is of_pod.memory_low_bytes is None
+        without = container_values(given_pod, given_pod.spec.containers[1], QOSClass.BURSTABLE, settings, profile)
+        assert without.memory_min_bytes is without.memory_low_bytes is None
+
+    def test_up_to_1_26_memory_high_was_a_share_of_the_limit(self):
+        settings = replace(NODE, memory_qos=MemoryQoS(0.8, "None", 8 * GI))
+        burstable = pod(container(requests="memory=128Mi", limits="memory=2Gi"))
+        guaranteed = pod(container(requests=FULL, limits=FULL))
+        assert decided(first(burstable, settings, profile_for((1, 26))).memory_high_bytes) == (
+            1_717_986_918,
+            Rule.THROTTLING,
+        )
+        assert first(guaranteed, settings, profile_for((1, 26))).memory_high_bytes is None
 
     def test_cgroup_v1_knows_nothing_of_it(self):
         found = first(pod(container(requests=FULL)), replace(self.TIERED, cgroup_version=CgroupVersion.V1))

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from podqos.admission.defaulting import defaulted
 from podqos.model.pod import Container, Pod, PodSpec, QOSClass
 from podqos.model.profile import profile_for
-from podqos.model.quantity import Quantity
+from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import ResourceRequirements
-from podqos.qos.classes import class_per_resource, classify
+from podqos.qos.classes import class_per_resource, classify, deciding_resources
 from podqos.qos.edits import edits_to_guaranteed
-from strategies import pods
+from strategies import accepted_pods, pods
 
 RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
@@ -54,6 +54,37 @@ def test_empty_pod_level_resources_take_the_decision_from_the_containers():
     guaranteed = container("cpu=1 memory=1Gi", "cpu=1 memory=1Gi")
     found = classify(pod(guaranteed, resources=ResourceRequirements()))
     assert (found.qos_class, found.decided_by) == (QOSClass.BEST_EFFORT, "pod")
+
+
+@pytest.mark.parametrize(
+    ("minor", "qos_class", "decided_by"),
+    [(36, QOSClass.BEST_EFFORT, "pod"), (37, QOSClass.GUARANTEED, "containers")],
+)
+def test_since_1_37_pod_level_resources_that_state_nothing_decide_nothing(minor, qos_class, decided_by):
+    """KEP-2837, gate PodLevelResourcesFixKubeletQOSClass."""
+    guaranteed = container("cpu=1 memory=1Gi", "cpu=1 memory=1Gi")
+    found = classify(pod(guaranteed, resources=ResourceRequirements()), profile_for((1, minor)))
+    assert (found.qos_class, found.decided_by) == (qos_class, decided_by)
+
+
+def test_pod_level_huge_pages_alone_still_decide_in_1_37():
+    guaranteed = container("cpu=1 memory=1Gi", "cpu=1 memory=1Gi")
+    stated = ResourceRequirements(limits={"hugepages-2Mi": Quantity.parse("4Mi")})
+    found = classify(pod(guaranteed, resources=stated), profile_for((1, 37)))
+    assert (found.qos_class, found.decided_by) == (QOSClass.BEST_EFFORT, "pod")
+
+
+@given(accepted_pods())
+def test_comparing_container_by_container_as_1_37_does_gives_the_same_class(accepted):
+    """Upstream compares no sums any more; for pods that an API server takes that changes nothing."""
+    profile = profile_for((1, 37))
+    shapes = set()
+    for _, asked in deciding_resources(accepted, profile):
+        for name in ("cpu", "memory"):
+            request, limit = asked.requests.get(name, ZERO), asked.limits.get(name, ZERO)
+            shapes.add("differs" if request != limit else "equal" if request else "nothing")
+    by_shapes = {frozenset({"equal"}): QOSClass.GUARANTEED, frozenset({"nothing"}): QOSClass.BEST_EFFORT}
+    assert classify(accepted, profile).qos_class is by_shapes.get(frozenset(shapes), QOSClass.BURSTABLE)
 
 
 def test_pod_level_resources_are_unknown_before_1_34():

@@ -120,3 +120,11 @@ def test_on_a_node_smaller_than_a_request_the_floor_holds():
 def test_a_larger_request_never_makes_a_container_likelier_to_die(smaller_mi, extra_mi):
     smaller, larger = (values(burstable(f"{n}Mi"))[0] for n in (smaller_mi + 1, smaller_mi + extra_mi + 1))
     assert larger <= smaller
+
+
+@pytest.mark.parametrize(("minor", "expected"), [(36, [993, 993]), (37, [969, 969])])
+def test_since_1_37_a_pod_that_asks_for_less_than_its_containers_takes_nothing_from_them(minor, expected):
+    """(1Gi − 4Gi) / 2 is what no container claims: up to 1.36 each counts as 0.5Gi, since then as its own 2Gi."""
+    two = burstable("2Gi", "2048Mi")
+    asking = ResourceRequirements({"memory": Quantity.parse("1Gi")})
+    assert values(replace(two, spec=replace(two.spec, resources=asking)), profile=profile_for((1, minor))) == expected

@@ -14,6 +14,7 @@ from podqos.agent.commands import (
     Command,
     CreateCgroup,
     HoldPod,
+    KillContainer,
     MemoryLevel,
     PreemptPod,
     RemoveCgroup,
@@ -117,6 +118,15 @@ class WorldContract(ABC):
         assert events == [ContainerStarted(pod.metadata.uid, "main")]
         seen = observe(stage.world.summary()).pods[pod.metadata.uid]
         assert [container.name for container in seen.containers] == ["main"]
+
+    def test_a_container_that_is_killed_is_reported_once_and_can_be_started_again(self, stage):
+        pod = stage.pod("a")
+        plan = _start_command(stage, pod).containers[0]
+        _start(stage, pod, self.patience_seconds)
+        events = [*stage.world.carry_out(KillContainer(pod, "main")), *stage.settle(self.patience_seconds)]
+        assert [_untimed(event) for event in events] == [ContainerExited(pod.metadata.uid, "main", 137)]
+        events = [*stage.world.carry_out(StartContainer(pod, plan, 1)), *stage.settle(self.patience_seconds)]
+        assert events == [ContainerStarted(pod.metadata.uid, "main")]
 
     def test_a_pod_whose_container_has_ended_can_still_be_stopped(self, stage):
         pod = stage.pod("a")

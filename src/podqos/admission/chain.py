@@ -1,10 +1,11 @@
 """The whole way of a new pod through the API server, step by step.
 
 Order: defaulting → mutating admission (LimitRange defaults, Priority, default tolerations, RuntimeClass overhead, the
-override with LimitRange run again) → validation (422) → validating admission (LimitRange bounds, RuntimeClass, quota:
-403). Reading the object (400) comes before and is in ``decoding``. What is stored is defaulted once more whenever it is
-read, which fills in pod-level amounts from what admission gave the containers; the class is settled by then. Each step
-records what it changed and the class before and after; nothing else is decided here.
+override with LimitRange run again) → since 1.37 pod-level amounts → validation (422) → validating admission (LimitRange
+bounds, RuntimeClass, quota: 403). Reading the object (400) comes before and is in ``decoding``. What is stored is
+defaulted once more whenever it is read, which up to 1.36 fills in pod-level amounts from what admission gave the
+containers; the class is settled by then. Each step records what it changed and the class before and after; nothing else
+is decided here.
 
 Source: Kubernetes v1.36 pkg/kubeapiserver/options/plugins.go (order of the plug-ins; those enabled by default that
 touch resources, priority or tolerations), staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go.
@@ -19,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.changes import Change, FieldChange, Record, Why
-from podqos.admission.defaulting import defaulted
+from podqos.admission.defaulting import on_decoding, with_pod_level_last
 from podqos.admission.limit_range import ConflictingDefaults, apply_limit_ranges
 from podqos.admission.limit_range_bounds import first_denial
 from podqos.admission.pod_validation import validate_new_pod
@@ -50,6 +51,7 @@ class Step(StrEnum):
     RUNTIME_CLASS = "RuntimeClass"
     CLUSTER_RESOURCE_OVERRIDE = "ClusterResourceOverride"
     LIMIT_RANGER_AGAIN = "LimitRanger (again)"
+    POD_LEVEL_DEFAULTING = "Defaulting (pod level)"
     RESIZE = "Resize"
     VALIDATION = "Validation"
     LIMIT_RANGE_BOUNDS = "LimitRanger (validating)"
@@ -137,7 +139,7 @@ def run_steps(
         return Admission(pod, tuple(results), Step.RESOURCE_QUOTA, refusal, conflicts=conflicts)
     results.append(StepResult(Step.RESOURCE_QUOTA, (), class_before, class_before))
     record = []
-    pod = defaulted(pod, record)
+    pod = on_decoding(pod, profile, record)
     if record:
         results.append(StepResult(Step.DEFAULTING_ON_READ, tuple(record), class_before, class_before))
     return Admission(pod, tuple(results), quotas=decision.quotas, conflicts=conflicts)
@@ -145,7 +147,7 @@ def run_steps(
 
 def _steps(policies: Policies, profile: Profile, written: Plain) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
-    yield Step.DEFAULTING, lambda pod, record: defaulted(_known_fields(pod, profile, record), record)
+    yield Step.DEFAULTING, lambda pod, record: on_decoding(_known_fields(pod, profile, record), profile, record)
     yield Step.NAMESPACE_LIFECYCLE, lambda pod, _: _in_namespace(pod, policies)
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
     yield Step.PRIORITY, lambda pod, record: _judged(pod, apply_priority(pod, policies.priority_classes, record))
@@ -155,8 +157,13 @@ def _steps(policies: Policies, profile: Profile, written: Plain) -> Iterator[tup
         lambda pod, record: _judged(pod, apply_runtime_class(pod, policies.runtime_classes, record)),
     )
     if _takes_part_in_override(policies):
-        yield Step.CLUSTER_RESOURCE_OVERRIDE, lambda pod, record: _overridden(pod, policies, limit_ranges, record)
+        yield (
+            Step.CLUSTER_RESOURCE_OVERRIDE,
+            lambda pod, record: _overridden(pod, policies, limit_ranges, profile, record),
+        )
         yield Step.LIMIT_RANGER_AGAIN, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
+    if profile.pod_level_defaults_last:
+        yield Step.POD_LEVEL_DEFAULTING, lambda pod, record: with_pod_level_last(pod, profile, record)
     yield Step.VALIDATION, lambda pod, _: _valid(pod, written)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
     yield (
@@ -192,11 +199,13 @@ def _takes_part_in_override(policies: Policies) -> bool:
     return is_overridden(policies.namespace, policies.override_profile)
 
 
-def _overridden(pod: Pod, policies: Policies, limit_ranges: tuple[LimitRange, ...], record: Record) -> Pod:
+def _overridden(
+    pod: Pod, policies: Policies, limit_ranges: tuple[LimitRange, ...], profile: Profile, record: Record
+) -> Pod:
     """Run the override; what a webhook returns is defaulted once more."""
     assert policies.override is not None
     after = apply_override(pod, policies.override, limit_ranges, profile=policies.override_profile, record=record)
-    return defaulted(after, record)
+    return on_decoding(after, profile, record)
 
 
 def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:

@@ -25,6 +25,8 @@ class Why(StrEnum):
     """A missing pod-level request that no container states is the pod-level limit."""
     POD_HUGEPAGES_LIMIT_FROM_CONTAINERS = "PodHugePagesLimitFromContainers"
     """A missing pod-level limit of huge pages is what the containers add up to."""
+    POD_LIMIT_FROM_CONTAINERS = "PodLimitFromContainers"
+    """A missing pod-level limit of a pod whose containers are all limited is what these add up to (1.37)."""
     POD_LEVEL_RESOURCES_UNKNOWN = "PodLevelResourcesUnknown"
     """This version of Kubernetes drops resources that are set for the pod as a whole."""
     ROUNDED_UP_TO_MILLI = "RoundedUpToMilli"

@@ -1,11 +1,14 @@
-"""What the API server fills in before admission, as far as resources go.
+"""What the API server fills in by itself, as far as resources go.
 
 Requests follow limits here: this is why a container that states only limits is Guaranteed. LimitRange defaults come
-later and are in ``limit_range``.
+in between and are in ``limit_range``. Amounts of the pod itself, where it states some, follow from those of its
+containers: up to 1.36 while the pod is decoded, since 1.37 (KEP-2837) only when it is about to be stored, so that what
+admission added counts as well, and limits follow, too.
 
-Source: Kubernetes v1.36 pkg/apis/core/v1/defaults.go (SetDefaults_Pod, defaultHugePagePodLimits, defaultPodRequests,
-and SetDefaults_ResourceList, which the generated code runs last). Pod templates are not defaulted this way upstream;
-the pod made from one is, which is the one that counts.
+Sources: Kubernetes v1.36 pkg/apis/core/v1/defaults.go (SetDefaults_Pod, defaultHugePagePodLimits, defaultPodRequests,
+and SetDefaults_ResourceList, which the generated code runs last); v1.37.0-rc.1 pkg/api/pod/util.go
+(DefaultPodLevelResources). Pod templates are not defaulted this way upstream; the pod made from one is, which is the
+one that counts.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from msgspec.structs import replace
 from podqos.admission.changes import Change, Record, Why, note
 from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Container, Pod, PodSpec
+from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import (
     NO_RESOURCES,
     ResourceList,
@@ -25,11 +29,16 @@ from podqos.model.resources import (
 )
 
 
-def defaulted(pod: Pod, record: Record = None) -> Pod:
+def defaulted(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod:
     """Return the pod as the API server stores it; the same object when there is nothing to fill in.
 
     ``record`` collects the changes with their reasons.
     """
+    return with_pod_level_last(on_decoding(pod, profile, record), profile, record)
+
+
+def on_decoding(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod:
+    """Return what is filled in whenever a pod is decoded: before admission, and when it is read."""
     if _is_complete(pod.spec):
         return pod
     spec = pod.spec
@@ -38,11 +47,21 @@ def defaulted(pod: Pod, record: Record = None) -> Pod:
     if containers is not spec.containers or init_containers is not spec.init_containers:
         spec = replace(spec, containers=containers, init_containers=init_containers)
         pod = replace(pod, spec=spec)
-    if spec.resources is not None and (spec.resources.limits or spec.resources.requests):
-        resources = _pod_level(pod, spec.resources, record)
-        if resources is not spec.resources:
-            spec = replace(spec, resources=resources)
+    if not profile.pod_level_defaults_last:
+        spec = _with_pod_level(pod, record, only_requests_of_limits=True)
     spec = _rounded(spec, record)
+    return pod if spec is pod.spec else replace(pod, spec=spec)
+
+
+def with_pod_level_last(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod:
+    """Return what is filled in when a pod is about to be stored: since 1.37 the amounts of the pod itself."""
+    if not profile.pod_level_defaults_last or pod.spec.resources is None:
+        return pod
+    spec = _with_pod_level(pod, record, only_requests_of_limits=False)
+    if spec.resources is not None:
+        limits = _pod_limits(pod, spec.resources, record)
+        if limits is not spec.resources.limits:
+            spec = replace(spec, resources=replace(spec.resources, limits=limits))
     return pod if spec is pod.spec else replace(pod, spec=spec)
 
 
@@ -80,13 +99,21 @@ def _with_requests(containers: tuple[Container, ...], path: str, record: Record)
     return tuple(filled)
 
 
-def _pod_level(pod: Pod, resources: ResourceRequirements, record: Record) -> ResourceRequirements:
-    """Fill in the pod's own requests, and its limits of huge pages, where they are partly stated."""
+def _with_pod_level(pod: Pod, record: Record, *, only_requests_of_limits: bool) -> PodSpec:
+    """Fill in the pod's own requests, and its limits of huge pages, where some amount is stated.
+
+    ``only_requests_of_limits``: a pod that states no limit keeps its requests as they are, as up to 1.36.
+    """
+    resources = pod.spec.resources
+    if resources is None or not (resources.limits or resources.requests):
+        return pod.spec
     limits = _pod_hugepages_limits(pod, resources, record)
-    requests = _pod_requests(pod, limits, resources.requests, record) if limits else resources.requests
+    requests = resources.requests
+    if limits or not only_requests_of_limits:
+        requests = _pod_requests(pod, limits, requests, record)
     if limits is resources.limits and requests is resources.requests:
-        return resources
-    return replace(resources, limits=limits, requests=requests)
+        return pod.spec
+    return replace(pod.spec, resources=replace(resources, limits=limits, requests=requests))
 
 
 def _pod_hugepages_limits(pod: Pod, resources: ResourceRequirements, record: Record) -> ResourceList:
@@ -117,6 +144,24 @@ def _pod_requests(pod: Pod, limits: ResourceList, requests: ResourceList, record
     note(record, "spec.resources.requests", from_containers, Why.POD_REQUEST_FROM_CONTAINERS)
     note(record, "spec.resources.requests", from_limits, Why.POD_REQUEST_FROM_LIMIT)
     return requests | from_containers | from_limits
+
+
+def _pod_limits(pod: Pod, resources: ResourceRequirements, record: Record) -> ResourceList:
+    """Limit the pod to what all its containers are limited to together, or to its request if that is more."""
+    every = (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers)
+    limited = sum_of_containers(pod, lambda container: container.resources.limits)
+    found = {
+        name: max(limited[name], request)
+        for name, request in resources.requests.items()
+        if is_pod_level(name)
+        and name not in resources.limits
+        and name in limited
+        and all(name in container.resources.limits for container in every)
+    }
+    if not found:
+        return resources.limits
+    note(record, "spec.resources.limits", found, Why.POD_LIMIT_FROM_CONTAINERS)
+    return resources.limits | found
 
 
 def _rounded(spec: PodSpec, record: Record) -> PodSpec:

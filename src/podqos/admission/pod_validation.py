@@ -64,6 +64,7 @@ from podqos.admission.volume_sources import volume_source_errors
 from podqos.manifest.plain import Plain
 from podqos.model.pod import (
     MIRROR_ANNOTATION,
+    RESTART_ALL_CONTAINERS,
     Container,
     ExitCodes,
     ObjectMeta,
@@ -81,7 +82,7 @@ _COMPARISONS = ("Lt", "Gt")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
-_RESTART_ACTIONS = ("Restart", "RestartAllContainers")
+_RESTART_ACTIONS = ("Restart", RESTART_ALL_CONTAINERS)
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _RESIZE_RESOURCES = (CPU, MEMORY)
 _RESIZE_POLICIES = ("NotRequired", "RestartContainer")

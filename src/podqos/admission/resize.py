@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from podqos.admission.chain import Admission, Step, StepFunction, run_steps, within_bounds
 from podqos.admission.changes import Change, Record, Why
-from podqos.admission.defaulting import defaulted
+from podqos.admission.defaulting import on_decoding, with_pod_level_last
 from podqos.admission.field_errors import FieldError, forbidden, invalid
 from podqos.admission.limit_range import apply_limit_ranges
 from podqos.admission.pod_validation import validate_pod
@@ -40,8 +40,10 @@ def resize(old: Pod, new: Pod, policies: Policies, profile: Profile = LATEST) ->
 
 def _steps(old: Pod, policies: Policies, profile: Profile) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
-    yield Step.DEFAULTING, defaulted
+    yield Step.DEFAULTING, lambda pod, record: on_decoding(pod, profile, record)
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
+    if profile.pod_level_defaults_last:
+        yield Step.POD_LEVEL_DEFAULTING, lambda pod, record: with_pod_level_last(pod, profile, record)
     yield Step.RESIZE, lambda pod, record: _valid(old, pod, profile, record)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
 
@@ -61,6 +63,8 @@ def _with_resources_of(old: Pod, new: Pod, profile: Profile) -> Pod:
         init_containers=_merged(old.spec.init_containers, new.spec.init_containers),
         resources=new.spec.resources if profile.pod_level_resize else old.spec.resources,
     )
+    if profile.pod_level_defaults_last and spec.resources is None:
+        spec = replace(spec, resources=old.spec.resources)  # a client that does not know the field left it out
     return replace(old, spec=spec)
 
 

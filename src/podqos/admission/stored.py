@@ -115,7 +115,7 @@ class Storing:
             admission.drift,
             unknown,
             (*quotas, *_override_left_out(given)),
-            None if _is_wrong_as_written(pod, admission) else admission.refusal,
+            None if _is_wrong_as_written(pod, admission, self._profile) else admission.refusal,
         )
 
 
@@ -168,7 +168,8 @@ def _concerns(pod: Pod, policies: Policies) -> bool:
 # What only says that there was nothing to say, or follows from the manifest alone.
 _OF_THE_MANIFEST = frozenset({
     Why.REQUEST_FROM_LIMIT, Why.POD_REQUEST_FROM_CONTAINERS, Why.POD_REQUEST_FROM_LIMIT,
-    Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS, Why.POD_LEVEL_RESOURCES_UNKNOWN, Why.ROUNDED_UP_TO_MILLI,
+    Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS, Why.POD_LIMIT_FROM_CONTAINERS, Why.POD_LEVEL_RESOURCES_UNKNOWN,
+    Why.ROUNDED_UP_TO_MILLI,
     Why.PRIORITY_WITHOUT_CLASS, Why.TOLERATION_OF_LOST_NODES,
 })  # fmt: skip
 
@@ -192,10 +193,10 @@ def _override_left_out(policies: Policies) -> tuple[Unapplied, ...]:
     return (Unapplied("ClusterResourceOverride", OVERRIDE_NAME, WhyNot.TAKES_NO_PART, switch),)
 
 
-def _is_wrong_as_written(pod: Pod, admission: Admission) -> bool:
+def _is_wrong_as_written(pod: Pod, admission: Admission, profile: Profile) -> bool:
     """Whether the API server refuses what the manifest says, whatever the policies are; that is reported elsewhere."""
     from podqos.admission.chain import Step
     from podqos.admission.defaulting import defaulted
     from podqos.admission.pod_validation import validate_new_pod
 
-    return admission.refused_by is Step.VALIDATION and bool(validate_new_pod(defaulted(pod)))
+    return admission.refused_by is Step.VALIDATION and bool(validate_new_pod(defaulted(pod, profile)))

@@ -35,7 +35,7 @@ from podqos.qos.cgroup import tier_cgroups
 def start(config: AgentConfig, now_us: int, first_pass_us: int | None = None) -> Step:
     """Set up a node: its cgroups, and the first pass of the eviction loop, by default at once."""
     turn = Turn(config, AgentState(loop=Resting(now_us if first_pass_us is None else first_pass_us)), now_us)
-    turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups)))
+    turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups, config.profile)))
     return turn.step()
 
 

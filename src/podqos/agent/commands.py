@@ -62,6 +62,13 @@ class StartContainer(Struct, frozen=True, gc=False):
     restart_count: int
 
 
+class KillContainer(Struct, frozen=True, gc=False):
+    """End a container at once; the answer is ``ContainerExited``."""
+
+    pod: Pod
+    container: str
+
+
 class StopPod(Struct, frozen=True, gc=False):
     """End a pod that was deleted, or of which nothing is left to run.
 
@@ -135,6 +142,7 @@ Command = (
     | RemoveCgroup
     | StartPod
     | StartContainer
+    | KillContainer
     | StopPod
     | PreemptPod
     | HoldPod

@@ -3,7 +3,8 @@
 Init containers run one after the other and have to end well; sidecars among them keep running; then come the regular
 ones, side by side. What ends is restarted as the pod's ``restartPolicy`` says: the first time at once, then after 10 s,
 20 s … 300 s, counted from its end; all that is forgotten after 10 minutes of running. When no regular container
-is left to run the pod has come to its end.
+is left to run the pod has come to its end. A restart rule may start the whole pod again (``restart_rules``): all other
+containers are killed without grace, then all start as at the beginning, without back-off.
 
 Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
 kuberuntime_container.go (computeInitContainerActions), pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted),
@@ -18,10 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from podqos.agent.commands import ContainerPlan, StartContainer
+from podqos.agent.commands import ContainerPlan, KillContainer, StartContainer
 from podqos.agent.events import ContainerExited, Remembered
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import ExitedWith, RestartedAfter
+from podqos.agent.restart_rules import is_restarted, restarts_all
 from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
@@ -77,12 +79,18 @@ def started(turn: Turn, uid: str, name: str) -> None:
         return
     if container.restarts:
         because = RestartedAfter(
-            container.exit_code, container.restarts, container.waited_seconds, container.oom_killed
+            container.exit_code,
+            container.restarts,
+            container.waited_seconds,
+            container.oom_killed,
+            container.restarted_with_all,
         )
         turn.note(Kind.RESTARTED, pod=record.pod.key, container=name, because=because)
     else:
         turn.note(Kind.STARTED, pod=record.pod.key, container=name)
     turn.put(_with(record, index, replace(container, stage=ContainerStage.RUNNING)))
+    if record.is_restarting and container.role is not Role.EPHEMERAL:
+        turn.ask(KillContainer(record.pod, name))
 
 
 def remember(turn: Turn, uid: str, known: Mapping[str, Remembered]) -> None:
@@ -136,7 +144,13 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
     if record.stage not in {Stage.STARTING, Stage.RUNNING}:
         turn.put(_with(record, index, ended))
         return None
-    if _is_restarted(record.pod, ended):
+    if record.is_restarting:
+        _go_on_restarting(turn, _with(record, index, ended))
+        return None
+    if restarts_all(record.pod, ended, turn.config.profile):
+        _restart_all(turn, _with(record, index, ended))
+        return None
+    if is_restarted(record.pod, ended, turn.config.profile):
         if event.is_lost:
             _restart(turn, record, index, replace(ended, waited_seconds=0))
             return None
@@ -188,9 +202,40 @@ def _restart(turn: Turn, record: PodRecord, index: int, container: ContainerReco
         stage=ContainerStage.STARTING,
         restarts=container.restarts + 1,
         restarted_us=turn.now_us,
+        restarted_with_all=False,
     )
     turn.put(_with(record, index, again))
     turn.ask(StartContainer(record.pod, again.plan, again.restarts))
+
+
+def _restart_all(turn: Turn, record: PodRecord) -> None:
+    """Kill what still runs of a pod, to start it all over again."""
+    uid = record.pod.metadata.uid
+    turn.change(restarts=tuple(restart for restart in turn.state.restarts if restart.uid != uid))
+    for container in record.containers:
+        if container.stage is ContainerStage.RUNNING and container.role is not Role.EPHEMERAL:
+            turn.ask(KillContainer(record.pod, container.plan.name))
+    _go_on_restarting(turn, replace(record, is_restarting=True))
+
+
+def _go_on_restarting(turn: Turn, record: PodRecord) -> None:
+    """Start a pod all over again as soon as nothing of it runs; ephemeral containers are left alone."""
+    if any(container.stage in _ALIVE for container in record.containers if container.role is not Role.EPHEMERAL):
+        turn.put(record)
+        return
+    again = tuple(
+        container
+        if container.role is Role.EPHEMERAL
+        else replace(
+            container,
+            stage=ContainerStage.WAITING,
+            restarts=container.restarts + (container.stage is not ContainerStage.WAITING),
+            waited_seconds=0,
+            restarted_with_all=True,
+        )
+        for container in record.containers
+    )
+    _go_on(turn, replace(record, containers=again, is_restarting=False))
 
 
 def _go_on(turn: Turn, record: PodRecord) -> None:
@@ -209,20 +254,6 @@ def _advanced(containers: Sequence[ContainerRecord]) -> Iterator[ContainerRecord
         waits = container.stage is ContainerStage.WAITING
         yield replace(container, stage=ContainerStage.STARTING) if waits and not blocked else container
         blocked = blocked or (container.role is Role.INIT and container.stage is not ContainerStage.ENDED)
-
-
-def _is_restarted(pod: Pod, ended: ContainerRecord) -> bool:
-    """Whether a container that ended runs again; what the pod does not say is ``Always``."""
-    policy = pod.spec.restart_policy or "Always"
-    match ended.role:
-        case Role.SIDECAR:
-            return True
-        case Role.EPHEMERAL:
-            return False
-        case Role.INIT:
-            return policy != "Never" and ended.exit_code != 0
-        case Role.REGULAR:
-            return policy == "Always" or (policy == "OnFailure" and ended.exit_code != 0)
 
 
 def _phase(record: PodRecord) -> Phase | None:

@@ -68,7 +68,7 @@ class PodPlans:
         if known is None:
             if len(self._tiers) >= _MOST_KEPT:
                 self._tiers.clear()
-            known = self._tiers[requests] = tier_cgroups(requests, self._cgroups)
+            known = self._tiers[requests] = tier_cgroups(requests, self._cgroups, self._profile)
         return known
 
     def _plan(self, pod: Pod) -> PodPlan:

@@ -6,7 +6,7 @@ same contract:
 - what is asked for is done in order, and an outcome is reported once: either in the answer to the command, or later
   as an event of its own (``Driver.deliver``);
 - ``StartPod`` leads to ``PodStarted`` and ``StartContainer`` to ``ContainerStarted``; a container that ends without
-  being asked to leads to ``ContainerExited``, and the rest of its pod keeps running;
+  being asked to leads to ``ContainerExited``, as after ``KillContainer``, and the rest of its pod keeps running;
 - ``EvictPod``, ``PreemptPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and after
   ``RemoveCgroup`` to ``PodCleanedUp``;
 - ``HoldPod`` has no answer of its own: a pod that still grows is stopped at once, others keep running;

@@ -126,6 +126,8 @@ class RestartedAfter(Reason, frozen=True):
     restarts: int
     back_off_seconds: int
     oom_killed: bool = False
+    with_all: bool = False
+    """Whether a restart rule started all containers of the pod again."""
 
 
 class OOMLevel(StrEnum):

@@ -133,6 +133,8 @@ class ContainerRecord(Struct, frozen=True, gc=False):
     exit_code: int = 0
     """Of its last end."""
     oom_killed: bool = False
+    restarted_with_all: bool = False
+    """Whether its last restart was that of the whole pod."""
 
 
 class PodRecord(Struct, frozen=True, gc=False):
@@ -152,6 +154,8 @@ class PodRecord(Struct, frozen=True, gc=False):
     """Set when it came to its own end."""
     is_preempted: bool = False
     """Whether it makes room for a critical pod."""
+    is_restarting: bool = False
+    """Whether its containers are killed to be started all over again."""
 
     @property
     def is_active(self) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
-from podqos.model.profile import NEWEST
+from podqos.model.profile import NEWEST, RECORDED
 from podqos.model.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
+_DEFAULT = ".".join(map(str, RECORDED))
 _NEWEST = ".".join(map(str, NEWEST))
 _MOST_IN_BRACES = 6
 _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
@@ -36,9 +37,9 @@ def add_class_options(parser: Parser) -> None:
     add_list_option(parser, "--runtime-class", "NAME=cpu=250m,memory=120Mi", about)
 
 
-def add_version_option(parser: Parser, default: str | None = _NEWEST) -> None:
+def add_version_option(parser: Parser, default: str | None = _DEFAULT) -> None:
     """Declare ``--kubernetes-version``; ``default`` is what a command sees where it is not given."""
-    about = f"the version whose rules apply (default: {_NEWEST})"
+    about = f"the version whose rules apply, up to {_NEWEST}, which is approximate (default: {_DEFAULT})"
     parser.add_argument("--kubernetes-version", metavar="X.Y", default=default, help=about)
 
 

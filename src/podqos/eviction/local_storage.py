@@ -2,7 +2,7 @@
 
 Per pod the first of these counts: an emptyDir above its size limit (on any medium; zero is no limit), all ephemeral
 storage above the pod's effective limit (zero *is* a limit), a container's logs and writable layer above its own limit
-(zero is none; the layer counts only where it shares the filesystem with the logs).
+(zero is none; the layer counts only where it shares the filesystem with the logs; sidecars since 1.37).
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (localStorageEviction and what it calls).
 """
@@ -17,6 +17,7 @@ from podqos.eviction.signals import Layout
 from podqos.eviction.usage import disk_bytes
 from podqos.model.effective import pod_limits
 from podqos.model.pod import Pod
+from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import NANOS, Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.stats import PodStats
@@ -40,9 +41,11 @@ class LocalStorageExcess(Struct, frozen=True, gc=False):
     limit: Quantity
 
 
-def local_storage_excess(pod: Pod, stats: PodStats, layout: Layout) -> LocalStorageExcess | None:
+def local_storage_excess(
+    pod: Pod, stats: PodStats, layout: Layout, profile: Profile = LATEST
+) -> LocalStorageExcess | None:
     """Return the limit for which the pod must go, or None."""
-    return _empty_dir_excess(pod, stats) or _pod_excess(pod, stats) or _container_excess(pod, stats, layout)
+    return _empty_dir_excess(pod, stats) or _pod_excess(pod, stats) or _container_excess(pod, stats, layout, profile)
 
 
 def _empty_dir_excess(pod: Pod, stats: PodStats) -> LocalStorageExcess | None:
@@ -66,11 +69,12 @@ def _pod_excess(pod: Pod, stats: PodStats) -> LocalStorageExcess | None:
     return None
 
 
-def _container_excess(pod: Pod, stats: PodStats, layout: Layout) -> LocalStorageExcess | None:
+def _container_excess(pod: Pod, stats: PodStats, layout: Layout, profile: Profile) -> LocalStorageExcess | None:
+    held = [*pod.spec.containers]
+    if profile.sidecar_storage_limits:
+        held += [container for container in pod.spec.init_containers if container.is_sidecar]
     limits = {
-        container.name: limit
-        for container in pod.spec.containers
-        if (limit := container.resources.limits.get(EPHEMERAL_STORAGE))
+        container.name: limit for container in held if (limit := container.resources.limits.get(EPHEMERAL_STORAGE))
     }
     with_rootfs = layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
     for container in stats.containers or ():

@@ -195,7 +195,7 @@ def _local_storage_evictions(
     evictions = []
     for pod in pods:
         stats = observation.pods.get(pod.metadata.uid)
-        excess = local_storage_excess(pod, stats, config.layout) if stats is not None else None
+        excess = local_storage_excess(pod, stats, config.layout, config.profile) if stats is not None else None
         if excess is not None and not pod.is_critical:
             text = local_storage_text(excess)
             grace = hard_grace_seconds(pod, config.profile)

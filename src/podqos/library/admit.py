@@ -24,7 +24,7 @@ from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
 from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.pod import Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.report.admission.value import (
@@ -173,7 +173,11 @@ class Admitting:
         for item in self._items:
             if not isinstance(item.what, Refused):
                 self._policies_of(item)
-        return (*without_policies(self._objects), *cluster_assumptions(self._objects))
+        return (
+            *of_version(self._profile),
+            *without_policies(self._objects),
+            *cluster_assumptions(self._objects),
+        )
 
     def whole(self, items: Iterable[AdmissionReport]) -> AdmissionList:
         """Put what became of all workloads together."""

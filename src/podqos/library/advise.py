@@ -31,7 +31,7 @@ from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
@@ -84,7 +84,7 @@ def advise(
         node_memory_bytes=memory_bytes,
         workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
         priority_classes=tuple(advising.to_create.values()),
-        assumptions=(*assumptions, *cluster_assumptions(objects)),
+        assumptions=(*of_version(profile), *assumptions, *cluster_assumptions(objects)),
     )
 
 
@@ -121,6 +121,7 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
         kubernetes_version=".".join(map(str, profile.version)),
         node_memory_bytes=needs.memory_bytes,
         node=worded_node(advice, needs),
+        assumptions=of_version(profile),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from podqos.errors import InputError
 from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_cores
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.sim.blast import Blast, BlastNode, BlastRadius, NodePods, leaks, nodes_now, radius_of
@@ -62,7 +62,7 @@ def blast(
         gc.unfreeze()
     if not blasts:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
-    return radius_of(blasts, slow=rates[0], fast=rates[1], assumptions=assumptions)
+    return radius_of(blasts, slow=rates[0], fast=rates[1], assumptions=(*of_version(profile), *assumptions))
 
 
 def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> list[Blast]:

@@ -59,7 +59,7 @@ from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.service import GatewayRoute, Ingress, Service
@@ -159,6 +159,7 @@ class Checked:
         self.left_out = len(left_out)
         """How many count and are not judged."""
         self.assumptions: tuple[Assumption, ...] = (
+            *of_version(options.profile),
             *(assumed if self.subjects else ()),
             *without_policies(objects),
             *missing_classes(_unknown_classes(workloads, context_of), objects),

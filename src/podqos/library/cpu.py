@@ -11,7 +11,7 @@ from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumpti
 from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.cpu import CpuReport, burst, cpu_report
@@ -46,7 +46,7 @@ def cpu(
     # Memory plays no part in the division, and of the cores those count that are left for pods.
     settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=cgroup_version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
-    assumed = (*assumptions, *without_policies(objects), *cluster_assumptions(objects))
+    assumed = (*of_version(profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
     report = cpu_report(result, cores, profile, assumed)
     chosen = {entry.pod.key for entry in pods if entry.is_chosen}
     return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))

@@ -15,6 +15,7 @@ from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_
 from podqos.library.inputs.objects import Objects
 from podqos.library.inputs.versions import version_workloads
 from podqos.library.node_state import usage_rows
+from podqos.model.assumption import of_version
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage
@@ -61,7 +62,13 @@ def drift(
         usage=os.fspath(usage) if isinstance(usage, (str, os.PathLike)) else None,
         injectors=tuple(injector.name for injector in injectors),
         workloads=tuple(map(worded, found)),
-        assumptions=(*assumptions, *of_usage, *(() if kubelet.is_stated else (KUBELET_SETTINGS,)), *of_cluster),
+        assumptions=(
+            *of_version(profile),
+            *assumptions,
+            *of_usage,
+            *(() if kubelet.is_stated else (KUBELET_SETTINGS,)),
+            *of_cluster,
+        ),
     )
 
 

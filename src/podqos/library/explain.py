@@ -31,7 +31,7 @@ from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Pro
 from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
@@ -76,10 +76,15 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
     def settings(self, nodes: Iterable[Node] = ()) -> tuple[ExplainSettings, tuple[Assumption, ...]]:
         """Return the node in full, and what had to be assumed for it."""
         memory_bytes, assumptions = node_memory(self.node_memory_bytes, nodes)
+        assumptions = (*of_version(self.profile), *assumptions)
         score = KUBELET_OOM_SCORE_ADJ
         if self.kubelet is None:
             cgroups = stock_node(
-                memory_bytes, cores=self.cores, swap_bytes=self.node_swap_bytes, cgroup_version=self.cgroup_version
+                memory_bytes,
+                cores=self.cores,
+                swap_bytes=self.node_swap_bytes,
+                cgroup_version=self.cgroup_version,
+                profile=self.profile,
             )
             assumptions += (KUBELET_SETTINGS,)
         else:

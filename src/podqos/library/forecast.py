@@ -79,7 +79,7 @@ def forecast(
         interval_seconds=interval_us / SECOND_US,
         growths=tuple(worded(at(rate)) for rate in rates),
         curve=tuple(CurvePoint(rate, at(rate).kubelet_first) for rate in _CURVE_RATES),
-        assumptions=state.resting_on(kubelet),
+        assumptions=state.resting_on(kubelet, profile),
     )
 
 

@@ -13,14 +13,20 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.eviction.observation import decode_summary
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, cluster_assumptions, node_memory
+from podqos.library.inputs.assumptions import (
+    KUBELET_SETTINGS,
+    LEAST_NODE_BYTES,
+    cluster_assumptions,
+    node_hugepages,
+    node_memory,
+)
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
@@ -57,9 +63,10 @@ class NodeState(Struct, frozen=True):
             profile=profile,
         )
 
-    def resting_on(self, kubelet: Kubelet) -> tuple[Assumption, ...]:
-        """Return what an answer assumes if it also depends on the kubelet."""
-        return self.assumptions if kubelet.is_stated else (*self.assumptions, KUBELET_SETTINGS)
+    def resting_on(self, kubelet: Kubelet, profile: Profile) -> tuple[Assumption, ...]:
+        """Return what an answer assumes if it also depends on the kubelet and the version."""
+        unstated = () if kubelet.is_stated else (KUBELET_SETTINGS,)
+        return (*of_version(profile), *self.assumptions, *unstated)
 
 
 def node_state(
@@ -82,7 +89,10 @@ def node_state(
     pods = node_pods(objects, named=[row.pod for row in rows or ()], node=node, profile=profile)
     memory_bytes, assumed = node_memory(node_memory_bytes, objects.of(Node))
     assumed += cluster_assumptions(objects)
-    machine = NodeUsage(memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0)
+    hugepages_bytes = 0 if node_memory_bytes is not None else node_hugepages(objects.of(Node), memory_bytes)
+    machine = NodeUsage(
+        memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0, hugepages_bytes=hugepages_bytes
+    )
     if rows is None:
         snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
         return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods)))

@@ -21,7 +21,7 @@ from podqos.library.inputs.assumptions import (
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Workload
@@ -31,6 +31,7 @@ from podqos.model.resources import ResourceList
 from podqos.model.service import Service
 from podqos.placement import place as scheduler
 from podqos.placement.allocatable import SoftCoverage, node_allocatable
+from podqos.placement.declared_features import declared_by_default
 from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings
@@ -73,7 +74,7 @@ class Placing:
         # A directory may hold what belongs to several clusters.
         self._is_walked = any(source.scope is not None for source in objects.sources)
         self._config = _kubelet(objects, options)
-        self._assumptions: list[Assumption] = []
+        self._assumptions: list[Assumption] = [*of_version(options.profile)]
         self.nodes = tuple(self._nodes())
         self.pods: list[Pod] = []
         self._workloads: dict[str, str] = {}
@@ -176,7 +177,11 @@ class Placing:
             yield Node(
                 ObjectMeta(name, labels={LABEL_HOSTNAME: name}),
                 NodeSpec(config.register_with_taints),
-                NodeStatus(divided.capacity, divided.allocatable),
+                NodeStatus(
+                    divided.capacity,
+                    divided.allocatable,
+                    declared_features=declared_by_default(self._options.profile),
+                ),
             )
 
     def _defaults(self, max_pods: int | None = None) -> KubeletConfiguration:

@@ -62,7 +62,7 @@ def rank(
         raise InputError(f"the pods use {used}, the node has {there}", fix="give the node's memory with --node-memory")
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
     own_score = kubelet.config.oom_score_adj
-    report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet))
+    report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet, profile))
     return _about(report, state.neighbours) if state.neighbours else report
 
 

@@ -15,6 +15,7 @@ from podqos.errors import HostError, InputError, InvalidOption
 from podqos.library.engines.engines import carry_out
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.scenario_files import load_scenario
+from podqos.model.assumption import of_version
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import run_summary, workload_of
@@ -68,11 +69,13 @@ def sweep(
     runs = found.in_order()
     if seeds > 1 and _are_alike(runs):
         say(f"all {seeds} seeds gave the same results; one would do")
+    base = load_scenario(scenario)
     return Sweep(
-        scenario=load_scenario(scenario).name,
+        scenario=base.name,
         parameters=tuple(each.parameter.text for each in varied),
         runs=len(runs),
         combinations=combinations(runs),
+        assumptions=of_version(base.profile),
     )
 
 

@@ -9,6 +9,7 @@ from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.library.inputs.assumptions import node_memory
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
+from podqos.model.assumption import of_version
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.report.survival.thresholds import ThresholdsReport, thresholds_report
@@ -43,7 +44,7 @@ def thresholds(
         found = exhaustion(kubelet.config, known, layout=layout, allocatable=allocatable, profile=profile)
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
-    return thresholds_report(found, ".".join(map(str, profile.version)), assumptions)
+    return thresholds_report(found, ".".join(map(str, profile.version)), (*of_version(profile), *assumptions))
 
 
 def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.model.profile import RECORDED, Profile
+
 
 class Assumption(Struct, frozen=True, order=True, rename="camel"):
     """One thing that was taken for granted."""
@@ -17,3 +19,12 @@ class Assumption(Struct, frozen=True, order=True, rename="camel"):
     """What was taken, such as ``64Gi``."""
     state_with: str
     """How to state it instead: an option, or the object to add to the input."""
+
+
+def of_version(profile: Profile) -> tuple[Assumption, ...]:
+    """Return that the rules of a version are approximate, where no recorded answers hold them to upstream."""
+    if not profile.is_approximate:
+        return ()
+    asked, exact = (".".join(map(str, version)) for version in (profile.version, RECORDED))
+    how = f"read from a release candidate's source; --kubernetes-version {exact} is exact"
+    return (Assumption(f"rules of Kubernetes {asked}", "approximate", how),)

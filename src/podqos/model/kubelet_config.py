@@ -126,10 +126,10 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
             return None
         return _percentage(text)
 
-    @property
-    def has_memory_qos(self) -> bool:
+    def has_memory_qos(self, profile: Profile = LATEST) -> bool:
         """Whether MemoryQoS is on."""
-        return gate_is_on(self.feature_gates, MEMORY_QOS_GATE)
+        is_beta = profile.memory_qos == "beta"
+        return profile.memory_qos != "absent" and gate_is_on(self.feature_gates, MEMORY_QOS_GATE, default=is_beta)
 
     def has_exclusive_cpu_quota(self, profile: Profile = LATEST) -> bool:
         """Whether containers with CPUs of their own have a CPU quota like all others."""
@@ -151,7 +151,12 @@ def kubelet_configuration(
     what a flag sets to zero is zero.
     """
     _check_identity(document, where)
-    settings = {name: value for name, value in document.items() if value is not None}
+    # A fraction may come as a number that remembers its text, which msgspec does not take for a float.
+    settings = {
+        name: float(value) if isinstance(value, float) else value
+        for name, value in document.items()
+        if value is not None
+    }
     for name in settings:
         if name not in KNOWN_FIELDS:
             close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)

@@ -29,7 +29,7 @@ _OTHER_FIELDS = (
     "address", "allowedUnsafeSysctls", "apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain",
     "configMapAndSecretChangeDetectionStrategy", "containerLogMaxFiles", "containerLogMaxSize",
     "containerLogMaxWorkers", "containerLogMonitorInterval", "containerRuntimeEndpoint", "contentType",
-    "cpuManagerReconcilePeriod", "draManagerReconcilePeriod", "enableContentionProfiling",
+    "cpuManagerReconcilePeriod", "defaultPodSysctls", "draManagerReconcilePeriod", "enableContentionProfiling",
     "enableControllerAttachDetach", "enableDebugFlagsHandler", "enableDebuggingHandlers", "enableProfilingHandler",
     "enableServer", "enableSystemLogHandler", "enableSystemLogQuery", "eventBurst", "eventRecordQPS", "failCgroupV1",
     "fileCheckFrequency", "hairpinMode", "healthzBindAddress", "healthzPort", "httpCheckFrequency",
@@ -92,9 +92,12 @@ READ_GATES = (MEMORY_QOS_GATE, NO_EXCLUSIVE_QUOTA_GATE, QOS_RESERVED_GATE, RESTA
 
 # Always taken to be on, as they are by default: to say so changes nothing.
 _ASSUMED_GATES = (
-    "CPUManager", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScaling", "KubeletSeparateDiskGC",
-    "LocalStorageCapacityIsolation", "NodeSwap", "PodLevelResources", "PodPriority", "SidecarContainers",
-    "SupportNodePidsLimit", "SupportPodPidsLimit", "TaintNodesByCondition",
+    "CPUManager", "ContainerRestartRules", "HugepageAwareEviction", "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScaling", "InPlacePodVerticalScalingInitContainers", "KubeletSeparateDiskGC",
+    "LocalStorageCapacityIsolation", "NodeDeclaredFeatures", "NodeSwap", "PodLevelResources",
+    "PodLevelResourcesFixDefaulting", "PodLevelResourcesFixKubeletQOSClass", "PodPriority",
+    "RestartAllContainersOnContainerExits", "SidecarContainers", "SupportNodePidsLimit", "SupportPodPidsLimit",
+    "TaintNodesByCondition",
 )  # fmt: skip
 _GROUP_GATES = ("AllAlpha", "AllBeta")
 # Gates with one of these in their names are about something else.
@@ -109,8 +112,9 @@ _GATED_FIELDS: dict[str, tuple[str, tuple[object, ...]]] = {
     "memoryThrottlingFactor": (MEMORY_QOS_GATE, (0.9,)),
     "qosReserved": (QOS_RESERVED_GATE, ()),
 }
-# Where the setting is older than its gate.
+# Where the setting is older than its gate, and where the gate came to be on by default.
 _GATED_SINCE = {"qosReserved": "1.11"}
+_GATED_UNTIL = {"memoryReservationPolicy": "1.36", "memoryThrottlingFactor": "1.36"}
 
 
 class Gated(Struct, frozen=True, gc=False):
@@ -120,6 +124,8 @@ class Gated(Struct, frozen=True, gc=False):
     gate: str
     since: str = ""
     """From this version on; empty: from the first with the setting."""
+    until: str = ""
+    """Up to this version: since then the gate is on unless it is turned off. Empty: to the last."""
 
 
 class IgnoredGate(Struct, frozen=True, gc=False):
@@ -153,7 +159,7 @@ def ignored_settings(document: Mapping[str, object], reader: Reader = "plan") ->
     given = document.get("featureGates")
     gates = {name: on for name, on in given.items() if isinstance(on, bool)} if isinstance(given, Mapping) else {}
     gated = tuple(
-        Gated(name, gate, _GATED_SINCE.get(name, ""))
+        Gated(name, gate, _GATED_SINCE.get(name, ""), "" if gates.get(gate) is False else _GATED_UNTIL.get(name, ""))
         for name, (gate, values) in _GATED_FIELDS.items()
         if _asks(document.get(name), values) and not gate_is_on(gates, gate)
     )

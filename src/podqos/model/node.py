@@ -52,7 +52,7 @@ class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
     size_bytes: int = 0
 
 
-class NodeStatus(Struct, frozen=True, gc=False):
+class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     """What a node has."""
 
     capacity: ResourceList = {}
@@ -60,6 +60,8 @@ class NodeStatus(Struct, frozen=True, gc=False):
     """What of the capacity pods may request; see ``placement.allocatable``."""
     conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+    """What its kubelet can do that a pod may need (1.36)."""
 
 
 class Node(Struct, frozen=True, gc=False):

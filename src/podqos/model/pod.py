@@ -78,6 +78,10 @@ class ExitCodes(Struct, frozen=True, gc=False):
     values: tuple[int, ...] = ()
 
 
+RESTART_ALL_CONTAINERS = "RestartAllContainers"
+"""The action of a restart rule that starts the whole pod again."""
+
+
 class RestartRule(Struct, frozen=True, gc=False, rename="camel"):
     """What to do when a container ends with certain exit codes."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.model.pod import Pod
+from podqos.model.profile import Profile
 from podqos.model.stats import PodStats
 
 
@@ -55,6 +56,13 @@ class NodeUsage(Struct, frozen=True, gc=False):
     name: str = ""
     system_bytes: int = 0
     """Working set outside all pods."""
+    hugepages_bytes: int = 0
+    """Set aside as huge pages: in no working set, and no memory for anything else."""
+
+    def available_bytes(self, of_pods_bytes: int, profile: Profile) -> int:
+        """Return ``memory.available`` as the kubelet counts it; up to 1.36 huge pages seem to be available."""
+        hugepages_bytes = self.hugepages_bytes if profile.hugepage_aware_eviction else 0
+        return self.memory_bytes - hugepages_bytes - self.system_bytes - of_pods_bytes
 
 
 class Snapshot(Struct, frozen=True, gc=False):

@@ -9,14 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podqos.model.disruption import PodDisruptionBudget, disruptions_allowed
+from podqos.model.profile import LATEST, Profile
 from podqos.placement.pod_view import PodView
 
 
 class Budgets:
     """The budgets of a cluster and the pods they cover."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget] = (), pods: Iterable[PodView] = ()) -> None:
+    def __init__(
+        self,
+        budgets: Iterable[PodDisruptionBudget] = (),
+        pods: Iterable[PodView] = (),
+        profile: Profile = LATEST,
+    ) -> None:
         """``pods`` are all that should run: a budget in percent is reckoned from their number."""
+        self._profile = profile
         self._budgets = [_Counted(budget) for budget in budgets]
         if self._budgets:
             for view in pods:
@@ -43,6 +50,8 @@ class Budgets:
                 if counted.covers(view) and not counted.is_disrupted(view):
                     left[index] -= 1
                     violated = violated or left[index] < 0
+                    if violated and self._profile.broken_budget_ends_count:
+                        break
             verdicts.append(violated)
         return verdicts
 

@@ -208,12 +208,19 @@ class NodeMasks:
         self._masks: dict[object, Mask] = {}
 
     def allowing(self, shape: Shape) -> Mask:
-        """Return where taints, conditions, labels and names let the pod run."""
+        """Return where taints, conditions, labels, names and declared features let the pod run."""
         if shape.named_nodes is not None:
-            return self._open(shape) & self.matching(shape)
-        key = ("allowing", self._open_key(shape), self._matching_key(shape))
+            return self._open(shape) & self.matching(shape) & self._declaring(shape)
+        key = ("allowing", self._open_key(shape), self._matching_key(shape), shape.features)
         if key not in self._masks:
-            self._masks[key] = self._open(shape) & self.matching(shape)
+            self._masks[key] = self._open(shape) & self.matching(shape) & self._declaring(shape)
+        return self._masks[key]
+
+    def _declaring(self, shape: Shape) -> Mask:
+        """Return the nodes that declare every feature the pod needs."""
+        key = ("declaring", shape.features)
+        if key not in self._masks:
+            self._masks[key] = _mask(shape.features <= {*state.node.status.declared_features} for state in self._states)
         return self._masks[key]
 
     def matching(self, shape: Shape) -> Mask:
@@ -262,13 +269,11 @@ class NodeMasks:
 
     def with_images(self, shape: Shape) -> Floats:
         """Return the points for images that are there."""
-        containers = len(shape.spec.containers) + len(shape.spec.init_containers)
+        count = shape.image_count
         known, nodes = self._cluster.image_states, len(self._states)
         return self._kept(
-            ("images", shape.images, containers),
-            lambda: _column(
-                image_points(shape.images, containers, state.images, known, nodes) for state in self._states
-            ),
+            ("images", shape.images, count),
+            lambda: _column(image_points(shape.images, count, state.images, known, nodes) for state in self._states),
         )
 
     def _kept(self, key: object, made: Callable[[], Floats]) -> Floats:

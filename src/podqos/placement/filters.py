@@ -18,6 +18,7 @@ from podqos.placement.node_state import NodeState
 from podqos.placement.pod_affinity import Namespaces, Neighbours
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import (
+    FeaturesNotDeclared,
     NamesConflict,
     NotNamed,
     PortTaken,
@@ -72,6 +73,7 @@ class Filters:
             if isinstance(reason, NotNamed | NamesConflict):
                 return  # The scheduler does not look at such a node any further.
         yield from self._answers_by_pods(state)
+        yield not_declared(self._view, state)
 
     def is_crowded_out(self, state: NodeState) -> bool:
         """Whether the pods on a node that would take the pod if it were empty leave it no place."""
@@ -109,6 +111,12 @@ def static_reasons(view: PodView, state: NodeState, profile: Profile) -> Iterato
         if condition is not None:
             yield UnderPressure(condition)
     yield from mismatch(shape.spec, state.node)
+
+
+def not_declared(view: PodView, state: NodeState) -> Reasons:
+    """Return the features that the pod needs and the node does not declare; the scheduler asks this last."""
+    missing = view.shape.features - {*state.node.status.declared_features} if view.shape.features else ()
+    return (FeaturesNotDeclared(tuple(sorted(missing))),) if missing else ()
 
 
 def port_taken(view: PodView, state: NodeState) -> Reasons:

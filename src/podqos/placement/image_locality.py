@@ -16,7 +16,7 @@ ImageStates = Mapping[str, tuple[int, int]]
 """Size in bytes and number of nodes by the name of an image."""
 
 _SMALLEST = 23 * 2**20
-_LARGEST_PER_CONTAINER = 1000 * 2**20
+_LARGEST_PER_IMAGE = 1000 * 2**20
 
 
 def images_of(spec: PodSpec, profile: Profile) -> tuple[str, ...]:
@@ -25,6 +25,12 @@ def images_of(spec: PodSpec, profile: Profile) -> tuple[str, ...]:
     if profile.image_volumes_count:
         named += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return tuple(map(_with_tag, named))
+
+
+def image_count(spec: PodSpec, profile: Profile) -> int:
+    """Return of how many images the largest size is reckoned: one per container and, since 1.37, per mounted image."""
+    mounted = sum(volume.image is not None for volume in spec.volumes) if profile.image_volumes_raise_maximum else 0
+    return len(spec.init_containers) + len(spec.containers) + mounted
 
 
 def image_states(nodes: Iterable[Node]) -> ImageStates:
@@ -37,16 +43,17 @@ def image_states(nodes: Iterable[Node]) -> ImageStates:
     return states
 
 
-def image_points(
-    images: tuple[str, ...], containers: int, present: frozenset[str], states: ImageStates, nodes: int
-) -> int:
-    """Return 0 to 100 for one node that has the images ``present``, of so many nodes in all."""
+def image_points(images: tuple[str, ...], count: int, present: frozenset[str], states: ImageStates, nodes: int) -> int:
+    """Return 0 to 100 for one node that has the images ``present``, of so many nodes in all.
+
+    ``count`` is that of ``image_count``.
+    """
     total = 0
     for name in images:
         if name in present:
             size, number = states[name]
             total += int(size * (number / nodes))
-    largest = _LARGEST_PER_CONTAINER * containers
+    largest = _LARGEST_PER_IMAGE * count
     counted = _SMALLEST if total < _SMALLEST else min(total, largest)
     return 100 * (counted - _SMALLEST) // (largest - _SMALLEST)
 

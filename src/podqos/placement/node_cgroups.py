@@ -46,18 +46,19 @@ def cgroup_settings(
         exclusive_cpu_quota=config.has_exclusive_cpu_quota(profile),
         pod_pids_limit=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
         single_process_oom_kill=bool(config.single_process_oom_kill),
-        memory_qos=_memory_qos(config, enforced),
+        memory_qos=_memory_qos(config, enforced, profile),
         qos_reserved_memory_percent=config.qos_reserved_memory_percent(profile),
         swap_behavior=SwapBehavior(config.memory_swap.swap_behavior or SwapBehavior.NO_SWAP),
     )
 
 
-def _memory_qos(config: KubeletConfiguration, enforced: ResourceList) -> MemoryQoS | None:
-    if not config.has_memory_qos:
+def _memory_qos(config: KubeletConfiguration, enforced: ResourceList, profile: Profile) -> MemoryQoS | None:
+    if not config.has_memory_qos(profile):
         return None
+    factor = config.memory_throttling_factor
     tiered = config.memory_reservation_policy == "TieredReservation"
     return MemoryQoS(
-        throttling_factor=0.9 if config.memory_throttling_factor is None else config.memory_throttling_factor,
+        throttling_factor=profile.memory_throttling_factor if factor is None else factor,
         reservation_policy="TieredReservation" if tiered else "None",
         # The kubelet takes the allocatable that it enforces here, which leaves eviction thresholds out.
         node_allocatable_bytes=enforced[MEMORY].value,

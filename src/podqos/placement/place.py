@@ -84,7 +84,7 @@ def place(
     views = Views(profile, surroundings.services)
     every = [views.of(pod) for pod in pods]
     _check_names(cluster, every)
-    run = _Run(cluster, Budgets(surroundings.budgets, every), bare)
+    run = _Run(cluster, Budgets(surroundings.budgets, every, profile), bare)
     waiting = [view for view in every if run.receive(view)]
     run.chooser = chooser(cluster) if chooser is not None else best_chooser(len(waiting), cluster)
     run.place_all(_Queue(waiting, order), progress)

@@ -15,10 +15,11 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.scheduling import PodAffinityTerm, PreferredNodes, TopologySpreadConstraint
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 from podqos.model.service import Service
+from podqos.placement.declared_features import required_features
 from podqos.placement.default_spread import default_constraints
 from podqos.placement.demand import Demand, demand_of
 from podqos.placement.host_ports import HostPort, host_ports
-from podqos.placement.image_locality import images_of
+from podqos.placement.image_locality import image_count, images_of
 from podqos.placement.node_affinity import named_nodes, required_terms
 from podqos.qos.classes import classify
 
@@ -41,6 +42,8 @@ class Shape:
         "anti_affinity",
         "demand",
         "demand_key",
+        "features",
+        "image_count",
         "images",
         "key",
         "named_nodes",
@@ -61,6 +64,8 @@ class Shape:
         self.named_nodes: frozenset[str] | None = named_nodes(spec)
         self.ports: tuple[HostPort, ...] = host_ports(spec)
         self.images: tuple[str, ...] = images_of(spec, profile)
+        self.image_count: int = image_count(spec, profile)
+        self.features: frozenset[str] = required_features(spec, profile)
         self.spread = _constraints(spec, DO_NOT_SCHEDULE)
         self.soft_spread = _constraints(spec, SCHEDULE_ANYWAY)
         affinity = spec.affinity
@@ -92,6 +97,8 @@ class Shape:
             if affinity is not None or spec.topology_spread_constraints
             else None,
             self.images,
+            self.image_count,
+            self.features,
             spec.priority,
             spec.preemption_policy,
         )

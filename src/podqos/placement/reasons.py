@@ -26,6 +26,7 @@ class Plugin(StrEnum):
     NODE_RESOURCES_FIT = "NodeResourcesFit"
     POD_TOPOLOGY_SPREAD = "PodTopologySpread"
     INTER_POD_AFFINITY = "InterPodAffinity"
+    NODE_DECLARED_FEATURES = "NodeDeclaredFeatures"
     NODE_RESOURCES_BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
     IMAGE_LOCALITY = "ImageLocality"
 
@@ -176,6 +177,13 @@ class ExistingAntiAffinity(_Reason, frozen=True, gc=False):
         return False
 
 
+class FeaturesNotDeclared(_Reason, frozen=True, gc=False):
+    """The node does not declare features that the pod needs."""
+
+    plugin = Plugin.NODE_DECLARED_FEATURES
+    features: tuple[str, ...]
+
+
 Reason = (
     Unschedulable
     | UntoleratedTaint
@@ -191,5 +199,6 @@ Reason = (
     | AffinityUnmet
     | AntiAffinityViolated
     | ExistingAntiAffinity
+    | FeaturesNotDeclared
 )
 Reasons = tuple[Reason, ...]

@@ -99,9 +99,8 @@ def _columns(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> 
     if drawn is not None:
         columns[Plugin.INTER_POD_AFFINITY] = _stretched(drawn)
     if any(state.images for state in feasible):
-        containers = len(shape.spec.containers) + len(shape.spec.init_containers)
         columns[Plugin.IMAGE_LOCALITY] = [
-            image_points(shape.images, containers, state.images, cluster.image_states, len(cluster.states))
+            image_points(shape.images, shape.image_count, state.images, cluster.image_states, len(cluster.states))
             for state in feasible
         ]
     return columns

@@ -121,17 +121,17 @@ def located(
 
 def node_cgroups(pods: Iterable[Pod], settings: CgroupSettings, profile: Profile = LATEST) -> tuple[Cgroup, ...]:
     """Return the cgroups above the pods of a node: ``kubepods`` and the two classes that have one."""
-    return tier_cgroups(tier_requests(pods, profile), settings) if settings.cgroups_per_qos else ()
+    return tier_cgroups(tier_requests(pods, profile), settings, profile) if settings.cgroups_per_qos else ()
 
 
-def tier_cgroups(requests: TierRequests, settings: CgroupSettings) -> tuple[Cgroup, ...]:
+def tier_cgroups(requests: TierRequests, settings: CgroupSettings, profile: Profile = LATEST) -> tuple[Cgroup, ...]:
     """Return the same for pods whose requests have been added up already."""
     if not settings.cgroups_per_qos:
         return ()
-    tiers = tier_values(requests, settings)
+    tiers = tier_values(requests, settings, profile)
     version = settings.cgroup_version
     return (
-        Cgroup(Level.NODE, node_path(settings), files(node_values(requests, settings), version)),
+        Cgroup(Level.NODE, node_path(settings), files(node_values(requests, settings, profile), version)),
         *(
             Cgroup(Level.QOS, qos_path(qos_class, settings), files(tiers[qos_class], version))
             for qos_class in (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.cpu import DEFAULT_PERIOD_US, WeightConversion
@@ -46,12 +47,13 @@ class SwapBehavior(StrEnum):
 
 
 class MemoryQoS(Struct, frozen=True, gc=False):
-    """The MemoryQoS feature (alpha and off by default in 1.36; cgroup v2 only)."""
+    """The MemoryQoS feature (KEP-2570; off by default up to 1.36; cgroup v2 only)."""
 
-    throttling_factor: float = 0.9
-    """``memoryThrottlingFactor``: where between request and limit ``memory.high`` begins to slow a container."""
+    throttling_factor: float | None = 0.9
+    """``memoryThrottlingFactor``: where between request and limit ``memory.high`` begins to slow a container; without
+    one, which is the default since 1.37, nothing does."""
     reservation_policy: Literal["None", "TieredReservation"] = "None"
-    """``memoryReservationPolicy``: whether requests are kept from being reclaimed."""
+    """``memoryReservationPolicy``: whether requests are kept from being reclaimed. Up to 1.35 they all are."""
     node_allocatable_bytes: int = 0
     """Stands in for the limit of a container without one; 0 means not known, and no ``memory.high`` is set then."""
 
@@ -101,8 +103,10 @@ def stock_node(
     cores: int | None = None,
     swap_bytes: int = 0,
     cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
 ) -> CgroupSettings:
     """Return a node whose kubelet has its defaults: nothing is reserved, and pods are limited to what there is."""
+    has_memory_qos = profile.memory_qos == "beta"
     capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
     if cores is not None:
         capacity[CPU] = Quantity.of_units(cores)
@@ -112,4 +116,5 @@ def stock_node(
         node_capacity=capacity,
         node_allocatable=capacity,
         cgroup_version=cgroup_version,
+        memory_qos=MemoryQoS(profile.memory_throttling_factor, "None", memory_bytes) if has_memory_qos else None,
     )

@@ -26,6 +26,7 @@ from podqos.qos.cgroup_values import (
     Value,
     hugepage_limits,
     memory_qos,
+    protects_requests,
     shares_value,
 )
 from podqos.qos.classes import qos_class_of
@@ -70,9 +71,12 @@ def tier_requests(pods: Iterable[Pod], profile: Profile = LATEST) -> TierRequest
     return TierRequests(cpu_milli, burstable_bytes, guaranteed_bytes)
 
 
-def tier_values(requests: TierRequests, settings: CgroupSettings) -> dict[QOSClass, CgroupValues]:
+def tier_values(
+    requests: TierRequests, settings: CgroupSettings, profile: Profile = LATEST
+) -> dict[QOSClass, CgroupValues]:
     """Return what is set for each class; Guaranteed pods have no cgroup of their class, so nothing is."""
     burstable_limit, best_effort_limit = _reserved_limits(requests, settings)
+    protected = _protected(requests.burstable_memory_bytes, settings, profile)
     hugepages = _unbounded_hugepages(settings)
     return {
         QOSClass.GUARANTEED: CgroupValues(),
@@ -81,7 +85,8 @@ def tier_values(requests: TierRequests, settings: CgroupSettings) -> dict[QOSCla
                 Rule.TIER_REQUESTS, requests.burstable_cpu_milli, Quantity.of_milli(requests.burstable_cpu_milli)
             ),
             memory_limit_bytes=burstable_limit,
-            memory_low_bytes=_protected(requests.burstable_memory_bytes, settings),
+            memory_min_bytes=None if profile.memory_reservation_policy else protected,
+            memory_low_bytes=protected if profile.memory_reservation_policy else None,
             hugepage_limits=hugepages,
         ),
         QOSClass.BEST_EFFORT: CgroupValues(
@@ -92,7 +97,7 @@ def tier_values(requests: TierRequests, settings: CgroupSettings) -> dict[QOSCla
     }
 
 
-def node_values(requests: TierRequests, settings: CgroupSettings) -> CgroupValues:
+def node_values(requests: TierRequests, settings: CgroupSettings, profile: Profile = LATEST) -> CgroupValues:
     """Return what is set for ``kubepods``: never more than the node leaves to pods, reserved or not."""
     if settings.enforce_node_allocatable:
         rule, resources = Rule.NODE_ALLOCATABLE, settings.node_allocatable
@@ -102,7 +107,12 @@ def node_values(requests: TierRequests, settings: CgroupSettings) -> CgroupValue
     return CgroupValues(
         cpu_shares=shares_value(rule, cpu.milli_value, cpu) if cpu is not None else None,
         memory_limit_bytes=Value(memory.value, Because(rule, memory)) if memory is not None else None,
-        memory_min_bytes=_protected(requests.guaranteed_memory_bytes + requests.burstable_memory_bytes, settings),
+        memory_min_bytes=_protected(
+            requests.guaranteed_memory_bytes + requests.burstable_memory_bytes, settings, profile
+        ),
+        memory_low_bytes=_protected(requests.burstable_memory_bytes, settings, profile)
+        if profile.memory_low_of_node
+        else None,
         pids_limit=Value(pids.value, Because(rule, pids)) if pids is not None else None,
         hugepage_limits=hugepage_limits(resources, rule, settings.hugepage_sizes_bytes),
     )
@@ -126,11 +136,10 @@ def _ceiling(limit_bytes: int) -> Value:
     return Value(limit_bytes, Because(Rule.QOS_RESERVED, Quantity.of_units(max(0, limit_bytes), "BinarySI")))
 
 
-def _protected(requested_bytes: int, settings: CgroupSettings) -> Value | None:
-    memory = memory_qos(settings)
-    if memory is None:
+def _protected(requested_bytes: int, settings: CgroupSettings, profile: Profile) -> Value | None:
+    if memory_qos(settings) is None or (not profile.memory_reservation_policy and not requested_bytes):
         return None
-    if memory.reservation_policy == "None":
+    if not protects_requests(settings, profile):
         return Value(0, Because(Rule.NO_RESERVATION))
     return Value(requested_bytes, Because(Rule.PROTECTED_REQUESTS, Quantity.of_units(requested_bytes, "BinarySI")))
 

@@ -64,11 +64,13 @@ class Rule(StrEnum):
     OOM_GROUP = "OOMGroup"
     """The container dies as a whole (1.28, unless ``singleProcessOOMKill``)."""
     RESERVATION = "Reservation"
-    """MemoryQoS, TieredReservation: the request is protected from reclaim."""
+    """MemoryQoS, TieredReservation (up to 1.35 always): the request is protected from reclaim."""
     NO_RESERVATION = "NoReservation"
     """MemoryQoS without anything to protect: written as 0, so that no older value stays."""
     THROTTLING = "Throttling"
     """MemoryQoS: request + factor × (limit − request), in whole pages."""
+    THROTTLING_POD = "ThrottlingPod"
+    """The same with the request and limit of the pod as a whole (1.37)."""
     THROTTLING_ALLOCATABLE = "ThrottlingAllocatable"
     """The same with the node's allocatable memory in place of a limit."""
 
@@ -161,15 +163,16 @@ def pod_values(pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile:
     """Return what the kubelet sets for the pod as a whole."""
     requests = pod_requests(pod, pod_level=profile.pod_level_resources)
     cpu = pod_cpu(pod, requests, qos_class, settings, profile)
-    protection = _protection(requests.get(MEMORY, ZERO), settings)
-    is_guaranteed = qos_class is QOSClass.GUARANTEED
+    protection = _protection(requests.get(MEMORY, ZERO), settings, profile)
+    never_reclaimed = qos_class is QOSClass.GUARANTEED or not profile.memory_reservation_policy
     return CgroupValues(
         cpu_shares=cpu.shares,
         cpu_quota_us=cpu.quota_us,
         cpu_period_us=cpu.period_us,
         memory_limit_bytes=_limit_value(_pod_limit(pod, MEMORY, qos_class, profile)),
-        memory_min_bytes=protection if is_guaranteed else None,
-        memory_low_bytes=None if is_guaranteed else protection,
+        memory_min_bytes=protection if never_reclaimed else None,
+        memory_low_bytes=None if never_reclaimed else protection,
+        memory_high_bytes=_pod_memory_high(pod, requests, settings, profile),
         pids_limit=_pids_limit(settings),
         hugepage_limits=hugepage_limits(requests, Rule.POD_REQUEST, settings.hugepage_sizes_bytes),
     )
@@ -182,7 +185,7 @@ def container_values(
     cpu = container_cpu(pod, container, qos_class, settings, profile)
     own_cpus = exclusive_cpus(pod, container, qos_class, settings, profile)
     memory_limit = _container_limit(pod, container, MEMORY, profile)
-    memory_min, memory_low = _container_protection(container, qos_class, settings)
+    memory_min, memory_low = _container_protection(container, qos_class, settings, profile)
     return CgroupValues(
         cpu_shares=cpu.shares,
         cpu_quota_us=cpu.quota_us,
@@ -192,7 +195,7 @@ def container_values(
         memory_swap_bytes=_swap(pod, container, qos_class, settings),
         memory_min_bytes=memory_min,
         memory_low_bytes=memory_low,
-        memory_high_bytes=_memory_high(container, settings),
+        memory_high_bytes=_memory_high(pod, container, settings, profile),
         memory_oom_group=_oom_group(settings, profile),
         hugepage_limits=hugepage_limits(container.resources.limits, Rule.LIMIT, settings.hugepage_sizes_bytes),
     )
@@ -292,7 +295,7 @@ def _pod_limit(pod: Pod, resource: str, qos_class: QOSClass, profile: Profile) -
 def _containers_without_limit(pod: Pod, resource: str, profile: Profile) -> Iterator[str]:
     """Yield the containers that leave the pod unlimited.
 
-    An init container counts together with the sidecars that run beside it, as upstream's walk over them does.
+    Up to 1.36 an init container counts together with the sidecars that run beside it, as upstream's walk over them did.
     """
     if _pod_level_limit(pod, resource, profile):
         return
@@ -302,10 +305,10 @@ def _containers_without_limit(pod: Pod, resource: str, profile: Profile) -> Iter
     sidecars = 0
     for container in pod.spec.init_containers:
         own = container.resources.limits.get(resource, ZERO).nanos
-        if container.is_sidecar:
-            sidecars += own
-        if not (sidecars if container.is_sidecar else own + sidecars):
+        if not own + sidecars:
             yield container.name
+        if container.is_sidecar and profile.init_limits_with_sidecars:
+            sidecars += own
 
 
 def _pod_level_limit(pod: Pod, resource: str, profile: Profile) -> Quantity | None:
@@ -364,45 +367,83 @@ def _oom_group(settings: CgroupSettings, profile: Profile) -> Value | None:
     return None if single else Value(1, Because(Rule.OOM_GROUP))
 
 
-def _protection(request: Quantity, settings: CgroupSettings) -> Value | None:
-    """Return the request as protected memory: ``memory.min`` of a Guaranteed pod, ``memory.low`` of any other."""
+def protects_requests(settings: CgroupSettings, profile: Profile) -> bool:
+    """Whether MemoryQoS keeps what is requested from being reclaimed: up to 1.35 always, since then if asked to."""
     memory = memory_qos(settings)
-    if memory is None or memory.reservation_policy == "None" or request.value <= 0:
+    if memory is None:
+        return False
+    return not profile.memory_reservation_policy or memory.reservation_policy == "TieredReservation"
+
+
+def _protection(request: Quantity, settings: CgroupSettings, profile: Profile) -> Value | None:
+    """Return the request as protected memory: ``memory.min`` of a Guaranteed pod, ``memory.low`` of any other."""
+    if not protects_requests(settings, profile) or request.value <= 0:
         return None
     return Value(request.value, Because(Rule.RESERVATION, request))
 
 
 def _container_protection(
-    container: Container, qos_class: QOSClass, settings: CgroupSettings
+    container: Container, qos_class: QOSClass, settings: CgroupSettings, profile: Profile
 ) -> tuple[Value | None, Value | None]:
     """Return ``memory.min`` and ``memory.low``; where nothing is protected both are reset."""
     if memory_qos(settings) is None:
         return None, None
-    protected = _protection(container.resources.requests.get(MEMORY, ZERO), settings)
+    protected = _protection(container.resources.requests.get(MEMORY, ZERO), settings, profile)
+    if not profile.memory_reservation_policy:
+        return protected, None
     if protected is None:
         nothing = Value(0, Because(Rule.NO_RESERVATION))
         return nothing, nothing
     return (protected, None) if qos_class is QOSClass.GUARANTEED else (None, protected)
 
 
-def _memory_high(container: Container, settings: CgroupSettings) -> Value | None:
+def _memory_high(pod: Pod, container: Container, settings: CgroupSettings, profile: Profile) -> Value | None:
     """Return where the kernel begins to slow the container; only its own request and limit count.
 
-    Nothing is set where request and limit agree, or where the threshold would not be above the request.
+    Nothing is set where request and limit agree (since 1.37 two zeros do not), where the threshold would not be above
+    the request, or, since 1.37, where the container has no limit and its pod has one: that slows the pod as a whole.
     """
     memory = memory_qos(settings)
+    if memory is None or memory.throttling_factor is None:
+        return None
     request = container.resources.requests.get(MEMORY, ZERO)
     limit = container.resources.limits.get(MEMORY, ZERO)
-    if memory is None or request.value == limit.value:
+    if profile.memory_high_of_pods:
+        is_fixed = request.value == limit.value != 0
+        if not limit.value and _pod_level_limit(pod, MEMORY, profile):
+            return None
+    else:
+        is_fixed = request.value == limit.value and profile.memory_high_above_request
+    if is_fixed:
         return None
     ceiling, because = limit.value, Because(Rule.THROTTLING, limit)
     if not limit.value:
         ceiling, because = memory.node_allocatable_bytes, Because(Rule.THROTTLING_ALLOCATABLE)
+    high_bytes = _threshold(request.value, ceiling, memory.throttling_factor, profile)
+    return Value(high_bytes, because) if ceiling and high_bytes > request.value else None
+
+
+def _pod_memory_high(pod: Pod, requests: ResourceList, settings: CgroupSettings, profile: Profile) -> Value | None:
+    """Return where the kernel begins to slow a pod with pod-level resources and a limit, as a whole."""
+    memory = memory_qos(settings)
+    if memory is None or memory.throttling_factor is None or not profile.memory_high_of_pods:
+        return None
+    if not pod_level_is_set(pod) or any(_containers_without_limit(pod, MEMORY, profile)):
+        return None
+    request = requests.get(MEMORY, ZERO)
+    limit = pod_limits(pod).get(MEMORY, ZERO)
+    if not limit.value or request.value == limit.value:
+        return None
+    high_bytes = _threshold(request.value, limit.value, memory.throttling_factor, profile)
+    return Value(high_bytes, Because(Rule.THROTTLING_POD, limit)) if high_bytes > request.value else None
+
+
+def _threshold(request_bytes: int, ceiling_bytes: int, factor: float, profile: Profile) -> int:
     # In floating point and in this order, because the value has to be upstream's to the page.
-    low, high = float(min(request.value, _LARGEST_BYTES)), float(min(ceiling, _LARGEST_BYTES))
-    exact = low + (high - low) * memory.throttling_factor
-    whole_pages = int(math.floor(exact) / _PAGE_BYTES) * _PAGE_BYTES
-    return Value(whole_pages, because) if ceiling and whole_pages > request.value else None
+    low, high = float(min(request_bytes, _LARGEST_BYTES)), float(min(ceiling_bytes, _LARGEST_BYTES))
+    if not profile.memory_high_above_request:
+        return int(high * factor)
+    return int(math.floor(low + (high - low) * factor) / _PAGE_BYTES) * _PAGE_BYTES
 
 
 def _swap(pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings) -> Value | None:

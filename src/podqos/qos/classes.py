@@ -4,7 +4,8 @@ The class follows from two facts: which cpu and memory limits are missing, and w
 the pod. So the facts *are* the reasons; ``report`` words them.
 
 Source: Kubernetes v1.36 pkg/apis/core/v1/helper/qos/qos.go. A pod is used as given; the API server's defaulting
-(requests from limits) comes before and is in ``admission.defaulting``.
+(requests from limits) comes before and is in ``admission.defaulting``. 1.37 compares container by container instead of
+sums, which is the same for every pod whose requests are within its limits; no API server takes others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Format, Quantity
@@ -69,7 +71,7 @@ class Classification(Struct, frozen=True, gc=False):
     @property
     def decided_by(self) -> Literal["containers", "pod"]:
         """Who decides: pod-level resources, where present, take the decision away from the containers."""
-        return "pod" if self.profile.pod_level_resources and self.pod.spec.resources is not None else "containers"
+        return "pod" if _pod_decides(self.pod, self.profile) else "containers"
 
     @property
     def missing_limits(self) -> tuple[Missing, ...]:
@@ -138,12 +140,19 @@ def _deciding(pod: Pod, profile: Profile) -> list[ResourceRequirements]:
     Ephemeral containers never count; init containers since 1.16; the pod's own resources, where present, count alone.
     """
     spec = pod.spec
-    if profile.pod_level_resources and spec.resources is not None:
+    if spec.resources is not None and _pod_decides(pod, profile):
         return [spec.resources]
     resources = [container.resources for container in spec.containers]
     if spec.init_containers and profile.init_containers_decide_class:
         resources += [container.resources for container in spec.init_containers]
     return resources
+
+
+def _pod_decides(pod: Pod, profile: Profile) -> bool:
+    """Whether pod-level resources decide; since 1.37 they have to state something."""
+    if not profile.pod_level_resources or pod.spec.resources is None:
+        return False
+    return profile.empty_pod_level_decides_class or pod_level_is_set(pod)
 
 
 def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Place, ResourceRequirements]]:

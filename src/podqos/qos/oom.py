@@ -86,6 +86,8 @@ def oom_scores(
         return tuple(OOMScore(container.name, value, rule) for container in containers)
 
     unclaimed = _unclaimed_request_share(pod) if profile.pod_level_resources and spec.resources is not None else 0
+    if not profile.unclaimed_request_below_zero:
+        unclaimed = max(0, unclaimed)
     floor = 1000 + profile.guaranteed_oom_score_adj
     scores = [
         _burstable_score(container.name, _memory_request(container) + unclaimed, node_memory_bytes, floor)

@@ -14,6 +14,7 @@ from itertools import product
 import msgspec
 from msgspec import Struct
 
+from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Scenario
@@ -111,6 +112,7 @@ class Sweep(Struct, frozen=True, rename="camel"):
     parameters: tuple[str, ...]
     runs: int
     combinations: tuple[Combination, ...]
+    assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Sweep"
 

@@ -52,7 +52,7 @@ class Decision(Struct, frozen=True, gc=False):
 
 def decide(given: Pod, settings: ExplainSettings) -> Decision:
     """Gather the decisions about one pod."""
-    pod = defaulted(given)
+    pod = defaulted(given, settings.profile)
     classification = classify(pod, settings.profile)
     qos_class = pod_qos_class(pod, classification.qos_class)
     return Decision(

@@ -235,8 +235,7 @@ class _Crossing(Struct, frozen=True, gc=False):
 def _crossings(field: _Field) -> Iterator[_Crossing]:
     snapshot, watch = field.snapshot, field.watch
     used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
-    node = snapshot.node
-    available = {Signal.MEMORY: node.memory_bytes - node.system_bytes - used_by_pods}
+    available = {Signal.MEMORY: snapshot.node.available_bytes(used_by_pods, field.profile)}
     if watch.allocatable_bytes is not None:
         available[Signal.ALLOCATABLE_MEMORY] = watch.allocatable_bytes - used_by_pods
     for threshold in watch.exhaustion.thresholds:

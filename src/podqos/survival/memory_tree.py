@@ -25,6 +25,7 @@ def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile =
     version: Literal[1, 2] = 1 if settings.cgroup_version is CgroupVersion.V1 else 2
     memory = Memory(machine(node.memory_bytes, swap_bytes=node.swap_bytes, cgroup_version=version))
     memory.put(ROOT, Kind.ANON, node.system_bytes)
+    memory.put(ROOT, Kind.KERNEL, node.hugepages_bytes)
     _add(memory, node_cgroups((entry.pod for entry in snapshot.pods), settings, profile))
     for entry in snapshot.pods:
         qos_class = qos_class_of(entry.pod, profile)

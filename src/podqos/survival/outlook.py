@@ -48,7 +48,7 @@ def outlook(snapshot: Snapshot, settings: CgroupSettings, profile: Profile = LAT
     # At a tie the cgroup comes first: it is charged before the machine is asked for a page.
     first = machine if pods is None or machine.until_oom_bytes < pods.until_oom_bytes else pods
     return Outlook(
-        available_bytes=node.memory_bytes - node.system_bytes - working_set_bytes,
+        available_bytes=node.available_bytes(working_set_bytes, profile),
         machine=machine,
         pods=pods,
         domain=OOMDomain(memory.oom_total_pages(first.path) * PAGE_BYTES, first.path),

@@ -42,7 +42,7 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
     """Yield the resizes that change the class. What else a resize must not do is for ``admission`` to say."""
     profile = context.options.profile
     for resize in context.resizes:
-        old = defaulted(resize.old)
+        old = defaulted(resize.old, profile)
         before = qos_class_of(old, profile)
         view = View(resize.new, context)
         after = classify(replace(view.defaulted, status=PodStatus()), profile).qos_class

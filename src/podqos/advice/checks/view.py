@@ -161,7 +161,7 @@ class View:
         self.pod = found.workload.pod
         self.at = found.workload.at
         """From the path of a pod's field to that in the object."""
-        self.defaulted = defaulted(self.pod)
+        self.defaulted = defaulted(self.pod, context.options.profile)
         self.qos_class = pod_qos_class(self.pod, classify(self.defaulted, context.options.profile).qos_class)
         """As the manifest means it; of a live pod the recorded one."""
         self.priority = context.priority(self.pod)
@@ -292,7 +292,9 @@ class View:
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
             return None
-        return with_priority(replace(defaulted(pod), status=PodStatus()), self.context.priority(pod))
+        return with_priority(
+            replace(defaulted(pod, self.options.profile), status=PodStatus()), self.context.priority(pod)
+        )
 
     def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
         if effect is Effect.DISK:

@@ -52,7 +52,8 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
             "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"
         )
     memory_bytes, assumptions = node_memory(arguments.node_memory, ())
-    report = replace(advise_node(_needs(arguments, memory_bytes), profile), assumptions=assumptions)
+    report = advise_node(_needs(arguments, memory_bytes), profile)
+    report = replace(report, assumptions=(*report.assumptions, *assumptions))
     assert report.node is not None
     if arguments.output in {"json", "yaml"}:
         print_value(report, arguments.output)

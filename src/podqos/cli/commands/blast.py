@@ -75,7 +75,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         kubelet = options.kubelet_option(arguments.config) or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
-        return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet)), errors
+        return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet, profile)), errors
     if selection_of(arguments) is not None:
         raise InvalidOption("a scenario and -n, -l, --kind, --name cannot be combined")
     figures = (

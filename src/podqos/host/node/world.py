@@ -24,6 +24,7 @@ from podqos.agent.commands import (
     ContainerPlan,
     CreateCgroup,
     HoldPod,
+    KillContainer,
     PreemptPod,
     RejectPod,
     RemoveCgroup,
@@ -230,6 +231,10 @@ class HostWorld:
             case StartContainer(pod, plan, restart_count):
                 self._start_container(self.pods[pod.metadata.uid], plan, restart_count)
                 return (ContainerStarted(pod.metadata.uid, plan.name),)
+            case KillContainer(pod, name):
+                run = self.pods[pod.metadata.uid].runs.get(name)
+                if run is not None and run.is_running:
+                    self.runtime.kill(run.id)
             case StopPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):

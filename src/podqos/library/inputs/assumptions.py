@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from podqos.errors import InvalidOption
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
-from podqos.model.resources import MEMORY
+from podqos.model.resources import MEMORY, is_hugepages
 from podqos.wording import listed
 
 if TYPE_CHECKING:
@@ -48,6 +48,15 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
     stated = (node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity)
     sizes = [size for size in stated if size >= LEAST_NODE_BYTES]
     return (min(sizes), ()) if sizes else (USUAL_NODE_BYTES, (NODE_MEMORY,))
+
+
+def node_hugepages(nodes: Iterable[Node], memory_bytes: int) -> int:
+    """Return how much of its memory a Node of this size has set aside as huge pages."""
+    for node in nodes:
+        capacity = node.status.capacity
+        if MEMORY in capacity and capacity[MEMORY].value == memory_bytes:
+            return sum(amount.value for name, amount in capacity.items() if is_hugepages(name))
+    return 0
 
 
 def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = None) -> tuple[Assumption, ...]:

@@ -35,6 +35,9 @@ class Kubelet(Struct, frozen=True):
         return self.path is not None or self.config != KubeletConfiguration()
 
 
+# The default of older versions, which may stay in their files.
+_FORMER_THROTTLING_FACTOR = 0.9
+
 DEFAULT_KUBELET = Kubelet()
 """One whose configuration is not stated."""
 
@@ -66,7 +69,7 @@ def cgroups_of(
     if cores is not None:
         capacity[CPU] = Quantity.of_units(cores)
     try:
-        _check_starts(kubelet.config, capacity, swap_bytes)
+        _check_starts(kubelet.config, capacity, swap_bytes, profile)
     except InvalidConfiguration as error:
         raise _located(kubelet.path, error) from error
     return cgroup_settings(
@@ -97,8 +100,12 @@ def judged_cgroups(
     return settings if settings.cgroups_per_qos else replace(settings, cgroup_driver=CgroupDriver.CGROUPFS)
 
 
-def _check_starts(config: KubeletConfiguration, capacity: ResourceList, swap_bytes: int) -> None:
+def _check_starts(config: KubeletConfiguration, capacity: ResourceList, swap_bytes: int, profile: Profile) -> None:
     """Refuse a configuration with which the kubelet does not start on such a node."""
+    needs_memory_qos = config.memory_throttling_factor not in (None, _FORMER_THROTTLING_FACTOR)
+    if profile.memory_qos == "beta" and needs_memory_qos and not config.has_memory_qos(profile):
+        what = "it is set, and featureGates turns MemoryQoS off: the kubelet does not start"
+        raise InvalidConfiguration(what, where="memoryThrottlingFactor", fix="remove it, or turn MemoryQoS on")
     if not config.cgroups_per_qos and config.enforce_node_allocatable:
         what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
         raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")

@@ -21,6 +21,7 @@ _REASONS = {
     Why.POD_REQUEST_FROM_CONTAINERS: "what the containers add up to",
     Why.POD_REQUEST_FROM_LIMIT: "copied from the limit",
     Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS: "what the containers add up to",
+    Why.POD_LIMIT_FROM_CONTAINERS: "what the containers add up to, and not below the request",
     Why.POD_LEVEL_RESOURCES_UNKNOWN: "this version knows no resources of the pod as a whole and drops them",
     Why.ROUNDED_UP_TO_MILLI: "rounded up to thousandths",
     Why.LIMIT_RANGE_DEFAULT: "default of LimitRange {source}",

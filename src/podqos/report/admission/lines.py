@@ -124,7 +124,7 @@ def _step_lines(step: StepReport, style: Style) -> list[str]:
         before, after = style.qos_class(step.qos_class_before), style.qos_class(step.qos_class_after)
         paragraphs.insert(0, f"{before} → {after}: {step.reason}")
     # What defaulting does belongs to what a manifest means.
-    is_alarm = is_drift and step.step != Step.DEFAULTING
+    is_alarm = is_drift and step.step not in {Step.DEFAULTING, Step.POD_LEVEL_DEFAULTING}
     return _labelled(step.step, paragraphs, style, is_alarm=is_alarm)
 
 

@@ -50,6 +50,8 @@ def why_drift(result: StepResult) -> str:
             return f"the {several} {listed(names)} filled in {sides}"
         case Step.CLUSTER_RESOURCE_OVERRIDE:
             return f"the ClusterResourceOverride set {sides}"
+        case Step.POD_LEVEL_DEFAULTING:
+            return f"{sides} of the pod follow from its containers"
     return "limits were copied to missing requests"
 
 

@@ -18,7 +18,7 @@ def explain_node(pods: PodSet, settings: ExplainSettings) -> NodeExplanation:
     return NodeExplanation(
         pods=pods.pods,
         assumption=_assumption(pods, settings),
-        cgroups=tuple(map(cgroup_explanation, tier_cgroups(pods.requests, settings.cgroups))),
+        cgroups=tuple(map(cgroup_explanation, tier_cgroups(pods.requests, settings.cgroups, settings.profile))),
         components=components(settings.kubelet_oom_score_adj, settings.machine_bytes),
     )
 

@@ -212,12 +212,13 @@ _REASONS: Mapping[type[Reason], str] = {
     AffinityUnmet: "no pod that its affinity matches in {0.topology_key}={0.topology_value}",
     reasons.AntiAffinityViolated: "a pod that its anti-affinity matches is in {0.topology_key}={0.topology_value}",
     reasons.ExistingAntiAffinity: "the anti-affinity of a pod in {0.topology_key}={0.topology_value}",
+    reasons.FeaturesNotDeclared: "it does not declare {missing}",
 }
 
 
 def reason_words(reason: Reason) -> str:
     """Return one reason with the numbers and names behind it."""
-    found = failed = ""
+    found = failed = missing = ""
     match reason:
         case Insufficient(resource=resource, requested=requested, used=used, capacity=capacity):
             if resource == PODS:
@@ -233,7 +234,9 @@ def reason_words(reason: Reason) -> str:
         case AffinityMismatch():
             terms = (f"{each.key} {each.operator} {', '.join(each.values)}".rstrip() for each in reason.failed)
             failed = " or ".join(terms) or "no term can match"
-    return _REASONS[type(reason)].format(reason, found=found, failed=failed)
+        case reasons.FeaturesNotDeclared():
+            missing = ", ".join(reason.features)
+    return _REASONS[type(reason)].format(reason, found=found, failed=failed, missing=missing)
 
 
 def _amount(resource: str, count: int) -> str:

@@ -46,6 +46,7 @@ _TEXTS: Mapping[type[Reason], str] = {
     reasons.AffinityUnmet: "node(s) didn't match pod affinity rules",
     reasons.AntiAffinityViolated: "node(s) didn't match pod anti-affinity rules",
     reasons.ExistingAntiAffinity: "node(s) didn't satisfy existing pods anti-affinity rules",
+    reasons.FeaturesNotDeclared: "node(s) didn't match Pod's required features",
 }
 
 

@@ -113,9 +113,9 @@ def _short(because: r.Because | None) -> str:
             return f"{_LEVELS[kill.level]} out of memory; {_badness(kill)}"
         case r.Promised(qos_class=qos_class, oom_score_adj=scores):
             return f"{qos_class}, oom_score_adj {', '.join(map(signed, dict.fromkeys(scores.values())))}"
-        case r.RestartedAfter(restarts=restarts, back_off_seconds=seconds):
+        case r.RestartedAfter(restarts=restarts, back_off_seconds=seconds, with_all=with_all):
             waited = f" after {seconds} s of back-off" if seconds else ""
-            return f"restart {restarts}{waited}"
+            return f"restart {restarts}{waited}{' with the whole pod, by a restart rule' if with_all else ''}"
         case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
         case r.CPUThrottled() as cpu:

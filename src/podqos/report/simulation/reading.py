@@ -12,6 +12,7 @@ from podqos.agent.journal import By, Entry
 from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
+from podqos.model.assumption import of_version
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
@@ -74,6 +75,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         ),
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
+        assumptions=of_version(scenario.profile),
     )
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because
+from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries
@@ -148,5 +149,6 @@ class RunView(Struct, frozen=True, rename="camel"):
     kills: tuple[Kill, ...]
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]
+    assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SimulationReport"

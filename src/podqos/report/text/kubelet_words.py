@@ -26,5 +26,5 @@ def _parts(ignored: Ignored) -> Iterator[str]:
         if gate.meant:
             yield f"featureGates.{gate.name} is not read: did you mean {gate.meant}?"
     for each in ignored.without_gate:
-        since = f" (since {each.since})" if each.since else ""
-        yield f"{each.field} has no effect without featureGates.{each.gate}: true{since}"
+        when = f" (since {each.since})" if each.since else f" (up to {each.until})" if each.until else ""
+        yield f"{each.field} has no effect without featureGates.{each.gate}: true{when}"

@@ -99,6 +99,7 @@ _RULES = {
     Rule.RESERVATION: "MemoryQoS keeps the request {amount} from being reclaimed",
     Rule.NO_RESERVATION: "MemoryQoS, nothing to protect",
     Rule.THROTTLING: "MemoryQoS slows it down before its limit",
+    Rule.THROTTLING_POD: "MemoryQoS slows the pod down before its limit",
     Rule.THROTTLING_ALLOCATABLE: "MemoryQoS slows it down before the node's allocatable memory",
     Rule.NO_SWAP: "no swap",
     Rule.SWAP_SHARE: "its share of the node's swap by request {amount}",

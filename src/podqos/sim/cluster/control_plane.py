@@ -15,6 +15,7 @@ from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because, NoPlace, PlacedOn, PreemptedFor
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
+from podqos.placement.declared_features import declared_by_default
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.scheduling import Covered, Scheduler
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
@@ -70,7 +71,11 @@ class ControlPlane:
         return Node(
             ObjectMeta(name=name, labels={LABEL_HOSTNAME: name, **spec.labels}),
             NodeSpec((*spec.taints, *spec.config.register_with_taints)),
-            NodeStatus(settings.allocatable.capacity, settings.allocatable.allocatable),
+            NodeStatus(
+                settings.allocatable.capacity,
+                settings.allocatable.allocatable,
+                declared_features=declared_by_default(self._scenario.profile),
+            ),
         )
 
     # ---- pods ----------------------------------------------------------------------------------------------------

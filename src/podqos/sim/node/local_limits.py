@@ -38,7 +38,8 @@ def local_limits(
             parts = ("rootfs", "logs", *local)
             limited(limit.value, [(container.name, part) for container in containers for part in parts])
     with_rootfs = layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
-    for container in pod.spec.containers:
+    sidecars = (container for container in pod.spec.init_containers if container.is_sidecar)
+    for container in (*pod.spec.containers, *sidecars):
         limit = container.resources.limits.get(EPHEMERAL_STORAGE)
         if limit:
             parts = ("logs", "rootfs") if with_rootfs else ("logs",)

@@ -14,6 +14,7 @@ from podqos.agent.commands import (
     ContainerPlan,
     CreateCgroup,
     HoldPod,
+    KillContainer,
     PreemptPod,
     RejectPod,
     RemoveCgroup,
@@ -24,7 +25,7 @@ from podqos.agent.commands import (
     UpdateCgroup,
     WatchMemory,
 )
-from podqos.agent.events import ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
+from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
@@ -88,6 +89,8 @@ class NodeWorld(NodeResources):
                 return self._start_pod(command)
             case StartContainer():
                 return self._start_container(command)
+            case KillContainer(pod, name):
+                return self._kill_container(self.pods[pod.metadata.uid], name)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -208,6 +211,13 @@ class NodeWorld(NodeResources):
     def _kill(self, pod: SimPod) -> None:
         for container in tuple(pod.running):
             finish(self, container, self.owner.now_us)
+
+    def _kill_container(self, pod: SimPod, name: str) -> Sequence[Event]:
+        container = pod.containers[name]
+        if not container.is_running:
+            return ()  # it has ended by itself, which the kubelet is about to hear
+        finish(self, container, self.owner.now_us)
+        return (ContainerExited(pod.uid, name, KILLED_CODE),)
 
     def _hold(self, pod: SimPod) -> None:
         """Kill a pod as soon as it grows: its memory is free at once, and the agent is told that it has stopped."""
