@@ -22,8 +22,9 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.forecast import worded
 from podqos.survival.exhaustion import Exhaustion, exhaustion
-from podqos.survival.forecast import CurvePoint, Forecast, ForecastReport, Growth, Watch
+from podqos.survival.forecast import CurvePoint, ForecastReport
 from podqos.survival.forecast import forecast as forecast_growth
+from podqos.survival.growing import GrowingNode, Growth, Watch
 from podqos.survival.usage_file import UsageRow
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
@@ -43,6 +44,7 @@ def forecast(
     interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US,
     statistics_age_us: int = 0,
     reaction_us: int = 0,
+    fast_path: bool = False,
     policy: Policy | None = None,
     cgroup_version: CgroupVersion = CgroupVersion.V2,
     profile: Profile = LATEST,
@@ -64,21 +66,20 @@ def forecast(
         interval_us=interval_us,
         statistics_age_us=statistics_age_us,
         reaction_us=reaction_us,
+        fast_path=fast_path,
         policy=policy,
     )
     chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]
     entry, container = _growing(growing, chosen)
 
-    def at(rate: int) -> Forecast:
-        growth = Growth(entry.pod.metadata.uid, container, rate)
-        return forecast_growth(snapshot, settings, growth, watch, wanted=wanted, profile=profile)
+    node = GrowingNode(snapshot, settings, Growth(entry.pod.metadata.uid, container), watch, profile)
 
     return ForecastReport(
         kubernetes_version=".".join(map(str, profile.version)),
         node_memory_bytes=snapshot.node.memory_bytes,
         interval_seconds=interval_us / SECOND_US,
-        growths=tuple(worded(at(rate)) for rate in rates),
-        curve=tuple(CurvePoint(rate, at(rate).kubelet_first) for rate in _CURVE_RATES),
+        growths=tuple(worded(forecast_growth(node, rate, wanted=wanted)) for rate in rates),
+        curve=tuple(CurvePoint(rate, node.kubelet_first(rate)) for rate in _CURVE_RATES),
         assumptions=state.resting_on(kubelet),
     )
 

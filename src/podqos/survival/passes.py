@@ -1,0 +1,87 @@
+"""Which pass of the kubelet's loop acts first, by the phase of the loop: exact, for every phase at once.
+
+Passes come at regular intervals, and where in its interval the loop is when something begins is its *phase*. Given
+when a pass would act, as spans of time, the phases are divided into pieces: those of a piece have their first acting
+pass in the same turn of the loop, by the same threshold. The length of a piece is its probability.
+
+Times are whole numbers in any unit, spans are half open, sorted, and do not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+Span = tuple[int, int]
+
+
+class ActingPiece(Struct, frozen=True, gc=False):
+    """Phases from ``begin`` until ``end`` whose first acting pass comes ``offset`` later."""
+
+    place: int
+    """Of the threshold among those given."""
+    begin: int
+    end: int
+    offset: int
+
+
+def first_acts(thresholds: Sequence[Sequence[Span]], interval: int) -> Iterator[ActingPiece]:
+    """Yield the pieces, in order of time; phases that are in none have no pass that acts.
+
+    ``thresholds`` are the spans of each. Where several act in one pass the first counts.
+    """
+    waiting: Sequence[Span] = [(0, interval)]
+    ahead = [[*reversed(spans)] for spans in thresholds]
+    while waiting and any(ahead):
+        turn = min(spans[-1][0] for spans in ahead if spans) // interval
+        begin, end = turn * interval, (turn + 1) * interval
+        for place, spans in enumerate(ahead):
+            acting = [(max(one, begin) - begin, min(other, end) - begin) for one, other in _cut(spans, end)]
+            found = overlap(acting, waiting)
+            waiting = without(waiting, found)
+            yield from (ActingPiece(place, *piece, begin) for piece in found)
+
+
+def lasting(spans: Sequence[Span], interval: int, passes: int) -> Sequence[Span]:
+    """Return when a pass is in a span, and so many passes before it were, too."""
+    kept = spans
+    for turn in range(1, passes + 1):
+        if not kept:
+            break
+        kept = overlap(kept, [(begin + turn * interval, end + turn * interval) for begin, end in spans])
+    return kept
+
+
+def overlap(one: Sequence[Span], other: Sequence[Span]) -> list[Span]:
+    """Return what is in both."""
+    found: list[Span] = []
+    i = j = 0
+    while i < len(one) and j < len(other):
+        begin, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        if begin < end:
+            found.append((begin, end))
+        if one[i][1] < other[j][1]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def without(spans: Sequence[Span], taken: Sequence[Span]) -> Sequence[Span]:
+    """Return what is in the first and not in the second."""
+    if not spans or not taken:
+        return spans
+    ends = (min(spans[0][0], taken[0][0]), *(end for _, end in taken))
+    begins = (*(begin for begin, _ in taken), max(spans[-1][1], taken[-1][1]))
+    return overlap(spans, [*zip(ends, begins, strict=True)])
+
+
+def _cut(spans: list[Span], end: int) -> Iterator[Span]:
+    """Take what is before ``end`` off a list whose first span is its last."""
+    while spans and spans[-1][0] < end:
+        begin, until = spans.pop()
+        yield begin, until
+        if until > end:
+            spans.append((end, until))
+            return

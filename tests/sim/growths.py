@@ -1,0 +1,220 @@
+"""Random nodes on which one container grows: the same node for the forecast, and for simulations at many phases."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from eviction.nodes import container, pod_of
+from podqos.agent.journal import By
+from podqos.eviction.ranking import Policy
+from podqos.eviction.signals import Signal
+from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
+from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.model.time_units import SECOND_US
+from podqos.placement.allocatable import node_allocatable
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver
+from podqos.sim.engine.curve import Clock, Curve, constant
+from podqos.sim.run import simulate
+from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.survival.comparison import victims
+from podqos.survival.exhaustion import exhaustion
+from podqos.survival.growing import GrowingNode, Growth, Watch
+
+MI, GI = 1 << 20, 1 << 30
+INTERVAL_US = 10 * SECOND_US
+GROWER = "grower"
+
+
+class First(NamedTuple):
+    """Who acts first, on which pod, and when."""
+
+    by: By
+    pod: str
+    seconds: float
+
+
+class Setting(NamedTuple):
+    """A node, what runs there, and how fast the first container of the first pod grows."""
+
+    memory_bytes: int
+    system_bytes: int
+    swap_bytes: int
+    config: KubeletConfiguration
+    pods: tuple[tuple[Pod, tuple[ContainerUsage, ...]], ...]
+    rate: int
+    statistics_age_us: int = 0
+    fast_path: bool = False
+    policy: Policy | None = None
+
+    def growing(self) -> GrowingNode:
+        """Return the node as the forecast knows it."""
+        capacity = {MEMORY: Quantity.of_units(self.memory_bytes, "BinarySI")}
+        settings = cgroup_settings(self.config, capacity, swap_bytes=self.swap_bytes)
+        settings = replace(settings, cgroup_driver=CgroupDriver.CGROUPFS, swap_controller=self.swap_bytes > 0)
+        divided = node_allocatable(capacity, self.config)
+        watch = Watch(
+            exhaustion(self.config, {Signal.MEMORY: self.memory_bytes}, allocatable=divided),
+            divided.enforced[MEMORY].value if settings.enforce_node_allocatable else None,
+            statistics_age_us=self.statistics_age_us,
+            fast_path=self.fast_path,
+            policy=self.policy,
+        )
+        node = NodeUsage(self.memory_bytes, self.swap_bytes, system_bytes=self.system_bytes)
+        snapshot = Snapshot(node, tuple(_used(each, usage) for each, usage in self.pods))
+        return GrowingNode(snapshot, settings, Growth(GROWER, self.pods[0][1][0].name), watch)
+
+    def simulated(self, phases: int, until_us: int, start_us: int) -> list[First | None]:
+        """Return what happens first at each of so many phases: one simulated node for each."""
+        spec = MachineSpec(
+            name="n",
+            memory_bytes=self.memory_bytes,
+            swap_bytes=self.swap_bytes,
+            cpu_milli=64_000,
+            nodefs=Filesystem(1 << 40, 1 << 30),
+            system=SystemDemand(anon_bytes=constant(self.system_bytes)),
+            config=self.config,
+            statistics_age_us=self.statistics_age_us,
+            fast_path=self.fast_path,
+        )
+        seconds = until_us // SECOND_US + 20
+        scenario = Scenario(
+            name="growth",
+            duration_us=start_us + until_us + SECOND_US // 10,
+            nodes=(NodeGroup(spec, phases, INTERVAL_US // phases),),
+            workloads=tuple(self._workload(place, phases, start_us, seconds) for place in range(len(self.pods))),
+            policy=self.policy,
+        )
+        first: dict[str, First] = {}
+        entries = simulate(scenario).entries
+        for number in range(phases):
+            name = f"n-{number}"
+            found = victims([entry for entry in entries if entry.node == name])
+            if found:
+                pod = found[0].pod.rpartition("-")[0].partition("/")[2]
+                first[name] = First(found[0].by, pod, found[0].at_seconds - start_us / SECOND_US)
+        return [first.get(f"n-{number}") for number in range(phases)]
+
+    def _workload(self, place: int, phases: int, start_us: int, seconds: int) -> ScenarioWorkload:
+        pod, usage = self.pods[place]
+        demands = {
+            each.name: ContainerDemand(
+                anon_bytes=constant(each.anon_bytes),
+                active_file_bytes=constant(each.active_file_bytes),
+                inactive_file_bytes=constant(each.inactive_file_bytes),
+                processes=constant(each.processes),
+            )
+            for each in usage
+        }
+        if place == 0:
+            first = usage[0]
+            knots = [(0, first.anon_bytes), (start_us, first.anon_bytes)][0 if start_us else 1 :]
+            knots.append((start_us + seconds * SECOND_US, first.anon_bytes + seconds * self.rate))
+            demands[first.name] = replace(demands[first.name], anon_bytes=Curve(tuple(knots), clock=Clock.CONTAINER))
+        return ScenarioWorkload(
+            kind="Deployment",
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            pod=pod,
+            replicas=phases,
+            demands=(demands,),
+            nodes=tuple(f"n-{number}" for number in range(phases)),
+            recreate=False,
+        )
+
+
+def drawn(seed: int) -> Setting:
+    """Draw a setting."""
+    chance = random.Random(seed)
+    memory_bytes = chance.choice((2, 4, 8, 16, 64)) * GI
+    left = memory_bytes - chance.choice((0, memory_bytes // 50, memory_bytes // 8))
+    system_bytes = memory_bytes - left
+    swap_bytes = chance.choice((0, 0, 0, memory_bytes // 8))
+    config = _config(chance, memory_bytes, has_swap=swap_bytes > 0)
+    capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
+    enforced = node_allocatable(capacity, config).enforced[MEMORY].value
+    left = min(left, enforced) if "pods" in config.enforce_node_allocatable else left
+    # Together the pods hold from a third to nearly all.
+    weights = [chance.uniform(0.2, 1) for _ in range(chance.randrange(1, 6))]
+    held = left * chance.uniform(0.3, 0.93) / sum(weights)
+    pods = tuple(
+        _pod(chance, GROWER if place == 0 else f"other{place}", int(held * weight), memory_bytes)
+        for place, weight in enumerate(weights)
+    )
+    seconds = 10 ** chance.uniform(-0.3, 2.3)
+    age_us = chance.choice((0, 0, 0, chance.randrange(1, 9 * SECOND_US)))
+    return Setting(
+        memory_bytes,
+        system_bytes,
+        swap_bytes,
+        config,
+        pods,
+        max(1, int(memory_bytes / seconds / 2)),
+        age_us,
+        chance.random() < 0.15,
+        chance.choice((None, None, None, Policy.QOS_TIERS, Policy.QOS_USAGE)),
+    )
+
+
+def _config(chance: random.Random, memory_bytes: int, *, has_swap: bool) -> KubeletConfiguration:
+    signal = "memory.available"
+
+    def amount(most: float) -> str:
+        share = chance.uniform(0.002, most)
+        return chance.choice((f"{int(memory_bytes * share)}", f"{share * 100:.2f}%"))
+
+    hard = {} if chance.random() < 0.08 else {signal: chance.choice(("100Mi", amount(0.05), amount(0.3)))}
+    soft = {signal: amount(0.4)} if chance.random() < 0.5 else {}
+    reserved = f"{int(memory_bytes * chance.uniform(0.01, 0.12))}"
+    protects = not has_swap and chance.random() < 0.2
+    return KubeletConfiguration(
+        eviction_hard=hard,
+        eviction_soft=soft,
+        eviction_soft_grace_period={signal: f"{chance.choice((1, 7, 10, 25, 60))}s"} if soft else {},
+        eviction_minimum_reclaim={signal: "64Mi"} if chance.random() < 0.2 else {},
+        enforce_node_allocatable=chance.choice((("pods",), ("pods",), ("none",), ())),
+        kube_reserved=chance.choice(({}, {"memory": reserved})),
+        system_reserved=chance.choice(({}, {"memory": reserved})),
+        feature_gates={"MemoryQoS": True} if protects else {},
+        memory_reservation_policy="TieredReservation" if protects and chance.random() < 0.5 else "None",
+        fail_swap_on=False,
+        memory_swap=MemorySwapConfiguration("LimitedSwap" if has_swap and chance.random() < 0.7 else ""),
+    )
+
+
+def _pod(
+    chance: random.Random, name: str, held_bytes: int, memory_bytes: int
+) -> tuple[Pod, tuple[ContainerUsage, ...]]:
+    count = chance.choice((1, 1, 2))
+    made, usages = [], []
+    for number in range(count):
+        share = held_bytes // count
+        active, inactive = (int(share * chance.choice((0, 0, chance.uniform(0, 0.45)))) for _ in range(2))
+        processes = chance.choice((1, 1, 3))
+        usages.append(ContainerUsage(f"c{number}", share - active - inactive, active, inactive, processes=processes))
+        request = int(share * chance.choice((0, 0.3, 0.8)))
+        limit = max(request, share + int(memory_bytes * chance.uniform(0.02, 0.5))) if chance.random() < 0.3 else 0
+        if limit and chance.random() < 0.3:
+            request = limit
+        request = min(request, memory_bytes // 16)
+        made.append(
+            container(
+                f"c{number}",
+                requests=f"memory={request}" if request else "",
+                limits=f"memory={limit}" if limit else "",
+            )
+        )
+    return pod_of(name, *made, priority=chance.choice((None, None, 100, 2_000_001_000))), tuple(usages)
+
+
+def _used(pod: Pod, usage: tuple[ContainerUsage, ...]) -> PodUsage:
+    memory = MemoryStats(working_set_bytes=sum(each.working_set_bytes for each in usage))
+    return PodUsage(pod, PodStats(PodReference(pod.metadata.name, "default", pod.metadata.uid), memory=memory), usage)
