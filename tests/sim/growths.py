@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from eviction.nodes import container, pod_of
-from podqos.agent.journal import By
+from podqos.agent.journal import By, Entry
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Signal
+from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
@@ -72,8 +74,20 @@ class Setting(NamedTuple):
         snapshot = Snapshot(node, tuple(_used(each, usage) for each, usage in self.pods))
         return GrowingNode(snapshot, settings, Growth(GROWER, self.pods[0][1][0].name), watch)
 
-    def simulated(self, phases: int, until_us: int, start_us: int) -> list[First | None]:
-        """Return what happens first at each of so many phases: one simulated node for each."""
+    def with_hard(self, amount: int) -> Setting:
+        """Return the setting with this hard threshold and no other."""
+        hard = {"memory.available": str(amount)}
+        config = replace(self.config, eviction_hard=hard, eviction_soft={}, eviction_soft_grace_period={})
+        return self._replace(config=config)
+
+    def unlimited(self) -> Setting:
+        """Return the setting without limits of the growing pod."""
+        pod, usage = self.pods[0]
+        free = tuple(replace(each, resources=replace(each.resources, limits={})) for each in pod.spec.containers)
+        return self._replace(pods=((replace(pod, spec=replace(pod.spec, containers=free)), usage), *self.pods[1:]))
+
+    def simulated(self, phases_us: Sequence[int], until_us: int, start_us: int = 0) -> list[First | None]:
+        """Return what happens first at each of these phases, of growth that begins at ``start_us``."""
         spec = MachineSpec(
             name="n",
             memory_bytes=self.memory_bytes,
@@ -85,25 +99,23 @@ class Setting(NamedTuple):
             statistics_age_us=self.statistics_age_us,
             fast_path=self.fast_path,
         )
-        seconds = until_us // SECOND_US + 20
+        nodes = tuple(
+            NodeGroup(replace(spec, name=f"n{place}", loop_phase_us=phase_us))
+            for place, phase_us in enumerate(phases_us)
+        )
         scenario = Scenario(
             name="growth",
             duration_us=start_us + until_us + SECOND_US // 10,
-            nodes=(NodeGroup(spec, phases, INTERVAL_US // phases),),
-            workloads=tuple(self._workload(place, phases, start_us, seconds) for place in range(len(self.pods))),
+            nodes=nodes,
+            workloads=tuple(self._workload(place, len(nodes), start_us, until_us) for place in range(len(self.pods))),
             policy=self.policy,
         )
-        first: dict[str, First] = {}
-        entries = simulate(scenario).entries
-        for number in range(phases):
-            name = f"n-{number}"
-            found = victims([entry for entry in entries if entry.node == name])
-            if found:
-                pod = found[0].pod.rpartition("-")[0].partition("/")[2]
-                first[name] = First(found[0].by, pod, found[0].at_seconds - start_us / SECOND_US)
-        return [first.get(f"n-{number}") for number in range(phases)]
+        found: dict[str, list[Entry]] = {}
+        for entry in simulate(scenario).entries:
+            found.setdefault(entry.node, []).append(entry)
+        return [_first(found.get(node.spec.name, []), start_us) for node in nodes]
 
-    def _workload(self, place: int, phases: int, start_us: int, seconds: int) -> ScenarioWorkload:
+    def _workload(self, place: int, count: int, start_us: int, until_us: int) -> ScenarioWorkload:
         pod, usage = self.pods[place]
         demands = {
             each.name: ContainerDemand(
@@ -117,6 +129,7 @@ class Setting(NamedTuple):
         if place == 0:
             first = usage[0]
             knots = [(0, first.anon_bytes), (start_us, first.anon_bytes)][0 if start_us else 1 :]
+            seconds = until_us // SECOND_US + 20
             knots.append((start_us + seconds * SECOND_US, first.anon_bytes + seconds * self.rate))
             demands[first.name] = replace(demands[first.name], anon_bytes=Curve(tuple(knots), clock=Clock.CONTAINER))
         return ScenarioWorkload(
@@ -124,17 +137,25 @@ class Setting(NamedTuple):
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             pod=pod,
-            replicas=phases,
+            replicas=count,
             demands=(demands,),
-            nodes=tuple(f"n-{number}" for number in range(phases)),
+            nodes=tuple(f"n{number}" for number in range(count)),
             recreate=False,
         )
 
 
+def _first(entries: Sequence[Entry], start_us: int) -> First | None:
+    found = victims(entries)
+    if not found:
+        return None
+    pod = found[0].pod.rpartition("-")[0].partition("/")[2]
+    return First(found[0].by, pod, found[0].at_seconds - start_us / SECOND_US)
+
+
 def drawn(seed: int) -> Setting:
     """Draw a setting."""
-    chance = random.Random(seed)
-    memory_bytes = chance.choice((2, 4, 8, 16, 64)) * GI
+    chance = random.Random(seed)  # noqa: S311
+    memory_bytes = chance.choice((2, 4, 8, 8, 16, 64)) * GI
     left = memory_bytes - chance.choice((0, memory_bytes // 50, memory_bytes // 8))
     system_bytes = memory_bytes - left
     swap_bytes = chance.choice((0, 0, 0, memory_bytes // 8))
@@ -143,7 +164,7 @@ def drawn(seed: int) -> Setting:
     enforced = node_allocatable(capacity, config).enforced[MEMORY].value
     left = min(left, enforced) if "pods" in config.enforce_node_allocatable else left
     # Together the pods hold from a third to nearly all.
-    weights = [chance.uniform(0.2, 1) for _ in range(chance.randrange(1, 6))]
+    weights = [chance.uniform(0.02, 1), *(chance.uniform(0.2, 1) for _ in range(chance.randrange(5)))]
     held = left * chance.uniform(0.3, 0.93) / sum(weights)
     pods = tuple(
         _pod(chance, GROWER if place == 0 else f"other{place}", int(held * weight), memory_bytes)
@@ -171,7 +192,10 @@ def _config(chance: random.Random, memory_bytes: int, *, has_swap: bool) -> Kube
         share = chance.uniform(0.002, most)
         return chance.choice((f"{int(memory_bytes * share)}", f"{share * 100:.2f}%"))
 
-    hard = {} if chance.random() < 0.08 else {signal: chance.choice(("100Mi", amount(0.05), amount(0.3)))}
+    marks = machine(memory_bytes).watermarks
+    # Where kswapd is at work a threshold is met, and cleared, and met again.
+    at_work = f"{chance.randint(marks.min_bytes, marks.high_bytes)}"
+    hard = {} if chance.random() < 0.08 else {signal: chance.choice(("100Mi", at_work, amount(0.05), amount(0.3)))}
     soft = {signal: amount(0.4)} if chance.random() < 0.5 else {}
     reserved = f"{int(memory_bytes * chance.uniform(0.01, 0.12))}"
     protects = not has_swap and chance.random() < 0.2
@@ -197,7 +221,9 @@ def _pod(
     made, usages = [], []
     for number in range(count):
         share = held_bytes // count
-        active, inactive = (int(share * chance.choice((0, 0, chance.uniform(0, 0.45)))) for _ in range(2))
+        active, inactive = (
+            int(share * chance.choice((0, 0, chance.uniform(0, 0.2), chance.uniform(0, 0.45)))) for _ in range(2)
+        )
         processes = chance.choice((1, 1, 3))
         usages.append(ContainerUsage(f"c{number}", share - active - inactive, active, inactive, processes=processes))
         request = int(share * chance.choice((0, 0.3, 0.8)))

@@ -18,7 +18,8 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import Growth, Watch, forecast, grown
+from podqos.survival.forecast import Impractical, forecast
+from podqos.survival.growing import GrowingNode, Growth, Watch, grown
 from podqos.survival.race import Race, run_race
 from survival.nodes import GI, MI, snapshot, using
 
@@ -40,8 +41,8 @@ def _watch(hard: str = "1Gi", soft: str | None = None, grace: str = "30s", **set
 def _forecast(node, rate: int, watch: Watch, name: str = "leak", settings: CgroupSettings | None = None, **kwargs):
     uid = next(entry.pod.metadata.uid for entry in node.pods if entry.pod.metadata.name == name)
     container = next(entry for entry in node.pods if entry.pod.metadata.uid == uid).containers[0].name
-    growth = Growth(uid, container, rate)
-    return forecast(node, settings or CgroupSettings(node_memory_bytes=NODE_BYTES), growth, watch, **kwargs)
+    settings = settings or CgroupSettings(node_memory_bytes=NODE_BYTES)
+    return forecast(GrowingNode(node, settings, Growth(uid, container), watch), rate, **kwargs)
 
 
 def test_one_hard_threshold_is_the_race_in_closed_form():
@@ -109,7 +110,7 @@ def test_what_is_needed_makes_the_kubelet_first_as_often_as_wanted():
     assert needed is not None
     assert needed.attainable
     better = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes)))
-    worse = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes - 2)))
+    worse = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes - MI)))
     assert worse.kubelet_first < Fraction(9, 10) <= better.kubelet_first
 
 
@@ -126,7 +127,7 @@ def test_the_longest_grace_period_that_still_wins():
 def test_growing_changes_one_container_and_its_figures_alone():
     node = snapshot(LEAK, STEADY)
     entry = node.pods[0]
-    after = grown(node, Growth(entry.pod.metadata.uid, entry.containers[0].name, 1), 5)
+    after = grown(node, Growth(entry.pod.metadata.uid, entry.containers[0].name), 5)
     assert after.pods[1] is node.pods[1]
     assert after.pods[0].containers[0].anon_bytes == entry.containers[0].anon_bytes + 5
     assert after.pods[0].stats.memory.working_set_bytes == entry.stats.memory.working_set_bytes + 5

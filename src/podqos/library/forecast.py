@@ -29,6 +29,7 @@ from podqos.survival.usage_file import UsageRow
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
 """Bytes per second."""
+_SHOWN_PODS = 3
 _CURVE_RATES = tuple(1 << exponent for exponent in range(20, 34))
 
 
@@ -53,7 +54,7 @@ def forecast(
 
     ``growing`` is a pod, or ``pod:container``. ``wanted`` is how often the kubelet is to act first, for which the
     settings are computed. The kubelet's checks use statistics of ``statistics_age_us``; ``reaction_us`` passes from its
-    decision until memory is freed.
+    decision until memory is freed; ``fast_path`` checks as soon as a hard threshold is met, as ``podqos node`` does.
     """
     kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
@@ -94,7 +95,8 @@ def _thresholds(kubelet: Kubelet, memory_bytes: int, profile: Profile) -> Exhaus
 def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:
     """Return the pod and the container that are meant."""
     names = sorted(entry.pod.key for entry in pods)
-    some = f"one of {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+    more = f" and {len(names) - _SHOWN_PODS} more" if len(names) > _SHOWN_PODS else ""
+    some = f"one of {', '.join(names[:_SHOWN_PODS])}{more}"
     name, _, container = text.partition(":")
     if not name:
         raise InvalidOption("no growing pod given", where="--growing", fix=some)

@@ -23,6 +23,7 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_requests
+from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
@@ -162,7 +163,7 @@ def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 10
     course = node.course
     level = _oom_level(node)
     outcomes = tuple(_outcomes(node, rate))
-    taken = {kind: 0 for kind in Kind}
+    taken = dict.fromkeys(Kind, 0)
     for step in course.steps:
         for each in step.taken:
             taken[each.kind] += each.size_bytes
@@ -280,7 +281,7 @@ def _soft_grace_seconds(node: GrowingNode, rate: int, wanted: Fraction, soft: Le
     most = node.until_oom_bytes * SECOND_US // (rate * interval_us) + 1
     too_many = bisect_left(
         range(most),
-        True,  # noqa: FBT003
+        True,
         key=lambda passes: node.kubelet_first(rate, [replace(soft, grace_us=passes * interval_us)]) < wanted,
     )
     return None if not too_many else (too_many - 1) * interval_us / SECOND_US
@@ -293,7 +294,7 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
         return Impractical.PRESSURE
     memory_bytes = node.snapshot.node.memory_bytes
     for_pods = memory_bytes if node.watch.allocatable_bytes is None else node.watch.allocatable_bytes
-    requested = sum(pod_requests(entry.pod)[MEMORY].value for entry in node.snapshot.pods if MEMORY in pod_requests(entry.pod))
+    requested = sum(pod_requests(entry.pod).get(MEMORY, ZERO).value for entry in node.snapshot.pods)
     if requested > for_pods - hard:
         return Impractical.REQUESTS
     return Impractical.SHARE if hard > memory_bytes * _USUAL_SHARE else None

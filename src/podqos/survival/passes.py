@@ -45,12 +45,12 @@ def first_acts(thresholds: Sequence[Sequence[Span]], interval: int) -> Iterator[
 
 def lasting(spans: Sequence[Span], interval: int, passes: int) -> Sequence[Span]:
     """Return when a pass is in a span, and so many passes before it were, too."""
-    kept = spans
-    for turn in range(1, passes + 1):
-        if not kept:
-            break
-        kept = overlap(kept, [(begin + turn * interval, end + turn * interval) for begin, end in spans])
-    return kept
+    done = 0
+    while spans and done < passes:
+        more = min(done + 1, passes - done)
+        spans = overlap(spans, [(begin + more * interval, end + more * interval) for begin, end in spans])
+        done += more
+    return spans
 
 
 def overlap(one: Sequence[Span], other: Sequence[Span]) -> list[Span]:
