@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
 from eviction.nodes import container, pod_of
 from podqos.agent.journal import By, Entry
+from podqos.agent.memory import memory_notification
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
@@ -22,7 +23,7 @@ from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_US
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
-from podqos.qos.cgroup_settings import CgroupDriver
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
@@ -56,18 +57,26 @@ class Setting(NamedTuple):
     statistics_age_us: int = 0
     fast_path: bool = False
     policy: Policy | None = None
+    cgroup_version: Literal[1, 2] = 2
+
+    @property
+    def looks_between_passes(self) -> bool:
+        """Whether the agent is told of a threshold that is crossed."""
+        return self.fast_path or (self.config.kernel_memcg_notification and self.cgroup_version == 1)
 
     def growing(self) -> GrowingNode:
         """Return the node as the forecast knows it."""
         capacity = {MEMORY: Quantity.of_units(self.memory_bytes, "BinarySI")}
-        settings = cgroup_settings(self.config, capacity, swap_bytes=self.swap_bytes)
+        settings = cgroup_settings(
+            self.config, capacity, swap_bytes=self.swap_bytes, cgroup_version=CgroupVersion(f"v{self.cgroup_version}")
+        )
         settings = replace(settings, cgroup_driver=CgroupDriver.CGROUPFS, swap_controller=self.swap_bytes > 0)
         divided = node_allocatable(capacity, self.config)
         watch = Watch(
             exhaustion(self.config, {Signal.MEMORY: self.memory_bytes}, allocatable=divided),
             divided.enforced[MEMORY].value if settings.enforce_node_allocatable else None,
             statistics_age_us=self.statistics_age_us,
-            fast_path=self.fast_path,
+            notification=memory_notification(self.config, settings.cgroup_version, fast_path=self.fast_path),
             policy=self.policy,
         )
         node = NodeUsage(self.memory_bytes, self.swap_bytes, system_bytes=self.system_bytes)
@@ -98,6 +107,7 @@ class Setting(NamedTuple):
             config=self.config,
             statistics_age_us=self.statistics_age_us,
             fast_path=self.fast_path,
+            cgroup_version=self.cgroup_version,
         )
         nodes = tuple(
             NodeGroup(replace(spec, name=f"n{place}", loop_phase_us=phase_us))
@@ -182,6 +192,7 @@ def drawn(seed: int) -> Setting:
         age_us,
         chance.random() < 0.15,
         chance.choice((None, None, None, Policy.QOS_TIERS, Policy.QOS_USAGE)),
+        cgroup_version=1 if config.kernel_memcg_notification else 2,
     )
 
 
@@ -209,6 +220,7 @@ def _config(chance: random.Random, memory_bytes: int, *, has_swap: bool) -> Kube
         system_reserved=chance.choice(({}, {"memory": reserved})),
         feature_gates={"MemoryQoS": True} if protects else {},
         memory_reservation_policy="TieredReservation" if protects and chance.random() < 0.5 else "None",
+        kernel_memcg_notification=not has_swap and not protects and chance.random() < 0.25,
         fail_swap_on=False,
         memory_swap=MemorySwapConfiguration("LimitedSwap" if has_swap and chance.random() < 0.7 else ""),
     )

@@ -10,14 +10,11 @@ from fractions import Fraction
 
 import pytest
 
-from eviction.nodes import pod
 from podqos.agent.journal import By
-from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.survival.forecast import forecast
 from podqos.survival.growing import GrowingNode
-from sim.growths import GI, GROWER, INTERVAL_US, MI, First, Setting, drawn
+from sim.growths import INTERVAL_US, MI, First, Setting, drawn
 
 PHASES = 10
 STEP_US = INTERVAL_US // PHASES
@@ -50,15 +47,15 @@ def simulated(setting: Setting, node: GrowingNode, phases_us: list[int], start_u
 def prepared(seed: int) -> tuple[Setting, GrowingNode, int]:
     """Return a setting, and when its growth begins.
 
-    Old figures, and what the fast path is told, are of the time before the growth. A threshold that is met even then
+    Old figures, and levels that an agent is told of, are of the time before the growth. A threshold that is met even then
     would act in that time.
     """
     setting = drawn(seed)
     node = setting.growing()
     if any(node.crossed_bytes(level) == 0 for level in node.levels):
-        setting = setting._replace(statistics_age_us=0, fast_path=False)
+        setting = setting._replace(statistics_age_us=0, fast_path=False, cgroup_version=2)
         return setting, setting.growing(), 0
-    return setting, node, START_US if setting.statistics_age_us or setting.fast_path else 0
+    return setting, node, START_US if setting.statistics_age_us or setting.looks_between_passes else 0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -81,7 +78,7 @@ def _turns(node: GrowingNode, rate: int) -> int:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_threshold_needed_wins_at_all_phases_and_one_mebibyte_less_does_not(seed):
-    setting = drawn(seed).unlimited()._replace(fast_path=False, statistics_age_us=0)
+    setting = drawn(seed).unlimited()._replace(fast_path=False, statistics_age_us=0, cgroup_version=2)
     # Fast enough for the phase to matter, slow enough for a threshold below what is available.
     setting = setting._replace(rate=setting.growing().until_oom_bytes // (12 + seed * 7 % 60) + 1)
     node = setting.growing()

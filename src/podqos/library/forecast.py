@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
 
+from podqos.agent.memory import memory_notification
 from podqos.errors import InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
@@ -67,7 +68,7 @@ def forecast(
         interval_us=interval_us,
         statistics_age_us=statistics_age_us,
         reaction_us=reaction_us,
-        fast_path=fast_path,
+        notification=memory_notification(kubelet.config, cgroup_version, fast_path=fast_path),
         policy=policy,
     )
     chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]

@@ -13,13 +13,14 @@ growth × 1,000,000, which are whole numbers for whole microseconds at any rate.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.state import MemoryNotification
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
 from podqos.eviction.signals import SIGNALS, Signal
@@ -35,13 +36,15 @@ from podqos.qos.classes import qos_class_of
 from podqos.survival.exhaustion import Exhaustion
 from podqos.survival.memory_tree import memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
-from podqos.survival.passes import Span, first_acts, lasting, overlap, without
+from podqos.survival.passes import ActingPiece, Alarm, Span, first_acts, lasting, overlap, union, without
 from podqos.survival.processes import container_paths, container_processes
 
 HARD, SOFT = "hard", "soft"
 _PLACES = {signal: place for place, signal in enumerate(SIGNALS)}
 _FOR_EVER = 1 << 80
 """More bytes than any machine has."""
+_LATER = [(0, 1 << 120)]
+"""The time of the growth, in ticks."""
 
 
 class Growth(Struct, frozen=True, gc=False):
@@ -63,9 +66,8 @@ class Watch(Struct, frozen=True, gc=False):
     """How old the figures of a pass are."""
     reaction_us: int = 0
     """From the decision until memory is freed."""
-    fast_path: bool = False
-    """Whether it is podqos' node agent, which is told at once when a hard threshold is met, and stops the growth of its
-    victim."""
+    notification: MemoryNotification = MemoryNotification.OFF
+    """Who is told between two passes that a threshold is met. The fast path also stops the growth of its victim."""
     policy: Policy | None = None
 
 
@@ -83,6 +85,11 @@ class Level(Struct, frozen=True, gc=False):
     def is_hard(self) -> bool:
         """Whether it acts at once."""
         return self.type == HARD
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether it acts after a grace period."""
+        return not self.is_hard
 
 
 class Act(Struct, frozen=True, gc=False):
@@ -105,6 +112,8 @@ class _Stage(Struct, frozen=True, gc=False):
     """By uid."""
     relief: Mapping[Signal, int]
     """Of the machine, and of all pods."""
+    cache: Mapping[Signal, int]
+    """Inactive page cache that was taken, which is in no working set."""
 
 
 class GrowingNode:
@@ -135,7 +144,9 @@ class GrowingNode:
         self.until_oom_bytes = self.course.until_oom_bytes
         room = self.course.room
         self._domain = OOMDomain(memory.oom_total_pages(room.path) * PAGE_BYTES, room.path)
-        self._stages = tuple(_stages(self.course, {path: uid for path, (uid, _) in owners.items()}))
+        uids = {path: uid for path, (uid, _) in owners.items()}
+        with_cache = watch.notification is MemoryNotification.KUBELET
+        self._stages = tuple(_stages(self.course, uids, with_cache=with_cache))
         node = snapshot.node
         used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
         self.available = {Signal.MEMORY: node.memory_bytes - node.system_bytes - used_by_pods}
@@ -183,71 +194,108 @@ class GrowingNode:
 
     def kubelet_first(self, rate: int, levels: Sequence[Level] | None = None) -> Fraction:
         """Return the share of phases in which the kubelet acts first; other thresholds may be tried."""
-        pieces = self._pieces(rate, self.levels if levels is None else levels)
+        pieces = self._pieces(rate, _in_acting_order(self.levels if levels is None else levels))
         return Fraction(sum(piece.end - piece.begin for piece in pieces), self.watch.interval_us * rate)
 
     def acts(self, rate: int) -> Iterator[Act]:
         """Yield what the kubelet does where it is first, by time; in all other phases the kernel kills."""
-        for piece in self._pieces(rate, self.levels):
+        levels = _in_acting_order(self.levels)
+        for piece in self._pieces(rate, levels):
+            level, first = levels[piece.place], piece.first
             if piece.is_at_once:
-                victim = self._evicted(piece.level, piece.first // SECOND_US)
-                yield Act(piece.begin, piece.end, piece.first, piece.first, piece.level, victim)
+                yield Act(piece.begin, piece.end, first, first, level, self._evicted(level, first // SECOND_US))
                 continue
-            last = piece.first + piece.end - piece.begin
-            for one, other, victim in self._victims(piece.level, rate, piece.first, last):
-                begin = piece.begin + one - piece.first
-                yield Act(begin, begin + other - one, one, other, piece.level, victim)
+            for one, other, victim in self._victims(level, rate, first, first + piece.end - piece.begin):
+                yield Act(piece.begin + one - first, piece.begin + other - first, one, other, level, victim)
 
     def killed(self) -> KilledContainer:
         """Return the container that the kernel kills."""
         snapshot = grown(self.snapshot, self.growth, self.until_oom_bytes)
         return kernel_order(container_processes(snapshot, self.settings, self.profile), self._domain)[0]
 
-    def _pieces(self, rate: int, levels: Sequence[Level]) -> Iterator[_Piece]:
+    def _pieces(self, rate: int, levels: Sequence[Level]) -> Iterator[ActingPiece]:
+        """Yield the phases in which the kubelet is first, with the places of the levels."""
         watch = self.watch
-        interval = watch.interval_us * rate
-        levels = sorted(levels, key=lambda level: (_PLACES[level.signal], level.grace_us))
-        alarm = self._alarm(levels, rate)
-        end = self.until_oom_bytes * SECOND_US - watch.reaction_us * rate if alarm is None else alarm.first
+        interval, oom = watch.interval_us * rate, self.until_oom_bytes * SECOND_US
         acting: list[Sequence[Span]] = []
+        alarms: list[Alarm] = []
         in_vain: Sequence[Span] = ()
-        for level in levels:
-            spans = without(self._acting(level, rate, end), in_vain)
+        for place, level in enumerate(levels):
+            told = [*self._told(level, rate, place)]
+            spans = without(overlap(self._acting(level, rate, told), [(0, oom - watch.reaction_us * rate)]), in_vain)
             if not self._evicts[level.is_hard]:
                 # A pass that acts by a threshold for which all pods are spared does nothing else either.
                 in_vain, spans = sorted((*in_vain, *spans)), ()
+            elif level.is_hard:
+                alarms += (alarm for alarm in told if alarm.at + self._reaction(level, alarm.at, rate) < oom)
             acting.append(spans)
-        waiting: Sequence[Span] = [(0, interval)]
-        for each in first_acts(acting, interval):
-            waiting = without(waiting, [(each.begin, each.end)])
-            yield _Piece(each.begin, each.end, each.begin + each.offset, levels[each.place])
-        if alarm is not None:
-            yield from (replace(alarm, begin=begin, end=end) for begin, end in waiting)
+        return first_acts(acting, interval, alarms)
 
-    def _acting(self, level: Level, rate: int, end: int) -> Sequence[Span]:
-        """Return when a pass acts by a threshold."""
+    def _acting(self, level: Level, rate: int, told: Sequence[Alarm]) -> Sequence[Span]:
+        """Return when a pass acts by a threshold; ``told`` is what it is told of between passes."""
         watch = self.watch
-        age = watch.statistics_age_us * rate
-        met = [(one * SECOND_US + age, other * SECOND_US + age) for one, other in self._met(level)]
-        passes = -(-level.grace_us // watch.interval_us)
-        return lasting(overlap(met, [(0, end)]), watch.interval_us * rate, passes)
+        age, interval, grace = (us * rate for us in (watch.statistics_age_us, watch.interval_us, level.grace_us))
+        met = overlap([(one * SECOND_US + age, other * SECOND_US + age) for one, other in self._met(level)], _LATER)
+        spans = lasting(met, interval, -(-level.grace_us // watch.interval_us))
+        if level.is_hard or not told:
+            return spans
+        # What it is told of begins the grace period, if the next pass sees it, too.
+        for alarm in told:
+            turn = max(1, -(-(alarm.at + grace - alarm.end) // interval))
+            early = [
+                (max(alarm.begin + passed * interval, alarm.at + grace), alarm.end + passed * interval)
+                for passed in (turn, turn + 1)
+            ]
+            until = next((end for begin, end in met if alarm.at + age < end), 0)
+            spans = union(spans, overlap([each for each in early if each[0] < each[1]], [(0, until)]))
+        return spans
 
-    def _alarm(self, levels: Sequence[Level], rate: int) -> _Piece | None:
-        """Return when the fast path acts, whatever the phase; None where the kernel comes first, or it is off."""
-        if not self.watch.fast_path:
-            return None
-        found: list[_Piece] = []
-        for level in levels:
-            begin = self._met(level)[0][0]
-            # What is met before anything grows has been seen; whole pages count.
-            if level.is_hard and begin >= 0 and self._evicts[level.is_hard]:
-                found.append(_Piece(0, 0, (begin + PAGE_BYTES) * SECOND_US, level, is_at_once=True))
-        alarm = min(found, key=lambda piece: piece.first, default=None)
-        if alarm is None:
-            return None
-        is_held = self._evicted(alarm.level, alarm.first // SECOND_US).pod.metadata.uid == self.growth.uid
-        reaction = 0 if is_held else self.watch.reaction_us * rate
-        return alarm if alarm.first + reaction < self.until_oom_bytes * SECOND_US else None
+    def _told(self, level: Level, rate: int, place: int) -> Iterator[Alarm]:
+        """Yield which passes are followed by a look before the next, because memory has crossed a threshold."""
+        notification, interval = self.watch.notification, self.watch.interval_us * rate
+        if notification is MemoryNotification.OFF or (notification is MemoryNotification.FAST_PATH and level.is_soft):
+            return
+        for crossed, _ in self._met(level):
+            # What is met before anything grows has been seen.
+            if crossed < 0:
+                continue
+            for begin, end, at in self._crossings(level, crossed, -(-interval // SECOND_US)):
+                if begin < end:
+                    yield Alarm(
+                        max(begin * SECOND_US, at * SECOND_US - interval), end * SECOND_US, at * SECOND_US, place
+                    )
+
+    def _crossings(self, level: Level, crossed: int, reach: int) -> Iterator[tuple[int, int, int]]:
+        """Yield sizes from which until which a pass leads to a look at a third.
+
+        The fast path sees what is available. The kernel tells a kubelet of usage, and the level is set at a pass, with
+        the inactive page cache of that moment: what is reclaimed of it after that makes the notification late. Whole
+        pages count.
+        """
+        if self.watch.notification is MemoryNotification.FAST_PATH:
+            yield crossed + PAGE_BYTES - reach, crossed + PAGE_BYTES, crossed + PAGE_BYTES
+            return
+        begins = [-reach, *(stage.from_bytes for stage in self._stages[1:])]
+        ends = (*begins[1:], _FOR_EVER)
+        last = bisect_right(begins, crossed) - 1
+        left = self.available[level.signal] - level.amount + PAGE_BYTES
+        for stage, begin, end in zip(self._stages, begins[: last + 1], ends, strict=False):
+            if end <= crossed - reach:
+                continue
+            for later, from_bytes, until in zip(self._stages[last:], begins[last:], ends[last:], strict=True):
+                late = later.cache[level.signal] - stage.cache[level.signal]
+                at = max(from_bytes, left + later.relief[level.signal] + late)
+                if at < until:
+                    yield max(begin, at - reach), min(end, at), at
+                    break
+
+    def _reaction(self, level: Level, at: int, rate: int) -> int:
+        """Return how long it takes after a look that memory is freed."""
+        is_held = (
+            self.watch.notification is MemoryNotification.FAST_PATH
+            and self._evicted(level, at // SECOND_US).pod.metadata.uid == self.growth.uid
+        )
+        return 0 if is_held else self.watch.reaction_us * rate
 
     # ---- which pod, at which moment ------------------------------------------------------------------------------
 
@@ -290,18 +338,6 @@ class GrowingNode:
             yield high, end, other
 
 
-class _Piece(Struct, frozen=True, gc=False):
-    """Phases in which one threshold is first to act."""
-
-    begin: int
-    end: int
-    first: int
-    """When it acts at the first of the phases."""
-    level: Level
-    is_at_once: bool = False
-    """Whether it acts then at all of them; otherwise at each as much later as the phase is."""
-
-
 def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
     """Return the snapshot with that much more private memory in the growing container."""
 
@@ -330,24 +366,34 @@ def _more(memory: MemoryStats | None, by_bytes: int) -> MemoryStats | None:
     return replace(memory, working_set_bytes=memory.working_set_bytes + by_bytes)
 
 
-def _stages(course: Course, owners: Mapping[str, str]) -> Iterator[_Stage]:
-    """Yield the stages; ``owners`` are the uids of pods by the cgroups of their containers."""
-    stage = _Stage(0, {}, {Signal.MEMORY: 0, Signal.ALLOCATABLE_MEMORY: 0})
+def _stages(course: Course, owners: Mapping[str, str], *, with_cache: bool) -> Iterator[_Stage]:
+    """Yield the stages; ``owners`` are the uids of pods by the cgroups of their containers.
+
+    ``with_cache`` makes one also where only inactive page cache is taken.
+    """
+    nothing = {Signal.MEMORY: 0, Signal.ALLOCATABLE_MEMORY: 0}
+    stage = _Stage(0, {}, nothing, nothing)
     for step in course.steps:
-        taken = [each for each in step.taken if each.kind is not Kind.INACTIVE_FILE]
-        if not taken:
+        if not with_cache and all(each.kind is Kind.INACTIVE_FILE for each in step.taken):
             continue
         if step.at_bytes > stage.from_bytes:
             yield stage
-        of_pods, relief = dict(stage.of_pods), dict(stage.relief)
-        for each in taken:
-            relief[Signal.MEMORY] += each.size_bytes
-            if each.path in owners:
-                uid = owners[each.path]
-                of_pods[uid] = of_pods.get(uid, 0) + each.size_bytes
-                relief[Signal.ALLOCATABLE_MEMORY] += each.size_bytes
-        stage = _Stage(step.at_bytes, of_pods, relief)
+        of_pods, relief, cache = dict(stage.of_pods), dict(stage.relief), dict(stage.cache)
+        for each in step.taken:
+            gained = cache if each.kind is Kind.INACTIVE_FILE else relief
+            gained[Signal.MEMORY] += each.size_bytes
+            uid = owners.get(each.path)
+            if uid is not None:
+                gained[Signal.ALLOCATABLE_MEMORY] += each.size_bytes
+                if gained is relief:
+                    of_pods[uid] = of_pods.get(uid, 0) + each.size_bytes
+        stage = _Stage(step.at_bytes, of_pods, relief, cache)
     yield stage
+
+
+def _in_acting_order(levels: Iterable[Level]) -> Sequence[Level]:
+    """Sort as the kubelet chooses where several act in one pass."""
+    return sorted(levels, key=lambda level: (_PLACES[level.signal], level.grace_us))
 
 
 def _from_bytes(stage: _Stage) -> int:

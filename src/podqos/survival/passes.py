@@ -9,38 +9,67 @@ Times are whole numbers in any unit, spans are half open, sorted, and do not ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 Span = tuple[int, int]
+_NEVER = 1 << 200
+
+
+class Alarm(Struct, frozen=True, gc=False):
+    """A look between two passes: the passes from ``begin`` until ``end``, unless they act, lead to one at ``at``."""
+
+    begin: int
+    end: int
+    at: int
+    """Before the next pass."""
+    place: int
+    """Of the threshold that acts then."""
 
 
 class ActingPiece(Struct, frozen=True, gc=False):
-    """Phases from ``begin`` until ``end`` whose first acting pass comes ``offset`` later."""
+    """Phases with the same outcome."""
 
     place: int
     """Of the threshold among those given."""
     begin: int
     end: int
-    offset: int
+    first: int
+    """When the first of these phases acts."""
+    is_at_once: bool = False
+    """Whether all of them act then, by an alarm; otherwise each as much later as the phase is."""
 
 
-def first_acts(thresholds: Sequence[Sequence[Span]], interval: int) -> Iterator[ActingPiece]:
+def first_acts(
+    thresholds: Sequence[Sequence[Span]], interval: int, alarms: Iterable[Alarm] = ()
+) -> Iterator[ActingPiece]:
     """Yield the pieces, in order of time; phases that are in none have no pass that acts.
 
     ``thresholds`` are the spans of each. Where several act in one pass the first counts.
     """
     waiting: Sequence[Span] = [(0, interval)]
     ahead = [[*reversed(spans)] for spans in thresholds]
-    while waiting and any(ahead):
-        turn = min(spans[-1][0] for spans in ahead if spans) // interval
+    looks: dict[int, list[Alarm]] = {}
+    for alarm in sorted(alarms, key=lambda alarm: alarm.at):
+        for turn in range(alarm.begin // interval, -(-alarm.end // interval)):
+            looks.setdefault(turn, []).append(alarm)
+    while waiting and (looks or any(ahead)):
+        turn = min(*looks, *(spans[-1][0] // interval for spans in ahead if spans), _NEVER)
         begin, end = turn * interval, (turn + 1) * interval
         for place, spans in enumerate(ahead):
-            acting = [(max(one, begin) - begin, min(other, end) - begin) for one, other in _cut(spans, end)]
-            found = overlap(acting, waiting)
+            found = _found(_cut(spans, end), begin, end, waiting)
             waiting = without(waiting, found)
-            yield from (ActingPiece(place, *piece, begin) for piece in found)
+            yield from (ActingPiece(place, *piece, begin + piece[0]) for piece in found)
+        for alarm in looks.pop(turn, ()):
+            found = _found([(alarm.begin, alarm.end)], begin, end, waiting)
+            waiting = without(waiting, found)
+            yield from (ActingPiece(alarm.place, *piece, alarm.at, is_at_once=True) for piece in found)
+
+
+def _found(spans: Iterable[Span], begin: int, end: int, waiting: Sequence[Span]) -> list[Span]:
+    """Return the waiting phases whose pass in the turn from ``begin`` until ``end`` is in a span."""
+    return overlap([(max(one, begin) - begin, min(other, end) - begin) for one, other in spans], waiting)
 
 
 def lasting(spans: Sequence[Span], interval: int, passes: int) -> Sequence[Span]:
@@ -65,6 +94,17 @@ def overlap(one: Sequence[Span], other: Sequence[Span]) -> list[Span]:
             i += 1
         else:
             j += 1
+    return found
+
+
+def union(one: Sequence[Span], other: Sequence[Span]) -> list[Span]:
+    """Return what is in either."""
+    found: list[Span] = []
+    for begin, end in sorted((*one, *other)):
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((begin, end))
     return found
 
 
