@@ -14,7 +14,7 @@ MI, GI = 1 << 20, 1 << 30
 
 
 def node(*, swap: int = 0, limit: int | None = None, **held: int) -> Memory:
-    """Make a machine of 8 GiB with a growing cgroup, limited or not, and another that holds so many MiB of each kind."""
+    """Make a machine of 8 GiB with a growing cgroup, and another that holds so many MiB of each kind."""
     memory = Memory(machine(8 * GI, swap_bytes=swap))
     memory.add("/growing", MemcgSettings(max_bytes=limit))
     memory.add("/other")

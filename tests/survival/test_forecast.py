@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eviction.nodes import pod
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.state import MemoryNotification
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
@@ -131,6 +132,64 @@ def test_growing_changes_one_container_and_its_figures_alone():
     assert after.pods[1] is node.pods[1]
     assert after.pods[0].containers[0].anon_bytes == entry.containers[0].anon_bytes + 5
     assert after.pods[0].stats.memory.working_set_bytes == entry.stats.memory.working_set_bytes + 5
+
+
+def test_a_threshold_that_would_not_be_set_is_called_impractical_and_what_to_do_is_said():
+    """At nearly 6 GiB a second an interval's growth is 58 of the 64 GiB: limit the pod, or be told."""
+    needed = _forecast(snapshot(LEAK, STEADY), 6 * GI - 200 * MI, _watch("2Gi"), wanted=Fraction(1)).needed
+    assert needed is not None
+    assert needed.eviction_hard_bytes is not None
+    assert needed.eviction_hard_bytes > 57 * GI
+    assert needed.impractical is Impractical.SHARE
+    assert needed.instead is not None
+    assert (needed.instead.limit_bytes, needed.instead.fast_path) == (59 * GI, True)
+
+
+IMPRACTICAL = {
+    "usual": (100 * MI, [LEAK, STEADY], None),
+    "critical": (100 * MI, [using(pod("leak", priority=2_000_000_000), "1Gi")], Impractical.SPARED),
+    "too late": (8 * GI, [LEAK, STEADY], Impractical.TOO_LATE),
+    "under pressure": (6300 * MI, [LEAK, STEADY], Impractical.PRESSURE),
+    "requests": (GI, [using(pod("leak", "memory=60Gi"), "1Gi"), STEADY], Impractical.REQUESTS),
+    "share": (2 * GI, [LEAK, STEADY], Impractical.SHARE),
+}
+
+
+@pytest.mark.parametrize(("rate", "pods", "reason"), IMPRACTICAL.values(), ids=IMPRACTICAL)
+def test_the_worst_reason_why_a_threshold_is_impractical_is_given(rate, pods, reason):
+    needed = _forecast(snapshot(*pods), rate, _watch(statistics_age_us=2 * SECOND_US), wanted=Fraction(9, 10)).needed
+    assert needed is not None
+    assert needed.impractical is reason
+    assert (needed.instead is None) == (reason is None)
+    assert needed.attainable == (reason in {None, Impractical.REQUESTS, Impractical.SHARE})
+    assert (needed.eviction_hard_bytes is None) == (reason in {Impractical.SPARED, Impractical.TOO_LATE})
+
+
+def test_with_the_limit_advised_instead_the_container_runs_out_before_any_threshold_is_met():
+    needed = _forecast(snapshot(LEAK, STEADY), 4 * GI, _watch(soft="10Gi")).needed
+    assert needed is not None
+    assert needed.instead is not None
+    limited = using(pod("leak", limits=f"memory={needed.instead.limit_bytes}"), "1Gi")
+    found = _forecast(snapshot(limited, STEADY), 4 * GI, _watch(soft="10Gi"))
+    assert found.out_of_memory is OOMLevel.CONTAINER
+    assert all(each.crossed_after_seconds >= found.out_of_memory_after_seconds for each in found.thresholds)
+
+
+def test_the_fast_path_is_first_at_every_phase_where_a_hard_threshold_is_met_in_time():
+    watch = _watch(notification=MemoryNotification.FAST_PATH)
+    (only,) = _forecast(snapshot(LEAK, STEADY), 8 * GI, watch).outcomes
+    assert (only.by, only.probability) == (By.KUBELET, 1)
+    assert [float(only.earliest_seconds), float(only.latest_seconds)] == pytest.approx([59 / 8] * 2, abs=1e-5)
+    late = _watch("100Mi", notification=MemoryNotification.FAST_PATH)
+    assert _forecast(snapshot(LEAK, STEADY), 8 * GI, late).kubelet_first == 0
+
+
+def test_slow_growth_takes_no_longer_to_forecast():
+    """A byte a second takes two thousand years, and a grace period may be as long."""
+    found = _forecast(snapshot(LEAK, STEADY), 1, _watch("1Gi", "4Gi", "10000h"))
+    assert found.kubelet_first == 1
+    assert found.needed is not None
+    assert found.needed.soft_grace_seconds > 10**9
 
 
 SITUATIONS = st.fixed_dictionaries(

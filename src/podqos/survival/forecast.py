@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.state import MemoryNotification
 from podqos.eviction.signals import Signal
 from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind
@@ -74,6 +75,7 @@ class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
 class Impractical(StrEnum):
     """Why a threshold would not be set, the worst first."""
 
+    SPARED = "all pods are spared"
     TOO_LATE = "none acts in time"
     PRESSURE = "met before anything grows"
     REQUESTS = "leaves pods less than they request"
@@ -88,7 +90,7 @@ class Instead(Struct, frozen=True, gc=False, rename="camel"):
     null where it is too late for that."""
     fast_path: bool
     """Whether podqos' node agent, which is told when a threshold is met, would be first with the thresholds as they
-    are."""
+    are; false if it is that agent."""
 
 
 class Needed(Struct, frozen=True, gc=False, rename="camel"):
@@ -256,7 +258,7 @@ def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
     return Needed(
         probability=wanted,
         eviction_hard_bytes=hard,
-        attainable=impractical not in {Impractical.TOO_LATE, Impractical.PRESSURE},
+        attainable=hard is not None and impractical is not Impractical.PRESSURE,
         soft_threshold_bytes=None if soft is None else soft.amount,
         soft_grace_seconds=None if soft is None else _soft_grace_seconds(node, rate, wanted, soft),
         system_reserved_for_soft_bytes=None if soft is None else soft.amount,
@@ -289,7 +291,7 @@ def _soft_grace_seconds(node: GrowingNode, rate: int, wanted: Fraction, soft: Le
 
 def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
     if hard is None:
-        return Impractical.TOO_LATE
+        return Impractical.TOO_LATE if node.evicts[True] else Impractical.SPARED
     if any(hard >= available for available in node.available.values()):
         return Impractical.PRESSURE
     memory_bytes = node.snapshot.node.memory_bytes
@@ -303,11 +305,14 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
 def _instead(node: GrowingNode) -> Instead:
     first = min([node.until_oom_bytes, *map(node.crossed_bytes, node.levels)])
     usage = next(each for each in node.grower.containers if each.name == node.growth.container)
-    limit = (usage.anon_bytes + usage.page_table_bytes + first) // _MIB * _MIB
-    hard = [node.crossed_bytes(each) for each in node.levels if each.is_hard]
+    held = usage.anon_bytes + usage.page_table_bytes
+    limit = (held + first) // _MIB * _MIB
+    is_told = node.watch.notification is MemoryNotification.FAST_PATH
     return Instead(
-        limit_bytes=limit if limit > usage.anon_bytes + usage.page_table_bytes else None,
-        fast_path=any(0 < crossed < node.until_oom_bytes for crossed in hard),
+        limit_bytes=limit if limit > held else None,
+        fast_path=not is_told
+        and node.evicts[True]
+        and any(0 < node.crossed_bytes(level) < node.until_oom_bytes for level in node.levels if level.is_hard),
     )
 
 

@@ -158,7 +158,7 @@ class GrowingNode:
             for each in watch.exhaustion.thresholds
             if each.signal in self.available and each.amount is not None
         )
-        self._evicts = {
+        self.evicts = {
             level.is_hard: any(each.spared is None for each in self._ranked(level, 0))
             for level in (Level(Signal.MEMORY, 0, HARD), Level(Signal.MEMORY, 0, SOFT))
         }
@@ -223,7 +223,7 @@ class GrowingNode:
         for place, level in enumerate(levels):
             told = [*self._told(level, rate, place)]
             spans = without(overlap(self._acting(level, rate, told), [(0, oom - watch.reaction_us * rate)]), in_vain)
-            if not self._evicts[level.is_hard]:
+            if not self.evicts[level.is_hard]:
                 # A pass that acts by a threshold for which all pods are spared does nothing else either.
                 in_vain, spans = sorted((*in_vain, *spans)), ()
             elif level.is_hard:

@@ -1,8 +1,8 @@
 """Forecast the race between kernel and kubelet while a container grows: which acts first, how likely, which pod dies.
 
 The kubelet checks every ten seconds, and where it is in that interval when growth begins is chance, so the answer is a
-probability. The kernel reclaims page cache, and swaps, before it kills: as in `podqos simulate`. The inverse is shown as
-well: the least threshold with which the kubelet acts first as often as --win asks for, and what to do instead where
+probability. The kernel reclaims page cache, and swaps, before it kills, as in `podqos simulate`. The inverse is shown
+as well: the least threshold with which the kubelet acts first as often as --win asks for, and what to do instead where
 that threshold is impractical.
 
 The pods and what they use come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for

@@ -85,10 +85,10 @@ def _outcome_text(outcome: ForecastOutcome) -> str:
 
 def _needed_text(needed: Needed) -> str:
     chance = percent(needed.probability)
-    if needed.eviction_hard_bytes is None:
-        text = f"No evictionHard makes the kubelet first {chance} of the time: {_IMPRACTICAL[Impractical.TOO_LATE]}."
-    elif needed.impractical is None:
+    if needed.impractical is None:
         text = f"To be first {chance} of the time the kubelet needs evictionHard {_threshold(needed)}."
+    elif needed.eviction_hard_bytes is None:
+        text = f"No evictionHard makes the kubelet first {chance} of the time: {_IMPRACTICAL[needed.impractical]}."
     else:
         text = (
             f"To be first {chance} of the time the kubelet would need evictionHard {_threshold(needed)}, which is "
@@ -101,13 +101,14 @@ def _needed_text(needed: Needed) -> str:
         text += (
             f" The soft threshold of {soft} is too late even without a grace period."
             if grace is None
-            else f" The soft threshold of {soft} may have a grace period of up to {duration(grace)}; systemReserved has "
-            f"to cover {soft} for it."
+            else f" The soft threshold of {soft} may have a grace period of up to {duration(grace)}; systemReserved "
+            f"has to cover {soft} for it."
         )
     return text
 
 
 _IMPRACTICAL = {
+    Impractical.SPARED: "it may evict none of these pods",
     Impractical.TOO_LATE: "growth this fast takes all memory between two checks",
     Impractical.PRESSURE: "less than that is available now, so the node would be under pressure at once",
     Impractical.REQUESTS: "it leaves pods less than they request",
@@ -139,14 +140,7 @@ _WHERE = {
 
 
 def _race_text(growth: Forecast) -> str:
-    text = f"{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
-    gains = [
-        f"{amount(size, MEMORY)} {what}"
-        for size, what in ((growth.reclaimed_bytes, "of page cache reclaimed"), (growth.swapped_bytes, "swapped out"))
-        if size
-    ]
-    if gains:
-        text += f", with {' and '.join(gains)} before that"
+    text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if all(each.crossed_after_seconds > growth.out_of_memory_after_seconds for each in growth.thresholds):
         return f"{text}, before any threshold of the node is met."
     crossed = [
@@ -154,6 +148,15 @@ def _race_text(growth: Forecast) -> str:
         for one in growth.thresholds
     ]
     return f"{text}; {'; '.join(crossed) or 'there is no memory threshold'}."
+
+
+def _reclaim_text(growth: Forecast) -> str:
+    gains = []
+    if growth.reclaimed_bytes:
+        gains.append(f"reclaims {amount(growth.reclaimed_bytes, MEMORY)} of page cache")
+    if growth.swapped_bytes:
+        gains.append(f"swaps {amount(growth.swapped_bytes, MEMORY)} out")
+    return f"The kernel first {' and '.join(gains)}. " if gains else ""
 
 
 def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:
