@@ -42,6 +42,8 @@ class First(NamedTuple):
 
     by: By
     pod: str
+    signal: str | None
+    """Of an eviction."""
     seconds: float
 
 
@@ -159,7 +161,8 @@ def _first(entries: Sequence[Entry], start_us: int) -> First | None:
     if not found:
         return None
     pod = found[0].pod.rpartition("-")[0].partition("/")[2]
-    return First(found[0].by, pod, found[0].at_seconds - start_us / SECOND_US)
+    signal = found[0].cause if found[0].by is By.KUBELET else None
+    return First(found[0].by, pod, signal, found[0].at_seconds - start_us / SECOND_US)
 
 
 def drawn(seed: int) -> Setting:

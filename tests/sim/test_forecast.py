@@ -18,7 +18,7 @@ from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
-from podqos.survival.forecast import forecast
+from podqos.survival.forecast import Impractical, forecast
 from podqos.survival.growing import GrowingNode
 from sim.growths import GI, GROWER, INTERVAL_US, MI, First, Setting, drawn
 
@@ -40,15 +40,15 @@ def foreseen(node: GrowingNode, rate: int) -> Callable[[int], First]:
         for act in acts:
             if act.begin <= phase < act.end:
                 time = act.first if act.first == act.last else act.first + phase - act.begin
-                return First(By.KUBELET, act.victim.pod.metadata.name, time / SECOND_US / rate)
-        return First(By.KERNEL, killed, node.until_oom_bytes / rate)
+                return First(By.KUBELET, act.victim.pod.metadata.name, act.level.signal, time / SECOND_US / rate)
+        return First(By.KERNEL, killed, None, node.until_oom_bytes / rate)
 
     return at
 
 
 def is_same(one: First | None, other: First) -> bool:
-    """Whether both are about the same pod, actor and moment."""
-    return one is not None and one[:2] == other[:2] and abs(one.seconds - other.seconds) < CLOSE_US / SECOND_US
+    """Whether both are about the same actor, pod, signal and moment."""
+    return one is not None and one[:3] == other[:3] and abs(one.seconds - other.seconds) < CLOSE_US / SECOND_US
 
 
 def simulated(setting: Setting, node: GrowingNode, phases_us: list[int], start_us: int = 0) -> list[First | None]:
@@ -95,8 +95,12 @@ def test_the_threshold_needed_wins_at_all_phases_and_one_mebibyte_less_does_not(
     setting = setting._replace(rate=setting.growing().until_oom_bytes // (12 + seed * 7 % 60) + 1)
     node = setting.growing()
     needed = forecast(node, setting.rate, wanted=Fraction(1)).needed
-    if needed is None or not needed.attainable or needed.eviction_hard_bytes is None:
-        pytest.skip("there is none: all pods are critical, or the growing pod runs out by itself")
+    assert needed is not None
+    if needed.eviction_hard_bytes is None:
+        # All pods are critical.
+        assert needed.impractical is Impractical.SPARED
+        assert {first and first.by for first in simulated(setting, node, [0, STEP_US])} == {By.KERNEL}
+        return
     at, below = (setting.with_hard(needed.eviction_hard_bytes - less) for less in (0, MI))
     before = below.growing()
     lost_us, length_us = _lost(before, setting.rate)

@@ -200,6 +200,7 @@ SITUATIONS = st.fixed_dictionaries(
         "grace": st.integers(1, 40),
         "age": st.integers(0, 12),
         "reaction": st.integers(0, 3),
+        "interval": st.integers(1, 20),
     }
 )
 
@@ -212,6 +213,7 @@ def test_the_probability_is_the_share_of_phases_at_which_a_kubelet_that_is_run_c
         f"{given_['grace']}s",
         statistics_age_us=given_["age"] * SECOND_US,
         reaction_us=given_["reaction"] * SECOND_US,
+        interval_us=given_["interval"] * SECOND_US,
     )
     found = _forecast(snapshot(LEAK, STEADY), given_["rate"], watch)
     phases = 200
@@ -223,7 +225,7 @@ def test_the_probability_is_the_share_of_phases_at_which_a_kubelet_that_is_run_c
 
 
 def _acts_first(oom_us, phase_us, given_) -> bool:
-    """Run a kubelet that looks every ten seconds from ``phase_us`` on."""
+    """Run a kubelet that looks at its interval from ``phase_us`` on."""
     met_since = None
     now = phase_us
     while now + given_["reaction"] * SECOND_US < oom_us:
@@ -234,5 +236,5 @@ def _acts_first(oom_us, phase_us, given_) -> bool:
             met_since = now if met_since is None else met_since
             if now - met_since >= given_["grace"] * SECOND_US:
                 return True
-        now += 10 * SECOND_US
+        now += given_["interval"] * SECOND_US
     return False
