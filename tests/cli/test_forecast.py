@@ -80,6 +80,19 @@ def test_page_cache_is_reclaimed_first_and_the_fast_path_acts_when_a_threshold_i
     assert "100 %  the kubelet evicts default/b for memory.available (hard) after 5 s," in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("version", "first"), [("v1", 1), ("v2", 0.625)])
+def test_a_kubelet_is_notified_by_the_kernel_on_cgroup_v1_alone(capsys, tmp_path, version, first):
+    """Of 80 MiB/s an interval is 800 MiB; from 825 MiB on the kernel has 500 MiB left to give."""
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nkernelMemcgNotification: true\n"
+        "enforceNodeAllocatable: [none]\nevictionHard: {memory.available: 825Mi}\n"
+    )
+    options = ["--growing", "log-collector", "--rate", "80Mi/s", "--config", str(config), "--cgroup", version]
+    (growth,) = json.loads(_forecast(capsys, *options, "-o", "json")[1])["growths"]
+    assert growth["kubeletFirst"] == pytest.approx(first, abs=1e-3)
+
+
 def test_csv_has_a_line_per_outcome_and_probabilities_that_add_up(capsys):
     _, out, _ = _forecast(capsys, "--growing", "debug-tools", "-o", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))

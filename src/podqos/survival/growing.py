@@ -33,13 +33,12 @@ from podqos.model.stats import MemoryStats
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
-from podqos.survival.exhaustion import Exhaustion
+from podqos.survival.exhaustion import HARD, SOFT, Exhaustion
 from podqos.survival.memory_tree import memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
 from podqos.survival.passes import ActingPiece, Alarm, Span, first_acts, lasting, overlap, union, without
 from podqos.survival.processes import container_paths, container_processes
 
-HARD, SOFT = "hard", "soft"
 _PLACES = {signal: place for place, signal in enumerate(SIGNALS)}
 _FOR_EVER = 1 << 80
 """More bytes than any machine has."""
@@ -85,11 +84,6 @@ class Level(Struct, frozen=True, gc=False):
     def is_hard(self) -> bool:
         """Whether it acts at once."""
         return self.type == HARD
-
-    @property
-    def is_soft(self) -> bool:
-        """Whether it acts after a grace period."""
-        return not self.is_hard
 
 
 class Act(Struct, frozen=True, gc=False):
@@ -241,19 +235,21 @@ class GrowingNode:
             return spans
         # What it is told of begins the grace period, if the next pass sees it, too.
         for alarm in told:
+            since, until = next(span for span in met if alarm.at + age < span[1])
+            begin = max(alarm.begin, since - interval)
             turn = max(1, -(-(alarm.at + grace - alarm.end) // interval))
             early = [
-                (max(alarm.begin + passed * interval, alarm.at + grace), alarm.end + passed * interval)
+                (max(begin + passed * interval, alarm.at + grace), min(alarm.end + passed * interval, until))
                 for passed in (turn, turn + 1)
             ]
-            until = next((end for begin, end in met if alarm.at + age < end), 0)
-            spans = union(spans, overlap([each for each in early if each[0] < each[1]], [(0, until)]))
+            spans = union(spans, [span for span in early if span[0] < span[1]])
         return spans
 
     def _told(self, level: Level, rate: int, place: int) -> Iterator[Alarm]:
         """Yield which passes are followed by a look before the next, because memory has crossed a threshold."""
         notification, interval = self.watch.notification, self.watch.interval_us * rate
-        if notification is MemoryNotification.OFF or (notification is MemoryNotification.FAST_PATH and level.is_soft):
+        is_heard = level.is_hard or notification is MemoryNotification.KUBELET
+        if notification is MemoryNotification.OFF or not is_heard:
             return
         for crossed, _ in self._met(level):
             # What is met before anything grows has been seen.

@@ -44,7 +44,7 @@ class ActingPiece(Struct, frozen=True, gc=False):
 def first_acts(
     thresholds: Sequence[Sequence[Span]], interval: int, alarms: Iterable[Alarm] = ()
 ) -> Iterator[ActingPiece]:
-    """Yield the pieces, in order of time; phases that are in none have no pass that acts.
+    """Yield the pieces, by turn of the loop; phases that are in none have no pass that acts.
 
     ``thresholds`` are the spans of each. Where several act in one pass the first counts.
     """
