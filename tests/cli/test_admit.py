@@ -124,7 +124,7 @@ class TestTheLimitRangeTrap:
 
 def test_that_there_are_no_policies_is_an_assumption(capsys, file):
     main(["admit", "-f", str(file("web.yaml", WEB))])
-    assert capsys.readouterr().err == "assumed: cluster policies none (-f POLICIES)\n"
+    assert capsys.readouterr().err == "assumed: cluster policies: none (-f POLICIES)\n"
     main(["admit", "-f", str(file("web.yaml", WEB)), "--policies", str(file("policy.yaml", DEFAULTS))])
     assert capsys.readouterr().err == ""
 

@@ -124,8 +124,8 @@ def test_other_commands_assume_what_is_written_and_say_so(folder, capsys, comman
     (folder / "hpa.yaml").write_text(HORIZONTAL)
     main([*command.split(), "-f", str(folder)])
     said = capsys.readouterr().err
-    assert "resources of web as written (a VerticalPodAutoscaler changes them)" in said
-    assert "replicas of web as written (a HorizontalPodAutoscaler changes them)" in said
+    assert "resources of web: as written (a VerticalPodAutoscaler changes them)" in said
+    assert "replicas of web: as written (a HorizontalPodAutoscaler changes them)" in said
 
 
 def test_an_autoscaler_that_cannot_be_read_is_a_problem_with_its_place(folder, capsys):

@@ -103,7 +103,7 @@ def test_what_nobody_stated_is_said_once_and_is_part_of_the_json(capsys):
         ("cluster policies", "none", "-f POLICIES"),
         ("priority of class gold", "0", "--priority gold=VALUE"),
     ]
-    line = "; ".join(f"{what} {value} ({state_with})" for what, value, state_with in assumed)
+    line = "; ".join(f"{what}: {value} ({state_with})" for what, value, state_with in assumed)
 
     for options in ([], ["--diff"], ["--patch-format", "kubectl"]):
         main(["check", "web.yaml", *options])

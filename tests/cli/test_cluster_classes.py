@@ -24,7 +24,7 @@ NAMED = DEPLOYMENT.format(name="web", extra="priorityClassName: gold", memory="6
 PLAIN = DEPLOYMENT.format(name="batch", extra="terminationGracePeriodSeconds: 5", memory="64Mi")
 KATA = DEPLOYMENT.format(name="jail", extra="runtimeClassName: kata", memory="64Mi")
 GOLD = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: 7000\n"
-ASSUMED = "priority of class gold 0 (--priority gold=VALUE)"
+ASSUMED = "priority of class gold: 0 (--priority gold=VALUE)"
 NODES = ["--nodes", "2", "--node-capacity", "cpu=4,memory=8Gi"]
 
 

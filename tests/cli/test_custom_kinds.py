@@ -244,7 +244,7 @@ def test_what_a_controller_adds_is_an_assumption(run):
     write("serving.knative.dev/v1", "Service", f"template: {POD_TEMPLATE}")
     _, _, err = run("explain", "-f", "object.yaml", "-o", "table")
     assert "containers added to the pods of Service" in err
-    assert "(queue-proxy) none" in err
+    assert "(queue-proxy): none" in err
 
 
 def test_a_mistake_in_a_template_is_told_at_its_place(run):

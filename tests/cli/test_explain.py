@@ -100,12 +100,12 @@ def test_what_was_assumed_is_one_line_and_of_classes_and_scores_nothing_about_th
     main(["explain", "-f", str(good), "-v"])
     said = capsys.readouterr().err
     assert said == (
-        "assumed: node memory 64Gi (--node-memory); kubelet settings defaults (--kubelet-config); "
-        "cluster policies none (-f POLICIES)\n"
+        "assumed: node memory: 64Gi (--node-memory); kubelet settings: defaults (--kubelet-config); "
+        "cluster policies: none (-f POLICIES)\n"
     )
     for options in ((), ("-o", "csv")):
         main(["explain", "-f", str(good), *options])
-        assert capsys.readouterr().err == said.replace(" kubelet settings defaults (--kubelet-config);", "")
+        assert capsys.readouterr().err == said.replace(" kubelet settings: defaults (--kubelet-config);", "")
 
 
 def test_pods_of_a_cluster_have_met_its_policies(capsys, good):

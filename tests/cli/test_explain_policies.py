@@ -172,10 +172,10 @@ def test_outputs_say_once_what_is_taken_of_classes_that_are_not_in_the_input(exp
     code = main(["explain", "-f", str(tmp_path), "-o", output])
     (line,) = capsys.readouterr().err.splitlines()
     assert code == 0
-    assert line.startswith("assumed: node memory 64Gi (--node-memory); ")
+    assert line.startswith("assumed: node memory: 64Gi (--node-memory); ")
     assert line.endswith(
-        "; priority of class gold 0 (--priority gold=VALUE); "
-        "overhead of runtime kata none (--runtime-class kata=cpu=CORES,memory=BYTES)"
+        "; priority of class gold: 0 (--priority gold=VALUE); "
+        "overhead of runtime kata: none (--runtime-class kata=cpu=CORES,memory=BYTES)"
     )
 
 

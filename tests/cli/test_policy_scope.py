@@ -63,7 +63,7 @@ def test_policies_of_files_that_are_named_apply_to_everything(tree, option):
 
 def test_it_is_said_whose_policies_apply_to_whom(tree):
     run = tree(TREE)
-    said = "policies of a/limits.yaml for their own directory and below (-f FILE or --policies: for all)"
+    said = "policies of a/limits.yaml: for their own directory and below (-f FILE or --policies: for all)"
     for command in (["check"], ["explain", "-o", "table"], ["rank"], ["cpu", "--cores", "2"]):
         _, _, err = run(*command, "-f", ".")
         assert said in err.replace("./a", "a"), command
@@ -125,7 +125,7 @@ def test_a_class_of_another_directory_is_assumed_and_the_file_is_named(tree):
     files = {"infra/gold.yaml": GOLD, "app/web.yaml": pod("web", extra="priorityClassName: gold")}
     run = tree(files)
     _, _, err = run("explain", "-f", ".", "-o", "table")
-    assert "priority of class gold 0 (--priority gold=VALUE, or -f ./infra/gold.yaml, which applies" in err
+    assert "priority of class gold: 0 (--priority gold=VALUE, or -f ./infra/gold.yaml, which applies" in err
     _, _, err = run("explain", "-f", ".", "-f", "infra/gold.yaml", "-o", "table")
     assert "class gold" not in err
 
@@ -173,7 +173,7 @@ def test_limit_ranges_that_contradict_each_other_in_one_directory_are_alternativ
     run = tree({"a/limits.yaml": LIMITS, "a/small.yaml": small, "a/one.yaml": pod("one")})
     code, out, err = run("check", "-f", ".")
     assert "PQ203" not in out
-    assert "policies of ./a/limits.yaml, ./a/small.yaml not applied, as they contradict each other" in err
+    assert "policies of ./a/limits.yaml, ./a/small.yaml: not applied, as they contradict each other" in err
     code, out, _ = run("check", "-f", ".", "-f", "a/small.yaml", "-o", "json")
     assert (code, refused(out)) == (1, ["one"])
 

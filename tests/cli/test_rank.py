@@ -242,7 +242,7 @@ def test_pods_without_figures_are_told_and_ranked_first(capsys, tmp_path):
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
     code, out, err = rank(capsys, *given)
     assert code == 0
-    assert "assumed: statistics of default/important none (--usage)" in err
+    assert "assumed: statistics of default/important: none (--usage)" in err
     assert out.splitlines()[2].split()[:2] == ["1", "default/important"]
 
 

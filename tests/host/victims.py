@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from host.nodes import MI, PYTHON, NodeStage, pod_document
 from podqos.qos.cgroup_paths import node_path
-from podqos.survival.forecast import Growth, grown
+from podqos.survival.growing import Growth, grown
 from podqos.survival.orders import OOMDomain, kernel_order
 from podqos.survival.processes import container_processes
 from podqos.survival.snapshots import from_summary, node_of
@@ -107,5 +107,5 @@ def _foretold(stage: NodeStage, grower: str) -> tuple:
         - sum(container.anon_bytes for entry in snapshot.pods for container in entry.containers)
     )
     settings = node.config.cgroups
-    after = grown(snapshot, Growth(uid, "main", 1), left)
+    after = grown(snapshot, Growth(uid, "main"), left)
     return kernel_order(container_processes(after, settings), OOMDomain(MEMORY_BYTES, node_path(settings)))

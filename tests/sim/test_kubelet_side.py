@@ -40,6 +40,14 @@ def test_figures_may_be_old():
     assert lines(done, "Evicted") == [(103.0, "Evicted", "default/a")]
 
 
+def test_with_old_figures_a_second_threshold_does_not_delay_the_pass_that_sees_the_first():
+    """The soft one is met at 80 s, the hard one at 90 s; at 93 s the kubelet sees 85 s."""
+    soft = {"eviction_soft": {"memory.available": "200Mi"}, "eviction_soft_grace_period": {"memory.available": "1m"}}
+    spec = node(config=kubelet(**soft), statistics_age_us=8 * SECOND_US, loop_phase_us=3 * SECOND_US)
+    done = run(workload("a", GROWS), spec=spec, seconds=101)
+    assert [time for time, *_ in lines(done, "Observed")] == [93.0]
+
+
 def test_passes_that_could_see_nothing_are_not_run():
     done = run(workload("a", using(10 * MI)), spec=node(config=kubelet()), seconds=86400)
     assert done.tallies.events < 10

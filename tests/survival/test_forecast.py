@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eviction.nodes import pod
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.state import MemoryNotification
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
@@ -18,7 +19,8 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import Growth, Watch, forecast, grown
+from podqos.survival.forecast import Impractical, forecast
+from podqos.survival.growing import GrowingNode, Growth, Watch, grown
 from podqos.survival.race import Race, run_race
 from survival.nodes import GI, MI, snapshot, using
 
@@ -40,8 +42,8 @@ def _watch(hard: str = "1Gi", soft: str | None = None, grace: str = "30s", **set
 def _forecast(node, rate: int, watch: Watch, name: str = "leak", settings: CgroupSettings | None = None, **kwargs):
     uid = next(entry.pod.metadata.uid for entry in node.pods if entry.pod.metadata.name == name)
     container = next(entry for entry in node.pods if entry.pod.metadata.uid == uid).containers[0].name
-    growth = Growth(uid, container, rate)
-    return forecast(node, settings or CgroupSettings(node_memory_bytes=NODE_BYTES), growth, watch, **kwargs)
+    settings = settings or CgroupSettings(node_memory_bytes=NODE_BYTES)
+    return forecast(GrowingNode(node, settings, Growth(uid, container), watch), rate, **kwargs)
 
 
 def test_one_hard_threshold_is_the_race_in_closed_form():
@@ -109,7 +111,7 @@ def test_what_is_needed_makes_the_kubelet_first_as_often_as_wanted():
     assert needed is not None
     assert needed.attainable
     better = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes)))
-    worse = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes - 2)))
+    worse = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes - MI)))
     assert worse.kubelet_first < Fraction(9, 10) <= better.kubelet_first
 
 
@@ -126,10 +128,68 @@ def test_the_longest_grace_period_that_still_wins():
 def test_growing_changes_one_container_and_its_figures_alone():
     node = snapshot(LEAK, STEADY)
     entry = node.pods[0]
-    after = grown(node, Growth(entry.pod.metadata.uid, entry.containers[0].name, 1), 5)
+    after = grown(node, Growth(entry.pod.metadata.uid, entry.containers[0].name), 5)
     assert after.pods[1] is node.pods[1]
     assert after.pods[0].containers[0].anon_bytes == entry.containers[0].anon_bytes + 5
     assert after.pods[0].stats.memory.working_set_bytes == entry.stats.memory.working_set_bytes + 5
+
+
+def test_a_threshold_that_would_not_be_set_is_called_impractical_and_what_to_do_is_said():
+    """At nearly 6 GiB a second an interval's growth is 58 of the 64 GiB: limit the pod, or be told."""
+    needed = _forecast(snapshot(LEAK, STEADY), 6 * GI - 200 * MI, _watch("2Gi"), wanted=Fraction(1)).needed
+    assert needed is not None
+    assert needed.eviction_hard_bytes is not None
+    assert needed.eviction_hard_bytes > 57 * GI
+    assert needed.impractical is Impractical.SHARE
+    assert needed.instead is not None
+    assert (needed.instead.limit_bytes, needed.instead.fast_path) == (59 * GI, True)
+
+
+IMPRACTICAL = {
+    "usual": (100 * MI, [LEAK, STEADY], None),
+    "critical": (100 * MI, [using(pod("leak", priority=2_000_000_000), "1Gi")], Impractical.SPARED),
+    "too late": (8 * GI, [LEAK, STEADY], Impractical.TOO_LATE),
+    "under pressure": (6300 * MI, [LEAK, STEADY], Impractical.PRESSURE),
+    "requests": (GI, [using(pod("leak", "memory=60Gi"), "1Gi"), STEADY], Impractical.REQUESTS),
+    "share": (2 * GI, [LEAK, STEADY], Impractical.SHARE),
+}
+
+
+@pytest.mark.parametrize(("rate", "pods", "reason"), IMPRACTICAL.values(), ids=IMPRACTICAL)
+def test_the_worst_reason_why_a_threshold_is_impractical_is_given(rate, pods, reason):
+    needed = _forecast(snapshot(*pods), rate, _watch(statistics_age_us=2 * SECOND_US), wanted=Fraction(9, 10)).needed
+    assert needed is not None
+    assert needed.impractical is reason
+    assert (needed.instead is None) == (reason is None)
+    assert needed.attainable == (reason in {None, Impractical.REQUESTS, Impractical.SHARE})
+    assert (needed.eviction_hard_bytes is None) == (reason in {Impractical.SPARED, Impractical.TOO_LATE})
+
+
+def test_with_the_limit_advised_instead_the_container_runs_out_before_any_threshold_is_met():
+    needed = _forecast(snapshot(LEAK, STEADY), 4 * GI, _watch(soft="10Gi")).needed
+    assert needed is not None
+    assert needed.instead is not None
+    limited = using(pod("leak", limits=f"memory={needed.instead.limit_bytes}"), "1Gi")
+    found = _forecast(snapshot(limited, STEADY), 4 * GI, _watch(soft="10Gi"))
+    assert found.out_of_memory is OOMLevel.CONTAINER
+    assert all(each.crossed_after_seconds >= found.out_of_memory_after_seconds for each in found.thresholds)
+
+
+def test_the_fast_path_is_first_at_every_phase_where_a_hard_threshold_is_met_in_time():
+    watch = _watch(notification=MemoryNotification.FAST_PATH)
+    (only,) = _forecast(snapshot(LEAK, STEADY), 8 * GI, watch).outcomes
+    assert (only.by, only.probability) == (By.KUBELET, 1)
+    assert [float(only.earliest_seconds), float(only.latest_seconds)] == pytest.approx([59 / 8] * 2, abs=1e-5)
+    late = _watch("100Mi", notification=MemoryNotification.FAST_PATH)
+    assert _forecast(snapshot(LEAK, STEADY), 8 * GI, late).kubelet_first == 0
+
+
+def test_slow_growth_takes_no_longer_to_forecast():
+    """A byte a second takes two thousand years, and a grace period may be as long."""
+    found = _forecast(snapshot(LEAK, STEADY), 1, _watch("1Gi", "4Gi", "10000h"))
+    assert found.kubelet_first == 1
+    assert found.needed is not None
+    assert found.needed.soft_grace_seconds > 10**9
 
 
 SITUATIONS = st.fixed_dictionaries(
@@ -140,6 +200,7 @@ SITUATIONS = st.fixed_dictionaries(
         "grace": st.integers(1, 40),
         "age": st.integers(0, 12),
         "reaction": st.integers(0, 3),
+        "interval": st.integers(1, 20),
     }
 )
 
@@ -152,6 +213,7 @@ def test_the_probability_is_the_share_of_phases_at_which_a_kubelet_that_is_run_c
         f"{given_['grace']}s",
         statistics_age_us=given_["age"] * SECOND_US,
         reaction_us=given_["reaction"] * SECOND_US,
+        interval_us=given_["interval"] * SECOND_US,
     )
     found = _forecast(snapshot(LEAK, STEADY), given_["rate"], watch)
     phases = 200
@@ -163,7 +225,7 @@ def test_the_probability_is_the_share_of_phases_at_which_a_kubelet_that_is_run_c
 
 
 def _acts_first(oom_us, phase_us, given_) -> bool:
-    """Run a kubelet that looks every ten seconds from ``phase_us`` on."""
+    """Run a kubelet that looks at its interval from ``phase_us`` on."""
     met_since = None
     now = phase_us
     while now + given_["reaction"] * SECOND_US < oom_us:
@@ -174,5 +236,5 @@ def _acts_first(oom_us, phase_us, given_) -> bool:
             met_since = now if met_since is None else met_since
             if now - met_since >= given_["grace"] * SECOND_US:
                 return True
-        now += 10 * SECOND_US
+        now += given_["interval"] * SECOND_US
     return False

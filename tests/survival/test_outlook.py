@@ -12,13 +12,14 @@ from podqos.eviction.observation import Observation, SignalObservation
 from podqos.eviction.signals import Layout, Signal
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.charge import charge
+from podqos.kernel.growth import grow
 from podqos.kernel.memcg import Kind
 from podqos.kernel.memory import machine
 from podqos.kernel.oom import select
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.memory_tree import first_oom, memory_tree
+from podqos.survival.memory_tree import memory_tree
 from podqos.survival.outlook import outlook
 from podqos.survival.processes import container_processes
 from survival.nodes import GI, MI, evicted, orders, settings, snapshot, using
@@ -60,9 +61,8 @@ def test_a_containers_own_limit_comes_before_all():
     plan = limited(node, "12Gi")
     memory = memory_tree(node, plan)
     (only,) = container_processes(node, plan)
-    room = first_oom(memory, only.processes[0].cgroup)
-    assert room.path == only.processes[0].cgroup
-    assert room.until_oom_bytes == GI
+    course = grow(memory, only.processes[0].cgroup)
+    assert (course.room.path, course.until_oom_bytes) == (only.processes[0].cgroup, GI)
 
 
 def test_page_cache_in_use_is_pressure_to_the_kubelet_and_none_to_the_kernel():

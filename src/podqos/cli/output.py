@@ -107,7 +107,7 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
     """Say in one line what was assumed, and how to state it."""
     if assumptions:
         sys.stdout.flush()
-        said = "; ".join(f"{each.what} {each.value} ({each.state_with})" for each in assumptions)
+        said = "; ".join(f"{each.what}: {each.value} ({each.state_with})" for each in assumptions)
         for line in wrapped(f"assumed: {said}", Style(width=output_columns(sys.stderr)), "  ", ""):
             print(line, file=sys.stderr)
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from podqos.kernel.build import HZ, PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import Kind, Memcg, Memory
-from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
+from podqos.kernel.reclaim import Taken, kswapd, reclaim, reclaimable_bytes
 
 CHARGE_BATCH_PAGES = 64
 HIGH_DELAY_PRECISION_BITS = 20
@@ -93,7 +93,8 @@ def charge(memory: Memory, path: str, kind: Kind, wanted_bytes: int, *, hz: int 
     taken: list[Taken] = []
     allowed, tightest = _make_room(memory, path, wanted_bytes, taken)
     memory.put(path, kind, allowed)
-    taken += _kswapd(memory)
+    if memory.free_bytes < memory.machine.watermarks.low_bytes:
+        taken += kswapd(memory)
     throttle = _keep_below_high(memory, memory[path], taken, hz)
     if tightest is None:
         return Charge(allowed, taken=tuple(taken), throttle=throttle)
@@ -163,14 +164,6 @@ def _make_room(memory: Memory, path: str, wanted_bytes: int, taken: list[Taken])
     if left.free_bytes < allowed:
         return max(0, left.free_bytes), left
     return allowed, tightest if tightest.until_oom_bytes < wanted_bytes else None
-
-
-def _kswapd(memory: Memory) -> tuple[Taken, ...]:
-    """Reclaim in the background: from below ``low`` up to ``high``."""
-    marks = memory.machine.watermarks
-    if memory.free_bytes >= marks.low_bytes:
-        return ()
-    return reclaim(memory, ROOT, marks.high_bytes - memory.free_bytes)
 
 
 def _keep_below_high(memory: Memory, leaf: Memcg, taken: list[Taken], hz: int) -> Throttle | None:

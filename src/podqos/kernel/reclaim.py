@@ -6,7 +6,8 @@ and below ``memory.low`` only when nothing else is left.
 
 Source: Linux mm/vmscan.c (shrink_node_memcgs, get_scan_count). Approximate where the kernel is statistical: it
 weighs file against anonymous pages by refaults and swappiness and works in small batches; the model takes all file
-pages before it swaps, and divides exactly.
+pages before it swaps, divides exactly, and takes larger batches (``relieve``), so that a full cache costs tens of steps
+and not thousands. When nothing is left is exact all the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from podqos.kernel.memcg import Kind, Memcg, Memory
 from podqos.kernel.protection import protections
 
 ORDER = (Kind.INACTIVE_FILE, Kind.ACTIVE_FILE, Kind.ANON)
+
+LEAST_BATCH_BYTES = 1 << 20
+"""A cgroup at its limit reclaims at least this much at a time, if it can, or a sixteenth of all that is reclaimable."""
 
 
 class Taken(Struct, frozen=True, gc=False):
@@ -61,6 +65,17 @@ def reclaim(memory: Memory, path: str, wanted_bytes: int, *, may_swap: bool = Tr
         else:
             memory.put(each.path, each.kind, -each.size_bytes)
     return taken
+
+
+def relieve(memory: Memory, path: str, lacking_bytes: int, *, may_swap: bool = True) -> tuple[Taken, ...]:
+    """Reclaim for a cgroup, or the machine, that is over its limit: what is lacking, and a batch more."""
+    batch = max(LEAST_BATCH_BYTES, reclaimable_bytes(memory, path, may_swap=may_swap) // 16)
+    return reclaim(memory, path, lacking_bytes + batch, may_swap=may_swap)
+
+
+def kswapd(memory: Memory) -> tuple[Taken, ...]:
+    """Reclaim in the background, once less than ``low`` is free: up to ``high``, as far as there is anything."""
+    return reclaim(memory, ROOT, max(LEAST_BATCH_BYTES, memory.machine.watermarks.high_bytes - memory.free_bytes))
 
 
 class _Plan:

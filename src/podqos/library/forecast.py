@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fractions import Fraction
 
+from podqos.agent.memory import memory_notification
 from podqos.errors import InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
@@ -22,12 +23,14 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.forecast import worded
 from podqos.survival.exhaustion import Exhaustion, exhaustion
-from podqos.survival.forecast import CurvePoint, Forecast, ForecastReport, Growth, Watch
+from podqos.survival.forecast import CurvePoint, ForecastReport
 from podqos.survival.forecast import forecast as forecast_growth
+from podqos.survival.growing import GrowingNode, Growth, Watch
 from podqos.survival.usage_file import UsageRow
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
 """Bytes per second."""
+_SHOWN_PODS = 3
 _CURVE_RATES = tuple(1 << exponent for exponent in range(20, 34))
 
 
@@ -43,6 +46,7 @@ def forecast(
     interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US,
     statistics_age_us: int = 0,
     reaction_us: int = 0,
+    fast_path: bool = False,
     policy: Policy | None = None,
     cgroup_version: CgroupVersion = CgroupVersion.V2,
     profile: Profile = LATEST,
@@ -51,7 +55,7 @@ def forecast(
 
     ``growing`` is a pod, or ``pod:container``. ``wanted`` is how often the kubelet is to act first, for which the
     settings are computed. The kubelet's checks use statistics of ``statistics_age_us``; ``reaction_us`` passes from its
-    decision until memory is freed.
+    decision until memory is freed; ``fast_path`` checks as soon as a hard threshold is met, as ``podqos node`` does.
     """
     kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
@@ -64,21 +68,20 @@ def forecast(
         interval_us=interval_us,
         statistics_age_us=statistics_age_us,
         reaction_us=reaction_us,
+        notification=memory_notification(kubelet.config, cgroup_version, fast_path=fast_path),
         policy=policy,
     )
     chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]
     entry, container = _growing(growing, chosen)
 
-    def at(rate: int) -> Forecast:
-        growth = Growth(entry.pod.metadata.uid, container, rate)
-        return forecast_growth(snapshot, settings, growth, watch, wanted=wanted, profile=profile)
+    node = GrowingNode(snapshot, settings, Growth(entry.pod.metadata.uid, container), watch, profile)
 
     return ForecastReport(
         kubernetes_version=".".join(map(str, profile.version)),
         node_memory_bytes=snapshot.node.memory_bytes,
         interval_seconds=interval_us / SECOND_US,
-        growths=tuple(worded(at(rate)) for rate in rates),
-        curve=tuple(CurvePoint(rate, at(rate).kubelet_first) for rate in _CURVE_RATES),
+        growths=tuple(worded(forecast_growth(node, rate, wanted=wanted)) for rate in rates),
+        curve=tuple(CurvePoint(rate, node.kubelet_first(rate)) for rate in _CURVE_RATES),
         assumptions=state.resting_on(kubelet, profile),
     )
 
@@ -93,7 +96,8 @@ def _thresholds(kubelet: Kubelet, memory_bytes: int, profile: Profile) -> Exhaus
 def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:
     """Return the pod and the container that are meant."""
     names = sorted(entry.pod.key for entry in pods)
-    some = f"one of {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+    more = f" and {len(names) - _SHOWN_PODS} more" if len(names) > _SHOWN_PODS else ""
+    some = f"one of {', '.join(names[:_SHOWN_PODS])}{more}"
     name, _, container = text.partition(":")
     if not name:
         raise InvalidOption("no growing pod given", where="--growing", fix=some)

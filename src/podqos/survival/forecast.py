@@ -1,67 +1,38 @@
 """The race between kernel and kubelet for one growing container: how likely each acts first, and which pod dies.
 
-One container grows at a steady rate; all others stay constant. The kernel acts when the first limit on its way, or the
-machine, is exhausted. The kubelet acts at its first pass at which a threshold is met (and has been for its grace
-period); the phase of its loop when the growth begins is random. The interval of the loop is cut where the result
-changes with that phase: which acts first, by which threshold, which pod ranks first. Each piece is an outcome, and its
-share of the interval is its exact probability.
+``growing`` has the model: what the kernel reclaims and when it kills, and at which phases of its loop the kubelet acts
+first. Here that becomes outcomes with exact probabilities, and the settings with which the kubelet would be first.
 
 An eviction does not necessarily end the growth: the first pod in the ranking need not be the growing one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator
+from enum import StrEnum
 from fractions import Fraction
-from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
-from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
+from podqos.agent.state import MemoryNotification
 from podqos.eviction.signals import Signal
-from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT, parent_path
-from podqos.kernel.charge import Room
+from podqos.kernel.memcg import Kind
 from podqos.model.assumption import Assumption
-from podqos.model.profile import LATEST, Profile
-from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
-from podqos.model.stats import MemoryStats
+from podqos.model.effective import pod_requests
+from podqos.model.quantity import ZERO
+from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
-from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.classes import qos_class_of
-from podqos.survival.exhaustion import Exhaustion, WatchedThreshold
-from podqos.survival.memory_tree import first_oom, memory_tree
-from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
-from podqos.survival.processes import container_paths, container_processes
-from podqos.survival.race import Race, winning_grace_period_us, winning_threshold_bytes
+from podqos.survival.growing import GrowingNode, Level
 
-
-class Growth(Struct, frozen=True, gc=False):
-    """Which container grows, and how fast. It is private memory, which only a kill frees."""
-
-    uid: str
-    container: str
-    bytes_per_second: int
-
-
-class Watch(Struct, frozen=True, gc=False):
-    """How the kubelet watches."""
-
-    exhaustion: Exhaustion
-    """Its thresholds on this node."""
-    allocatable_bytes: int | None = None
-    """What all pods may use together, where that is enforced: the capacity of allocatableMemory.available."""
-    interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US
-    statistics_age_us: int = 0
-    """How old the figures of a pass are."""
-    reaction_us: int = 0
-    """From the decision until memory is freed."""
-    policy: Policy | None = None
+_MIB = 1 << 20
+_USUAL_SHARE = Fraction(1, 4)
+"""A hard threshold above this share of the machine is called impractical."""
 
 
 class Crossing(Struct, frozen=True, gc=False, rename="camel"):
@@ -73,8 +44,10 @@ class Crossing(Struct, frozen=True, gc=False, rename="camel"):
     """As configured."""
     amount: int
     crossed_after_seconds: Fraction
+    """For the first time."""
     window_seconds: Fraction
-    """From there to the kernel's kill, minus all delays but the wait for a pass; zero or less is too late."""
+    """From there to the kernel's kill, minus all delays but the wait for a pass; zero or less is too late. Reclaim can
+    clear the threshold in between."""
 
 
 class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
@@ -99,13 +72,36 @@ class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
     """Of a kill."""
 
 
+class Impractical(StrEnum):
+    """Why a threshold would not be set, the worst first."""
+
+    SPARED = "all pods are spared"
+    TOO_LATE = "none acts in time"
+    PRESSURE = "met before anything grows"
+    REQUESTS = "leaves pods less than they request"
+    SHARE = "withholds more than a quarter of the machine"
+
+
+class Instead(Struct, frozen=True, gc=False, rename="camel"):
+    """What holds a growth that a threshold does not."""
+
+    limit_bytes: int | None
+    """The highest memory limit of the growing container with which it reaches no threshold, and nothing but itself;
+    null where it is too late for that."""
+    fast_path: bool
+    """Whether podqos' node agent, which is told when a threshold is met, would be first with the thresholds as they
+    are; false if it is that agent."""
+
+
 class Needed(Struct, frozen=True, gc=False, rename="camel"):
     """Settings with which the kubelet acts first with the wanted probability."""
 
     probability: Fraction
-    eviction_hard_bytes: int
+    eviction_hard_bytes: int | None
+    """In whole MiB. The setting also makes the threshold of allocatableMemory.available, where that is enforced. Null
+    where none is enough."""
     attainable: bool
-    """False where the node would be under pressure before anything grows."""
+    """False where there is none, or the node would be under pressure before anything grows."""
     soft_threshold_bytes: int | None
     """The configured soft threshold, if any."""
     soft_grace_seconds: float | None
@@ -114,6 +110,10 @@ class Needed(Struct, frozen=True, gc=False, rename="camel"):
     """So that pods within their requests never meet it."""
     text: str
     """The same in words, which ``report`` adds."""
+    impractical: Impractical | None = None
+    """Why the hard threshold would not be set; null where it is a usual one."""
+    instead: Instead | None = None
+    """What to do where it is impractical."""
 
 
 class Forecast(Struct, frozen=True, gc=False, rename="camel"):
@@ -126,6 +126,10 @@ class Forecast(Struct, frozen=True, gc=False, rename="camel"):
     """Where the kernel runs out of memory for it."""
     out_of_memory_path: str
     out_of_memory_after_seconds: Fraction
+    reclaimed_bytes: int
+    """Page cache that the kernel takes back before it kills."""
+    swapped_bytes: int
+    """What it swaps out before."""
     thresholds: tuple[Crossing, ...]
     kubelet_first: Fraction
     outcomes: tuple[ForecastOutcome, ...]
@@ -155,230 +159,84 @@ class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):
     kubelet_first: Fraction
 
 
-def forecast(
-    snapshot: Snapshot,
-    settings: CgroupSettings,
-    growth: Growth,
-    watch: Watch,
-    *,
-    wanted: Fraction = Fraction(99, 100),
-    profile: Profile = LATEST,
-) -> Forecast:
-    """Return how a growth ends."""
-    assert growth.bytes_per_second > 0
-    grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
-    qos_class = qos_class_of(grower.pod, profile)
-    path = container_paths(grower, qos_class, settings, profile)[growth.container]
-    memory = memory_tree(snapshot, settings, profile)
-    room = first_oom(memory, path)
-    oom_us = max(Fraction(0), _microseconds(growth, room.until_oom_bytes))
-    total_bytes = memory.oom_total_pages(room.path) * PAGE_BYTES
-    field = _Field(snapshot, settings, growth, watch, profile, oom_us, OOMDomain(total_bytes, room.path))
-    crossings = tuple(_crossings(field))
-    outcomes = tuple(_outcomes(field, crossings))
-    level = _level(room.path, path, settings)
+def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 100)) -> Forecast:
+    """Return how a growth of ``rate`` bytes per second ends."""
+    assert rate > 0
+    course = node.course
+    level = _oom_level(node)
+    outcomes = tuple(_outcomes(node, rate))
+    taken = dict.fromkeys(Kind, 0)
+    for step in course.steps:
+        for each in step.taken:
+            taken[each.kind] += each.size_bytes
     return Forecast(
-        pod=grower.pod.key,
-        container=growth.container,
-        rate_bytes_per_second=growth.bytes_per_second,
+        pod=node.grower.pod.key,
+        container=node.growth.container,
+        rate_bytes_per_second=rate,
         out_of_memory=level,
-        out_of_memory_path=room.path,
-        out_of_memory_after_seconds=oom_us / SECOND_US,
-        thresholds=tuple(_documented(each, field) for each in crossings),
+        out_of_memory_path=course.room.path,
+        out_of_memory_after_seconds=Fraction(node.until_oom_bytes, rate),
+        reclaimed_bytes=taken[Kind.ACTIVE_FILE] + taken[Kind.INACTIVE_FILE],
+        swapped_bytes=taken[Kind.ANON],
+        thresholds=tuple(_crossing(node, each, rate) for each in node.levels),
         kubelet_first=sum((each.probability for each in outcomes if each.by is By.KUBELET), start=Fraction(0)),
         outcomes=outcomes,
-        needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(crossings, room, field, wanted),
+        needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(node, rate, wanted),
     )
 
 
-def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
-    """Return the snapshot with that much more private memory in the growing container."""
-
-    def container(usage: ContainerUsage) -> ContainerUsage:
-        more = usage.anon_bytes + by_bytes
-        return replace(usage, anon_bytes=more, is_measured=True) if usage.name == growth.container else usage
-
-    def pod(entry: PodUsage) -> PodUsage:
-        if entry.pod.metadata.uid != growth.uid:
-            return entry
-        stats = entry.stats
-        if stats is not None and stats.memory is not None and stats.memory.working_set_bytes is not None:
-            measured = (
-                replace(each, memory=_more(each.memory, by_bytes)) if each.name == growth.container else each
-                for each in stats.containers or ()
-            )
-            stats = replace(stats, memory=_more(stats.memory, by_bytes), containers=tuple(measured))
-        return PodUsage(entry.pod, stats, tuple(map(container, entry.containers)))
-
-    return replace(snapshot, pods=tuple(map(pod, snapshot.pods)))
-
-
-def _more(memory: MemoryStats | None, by_bytes: int) -> MemoryStats | None:
-    if memory is None or memory.working_set_bytes is None:
-        return memory
-    return replace(memory, working_set_bytes=memory.working_set_bytes + by_bytes)
-
-
-# ---- when thresholds are crossed ----------------------------------------------------------------------------------
-
-
-class _Crossing(Struct, frozen=True, gc=False):
-    threshold: WatchedThreshold
-    amount: int
-    available_bytes: int
-    """Of its signal, when the growth begins."""
-    crossed_us: Fraction
-    grace_us: int
-    """How long after the first pass that sees it met it acts: whole intervals."""
-
-
-def _crossings(field: _Field) -> Iterator[_Crossing]:
-    snapshot, watch = field.snapshot, field.watch
-    used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
-    available = {Signal.MEMORY: snapshot.node.available_bytes(used_by_pods, field.profile)}
-    if watch.allocatable_bytes is not None:
-        available[Signal.ALLOCATABLE_MEMORY] = watch.allocatable_bytes - used_by_pods
-    for threshold in watch.exhaustion.thresholds:
-        left, amount = available.get(threshold.signal), threshold.amount
-        if left is not None and amount is not None:
-            crossed_us = max(Fraction(0), _microseconds(field.growth, left - amount))
-            grace_us = -(-threshold.grace_period_us // watch.interval_us) * watch.interval_us
-            yield _Crossing(threshold, amount, left, crossed_us, grace_us)
-
-
-def _documented(crossing: _Crossing, field: _Field) -> Crossing:
-    delay_us = field.watch.statistics_age_us + crossing.grace_us + field.watch.reaction_us
+def _crossing(node: GrowingNode, level: Level, rate: int) -> Crossing:
+    watch = node.watch
+    crossed = Fraction(node.crossed_bytes(level), rate)
+    # A grace period takes whole intervals.
+    grace_us = -(-level.grace_us // watch.interval_us) * watch.interval_us
+    delay = Fraction(watch.statistics_age_us + grace_us + watch.reaction_us, SECOND_US)
     return Crossing(
-        signal=crossing.threshold.signal,
-        type=crossing.threshold.type,
-        value=crossing.threshold.value,
-        amount=crossing.amount,
-        crossed_after_seconds=crossing.crossed_us / SECOND_US,
-        window_seconds=(field.oom_us - crossing.crossed_us - delay_us) / SECOND_US,
+        signal=level.signal,
+        type=level.type,
+        value=level.value,
+        amount=level.amount,
+        crossed_after_seconds=crossed,
+        window_seconds=Fraction(node.until_oom_bytes, rate) - crossed - delay,
     )
 
 
-# ---- what happens, by the phase of the loop -----------------------------------------------------------------------
-
-
-class _Field(Struct, frozen=True, gc=False):
-    """Everything that does not depend on the phase."""
-
-    snapshot: Snapshot
-    settings: CgroupSettings
-    growth: Growth
-    watch: Watch
-    profile: Profile
-    oom_us: Fraction
-    domain: OOMDomain
-
-    def grown_bytes(self, time_us: Fraction) -> int:
-        """Return by how much the container has grown."""
-        return int(max(Fraction(0), time_us) * self.growth.bytes_per_second / SECOND_US)
-
-    def evicted(self, threshold: WatchedThreshold, time_us: Fraction) -> RankedPod | None:
-        """Return the pod that a pass at this moment would evict; None where all are spared."""
-        seen_us = time_us - self.watch.statistics_age_us
-        snapshot = grown(self.snapshot, self.growth, self.grown_bytes(seen_us))
-        ranking = Ranking(threshold.signal, policy=self.watch.policy, hard=threshold.is_hard, profile=self.profile)
-        ranked = rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking)
-        return next((each for each in ranked if each.spared is None), None)
-
-    def killed(self) -> KilledContainer:
-        """Return the container that the kernel kills."""
-        snapshot = grown(self.snapshot, self.growth, self.grown_bytes(self.oom_us))
-        return kernel_order(container_processes(snapshot, self.settings, self.profile), self.domain)[0]
-
-
-class _Piece(Struct, frozen=True, gc=False):
-    """Phases in which one threshold acts first: a pass at phase p acts at p + ``offset_us``."""
-
-    from_us: Fraction
-    until_us: Fraction
-    threshold: WatchedThreshold
-    offset_us: Fraction
-
-
-def _outcomes(field: _Field, crossings: Sequence[_Crossing]) -> Iterator[ForecastOutcome]:
-    """Cut the interval where the result changes, and merge equal pieces into one outcome each."""
-    interval = Fraction(field.watch.interval_us)
+def _outcomes(node: GrowingNode, rate: int) -> Iterator[ForecastOutcome]:
+    """Yield one outcome for all phases with the same result."""
+    interval = node.watch.interval_us * rate
     found: dict[tuple[str, str, str], ForecastOutcome] = {}
     lost = interval
-    for piece in _pieces(crossings, field.watch):
-        latest = field.oom_us - field.watch.reaction_us - piece.offset_us
-        for begin, finish, victim in _victims(field, piece, min(piece.until_us, latest)):
-            lost -= finish - begin
-            outcome = ForecastOutcome(
-                by=By.KUBELET,
-                pod=victim.pod.key,
-                container=None,
-                probability=(finish - begin) / interval,
-                earliest_seconds=(begin + piece.offset_us) / SECOND_US,
-                latest_seconds=(finish + piece.offset_us) / SECOND_US,
-                ends_growth=victim.pod.metadata.uid == field.growth.uid,
-                text="",
-                signal=piece.threshold.signal,
-                threshold_type=piece.threshold.type,
-            )
-            key = (piece.threshold.signal, piece.threshold.type, victim.pod.metadata.uid)
-            found[key] = _together(found[key], outcome) if key in found else outcome
+    for act in node.acts(rate):
+        lost -= act.end - act.begin
+        uid = act.victim.pod.metadata.uid
+        outcome = ForecastOutcome(
+            by=By.KUBELET,
+            pod=act.victim.pod.key,
+            container=None,
+            probability=Fraction(act.end - act.begin, interval),
+            earliest_seconds=Fraction(act.first, SECOND_US * rate),
+            latest_seconds=Fraction(act.last, SECOND_US * rate),
+            ends_growth=uid == node.growth.uid,
+            text="",
+            signal=act.level.signal,
+            threshold_type=act.level.type,
+        )
+        key = (act.level.signal, act.level.type, uid)
+        found[key] = _together(found[key], outcome) if key in found else outcome
     yield from sorted(found.values(), key=lambda outcome: (outcome.earliest_seconds, outcome.latest_seconds))
     if lost:
-        killed = field.killed()
+        killed, oom_seconds = node.killed(), Fraction(node.until_oom_bytes, rate)
         yield ForecastOutcome(
             by=By.KERNEL,
             pod=killed.pod.key,
             container=killed.usage.name,
-            probability=lost / interval,
-            earliest_seconds=field.oom_us / SECOND_US,
-            latest_seconds=field.oom_us / SECOND_US,
-            ends_growth=(killed.pod.metadata.uid, killed.usage.name) == (field.growth.uid, field.growth.container),
+            probability=Fraction(lost, interval),
+            earliest_seconds=oom_seconds,
+            latest_seconds=oom_seconds,
+            ends_growth=(killed.pod.metadata.uid, killed.usage.name) == (node.growth.uid, node.growth.container),
             text="",
             oom_score_adj=killed.score.value,
         )
-
-
-def _pieces(crossings: Sequence[_Crossing], watch: Watch) -> Iterator[_Piece]:
-    """Yield pieces of [0, interval) with the threshold that acts first in each."""
-    if not crossings:
-        return
-    interval = Fraction(watch.interval_us)
-    visible = [crossing.crossed_us + watch.statistics_age_us for crossing in crossings]
-    cuts = sorted({Fraction(0), interval, *(moment % interval for moment in visible)})
-    for begin, finish in pairwise(cuts):
-        acting = []
-        for place, (crossing, moment) in enumerate(zip(crossings, visible, strict=True)):
-            whole = moment // interval * interval
-            offset = (whole if begin >= moment - whole else whole + interval) + crossing.grace_us
-            acting.append((offset, place))
-        offset, place = min(acting)
-        yield _Piece(begin, finish, crossings[place].threshold, Fraction(offset))
-
-
-def _victims(field: _Field, piece: _Piece, end: Fraction) -> Iterator[tuple[Fraction, Fraction, RankedPod]]:
-    """Yield which pod is evicted from which phase to which.
-
-    Only the growing pod moves in the ranking, and only forwards: there is at most one change, found by halving.
-    """
-    begin = piece.from_us
-    if begin >= end:
-        return
-    first = field.evicted(piece.threshold, begin + piece.offset_us)
-    last = field.evicted(piece.threshold, end + piece.offset_us)
-    if first is None or last is None:
-        return
-    if first.pod.metadata.uid == last.pod.metadata.uid:
-        yield begin, end, first
-        return
-    low, high = begin, end
-    while high - low > 1:
-        middle = (low + high) / 2
-        seen = field.evicted(piece.threshold, middle + piece.offset_us)
-        assert seen is not None
-        low, high = (middle, high) if seen.pod.metadata.uid == first.pod.metadata.uid else (low, middle)
-    turn = Fraction(round(high))
-    yield begin, turn, first
-    yield turn, end, last
 
 
 def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
@@ -393,43 +251,77 @@ def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
 # ---- what would be needed -----------------------------------------------------------------------------------------
 
 
-def _needed(crossings: Sequence[_Crossing], room: Room, field: _Field, wanted: Fraction) -> Needed | None:
-    watch = field.watch
-    memory = [crossing for crossing in crossings if crossing.threshold.signal is Signal.MEMORY]
-    if not memory:
-        return None
-    race = Race(
-        available_bytes=memory[0].available_bytes,
-        until_oom_bytes=room.until_oom_bytes,
-        threshold_bytes=0,
-        growth_bytes_per_second=field.growth.bytes_per_second,
-        interval_us=watch.interval_us,
-        statistics_age_us=watch.statistics_age_us,
-        reaction_us=watch.reaction_us,
-    )
-    hard = winning_threshold_bytes(race, wanted)
-    soft = next((each.amount for each in memory if not each.threshold.is_hard), None)
-    grace_us = None if soft is None else winning_grace_period_us(replace(race, threshold_bytes=soft), wanted)
+def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
+    hard = _hard_bytes(node, rate, wanted)
+    impractical = _impractical(node, hard)
+    soft = next((each for each in node.levels if not each.is_hard), None)
     return Needed(
         probability=wanted,
         eviction_hard_bytes=hard,
-        attainable=hard < race.available_bytes,
-        soft_threshold_bytes=soft,
-        soft_grace_seconds=None if grace_us is None else grace_us / SECOND_US,
-        system_reserved_for_soft_bytes=soft,
+        attainable=hard is not None and impractical is not Impractical.PRESSURE,
+        soft_threshold_bytes=None if soft is None else soft.amount,
+        soft_grace_seconds=None if soft is None else _soft_grace_seconds(node, rate, wanted, soft),
+        system_reserved_for_soft_bytes=None if soft is None else soft.amount,
         text="",
+        impractical=impractical,
+        instead=None if impractical is None else _instead(node),
     )
 
 
-def _level(path: str, container_path: str, settings: CgroupSettings) -> OOMLevel:
+def _hard_bytes(node: GrowingNode, rate: int, wanted: Fraction) -> int | None:
+    """Return the least hard threshold in whole MiB that is enough by itself. A higher one never makes it worse."""
+    most = node.snapshot.node.memory_bytes // _MIB
+    found = bisect_left(
+        range(most + 1), wanted, key=lambda mebibytes: node.kubelet_first(rate, node.hard_levels(mebibytes * _MIB))
+    )
+    return None if found > most else found * _MIB
+
+
+def _soft_grace_seconds(node: GrowingNode, rate: int, wanted: Fraction, soft: Level) -> float | None:
+    """Return the longest grace period with which a soft threshold is enough by itself: whole intervals."""
+    interval_us = node.watch.interval_us
+    most = node.until_oom_bytes * SECOND_US // (rate * interval_us) + 1
+    too_many = bisect_left(
+        range(most),
+        True,
+        key=lambda passes: node.kubelet_first(rate, [replace(soft, grace_us=passes * interval_us)]) < wanted,
+    )
+    return None if not too_many else (too_many - 1) * interval_us / SECOND_US
+
+
+def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
+    if hard is None:
+        return Impractical.TOO_LATE if node.evicts[True] else Impractical.SPARED
+    if any(hard >= available for available in node.available.values()):
+        return Impractical.PRESSURE
+    memory_bytes = node.snapshot.node.memory_bytes
+    for_pods = memory_bytes if node.watch.allocatable_bytes is None else node.watch.allocatable_bytes
+    requested = sum(pod_requests(entry.pod).get(MEMORY, ZERO).value for entry in node.snapshot.pods)
+    if requested > for_pods - hard:
+        return Impractical.REQUESTS
+    return Impractical.SHARE if hard > memory_bytes * _USUAL_SHARE else None
+
+
+def _instead(node: GrowingNode) -> Instead:
+    first = min([node.until_oom_bytes, *map(node.crossed_bytes, node.levels)])
+    usage = next(each for each in node.grower.containers if each.name == node.growth.container)
+    held = usage.anon_bytes + usage.page_table_bytes
+    limit = (held + first) // _MIB * _MIB
+    is_told = node.watch.notification is MemoryNotification.FAST_PATH
+    return Instead(
+        limit_bytes=limit if limit > held else None,
+        fast_path=not is_told
+        and node.evicts[True]
+        and any(0 < node.crossed_bytes(level) < node.until_oom_bytes for level in node.levels if level.is_hard),
+    )
+
+
+def _oom_level(node: GrowingNode) -> OOMLevel:
+    path = node.course.room.path
     if path == ROOT:
         return OOMLevel.NODE
-    if path == container_path:
+    if path == node.path:
         return OOMLevel.CONTAINER
-    if path == parent_path(container_path):
+    if path == parent_path(node.path):
         return OOMLevel.POD
-    return OOMLevel.KUBEPODS if path == node_path(settings) else OOMLevel.CLASS
-
-
-def _microseconds(growth: Growth, amount_bytes: int) -> Fraction:
-    return Fraction(amount_bytes * SECOND_US, growth.bytes_per_second)
+    return OOMLevel.KUBEPODS if path == node_path(node.settings) else OOMLevel.CLASS

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Literal
 
 from podqos.kernel.cgroup import ROOT, parent_path
-from podqos.kernel.charge import Room, rooms, with_reclaim
 from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import machine
 from podqos.model.profile import LATEST, Profile
@@ -45,11 +44,6 @@ def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile =
             ):
                 memory.put(path, kind, amount)
     return memory
-
-
-def first_oom(memory: Memory, path: str) -> Room:
-    """Return what runs out first if the cgroup at ``path`` keeps growing: its own limit, one above it, the machine."""
-    return min((with_reclaim(memory, room) for room in rooms(memory, path)), key=lambda room: room.until_oom_bytes)
 
 
 def _add(memory: Memory, cgroups: Iterable[Cgroup]) -> None:

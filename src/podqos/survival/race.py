@@ -16,7 +16,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.model.time_units import SECOND_US
@@ -81,16 +80,6 @@ def winning_growth_bytes_per_second(race: Race, probability: Fraction = Fraction
     if window_bytes <= 0 or needed_us <= 0:
         return None
     return int(window_bytes * SECOND_US / needed_us)
-
-
-def winning_grace_period_us(race: Race, probability: Fraction = Fraction(1)) -> int | None:
-    """Return the longest grace period with which a soft threshold acts first with this probability.
-
-    It is in whole intervals, because only passes count. None where even zero would be too long.
-    """
-    window_us = run_race(replace(race, grace_period_us=0)).window_us
-    spare_us = window_us - race.interval_us * probability
-    return None if spare_us < 0 else int(spare_us // race.interval_us) * race.interval_us
 
 
 def _microseconds(race: Race, amount_bytes: int) -> Fraction:

@@ -1,7 +1,9 @@
 """Forecast the race between kernel and kubelet while a container grows: which acts first, how likely, which pod dies.
 
 The kubelet checks every ten seconds, and where it is in that interval when growth begins is chance, so the answer is a
-probability. The inverse is shown as well: the threshold with which the kubelet acts first as often as --win asks for.
+probability. The kernel reclaims page cache, and swaps, before it kills, as in `podqos simulate`. The inverse is shown
+as well: the least threshold with which the kubelet acts first as often as --win asks for, and what to do instead where
+that threshold is impractical.
 
 The pods and what they use come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for
 `podqos rank`.
@@ -47,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_value_option(parser, "--statistics-age", time, about, "TIME", default="0s")
     about = "from the decision until memory is freed"
     options.add_value_option(parser, "--reaction", time, about, "TIME", default="0s")
+    parser.add_argument(
+        "--fast-path",
+        action="store_true",
+        help="check as soon as a hard threshold is met, as `podqos node` does, and not only at intervals",
+    )
     options.add_policy_option(parser)
     options.add_cgroup_option(parser)
     options.add_version_option(parser)
@@ -73,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         interval_us=arguments.interval,
         statistics_age_us=arguments.statistics_age,
         reaction_us=arguments.reaction,
+        fast_path=arguments.fast_path,
         policy=arguments.policy,
         cgroup_version=arguments.cgroup,
         profile=profile,

@@ -14,7 +14,7 @@ from podqos.report.survival.ranking import amount
 from podqos.report.text.durations import duration, percent, rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Needed
+from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Impractical, Instead, Needed
 
 _BAR = 30
 
@@ -85,19 +85,49 @@ def _outcome_text(outcome: ForecastOutcome) -> str:
 
 def _needed_text(needed: Needed) -> str:
     chance = percent(needed.probability)
-    threshold = amount(needed.eviction_hard_bytes, MEMORY)
-    text = f"To be first {chance} of the time the kubelet needs evictionHard memory.available<{threshold}"
-    if not needed.attainable:
-        text += ": more than is available now, so the kubelet cannot catch growth this fast"
+    if needed.impractical is None:
+        text = f"To be first {chance} of the time the kubelet needs evictionHard {_threshold(needed)}."
+    elif needed.eviction_hard_bytes is None:
+        text = f"No evictionHard makes the kubelet first {chance} of the time: {_IMPRACTICAL[needed.impractical]}."
+    else:
+        text = (
+            f"To be first {chance} of the time the kubelet would need evictionHard {_threshold(needed)}, which is "
+            f"impractical: {_IMPRACTICAL[needed.impractical]}."
+        )
+    if needed.instead is not None:
+        text += _instead_text(needed.instead)
     if needed.soft_threshold_bytes is not None:
         soft, grace = amount(needed.soft_threshold_bytes, MEMORY), needed.soft_grace_seconds
         text += (
-            f"; the soft threshold of {soft} is too late even without a grace period"
+            f" The soft threshold of {soft} is too late even without a grace period."
             if grace is None
-            else f"; the soft threshold of {soft} may have a grace period of up to {duration(grace)}, and "
-            f"systemReserved has to cover {soft} for it"
+            else f" The soft threshold of {soft} may have a grace period of up to {duration(grace)}; systemReserved "
+            f"has to cover {soft} for it."
         )
-    return f"{text}."
+    return text
+
+
+_IMPRACTICAL = {
+    Impractical.SPARED: "it may evict none of these pods",
+    Impractical.TOO_LATE: "growth this fast takes all memory between two checks",
+    Impractical.PRESSURE: "less than that is available now, so the node would be under pressure at once",
+    Impractical.REQUESTS: "it leaves pods less than they request",
+    Impractical.SHARE: "it keeps more than a quarter of the machine from pods",
+}
+
+
+def _threshold(needed: Needed) -> str:
+    assert needed.eviction_hard_bytes is not None
+    return f"memory.available<{amount(needed.eviction_hard_bytes, MEMORY)}"
+
+
+def _instead_text(instead: Instead) -> str:
+    ways = []
+    if instead.limit_bytes is not None:
+        ways.append(f"give the container a memory limit of at most {amount(instead.limit_bytes, MEMORY)}")
+    if instead.fast_path:
+        ways.append("run podqos node, whose fast path acts as soon as a threshold is met")
+    return f" Instead, {', or '.join(ways)}." if ways else ""
 
 
 _WHERE = {
@@ -110,7 +140,7 @@ _WHERE = {
 
 
 def _race_text(growth: Forecast) -> str:
-    text = f"{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
+    text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if all(each.crossed_after_seconds > growth.out_of_memory_after_seconds for each in growth.thresholds):
         return f"{text}, before any threshold of the node is met."
     crossed = [
@@ -118,6 +148,15 @@ def _race_text(growth: Forecast) -> str:
         for one in growth.thresholds
     ]
     return f"{text}; {'; '.join(crossed) or 'there is no memory threshold'}."
+
+
+def _reclaim_text(growth: Forecast) -> str:
+    gains = []
+    if growth.reclaimed_bytes:
+        gains.append(f"reclaims {amount(growth.reclaimed_bytes, MEMORY)} of page cache")
+    if growth.swapped_bytes:
+        gains.append(f"swaps {amount(growth.swapped_bytes, MEMORY)} out")
+    return f"The kernel first {' and '.join(gains)}. " if gains else ""
 
 
 def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:

@@ -2,9 +2,7 @@
 
 Every cgroup with a limit is a gauge; so is the machine. When one exceeds its limit the kernel first reclaims page
 cache, then swaps where allowed, and kills only when that is not enough. The kernel model (``kernel.reclaim``) decides
-what is reclaimed from which cgroup; for that the tree is laid out as it is at the moment. Reclaim works in larger
-batches than Linux's 64 pages, so that a full cache costs tens of events and not thousands; the moment at which nothing
-is left and a container is killed is still exact.
+what is reclaimed from which cgroup; for that the tree is laid out as it is at the moment.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from podqos.agent.reasons import OOMLevel
 from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine
-from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
+from podqos.kernel.reclaim import Taken, kswapd, relieve
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
@@ -25,9 +23,6 @@ from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_layout import laid_out
 from podqos.sim.node.pods import SimContainer, SimPod
-
-LEAST_BATCH_BYTES = 1 << 20
-"""A cgroup at its limit reclaims at least this much at a time, if it can, or a sixteenth of all that is reclaimable."""
 
 _THRASHING_BYTES = 1 << 16
 """If less page cache than this can be reclaimed, the cache is thrashing: it is dropped as fast as it is read."""
@@ -193,19 +188,13 @@ class NodeMemory:
         self.eased(time_us)
 
     def _reclaim(self, group: MemoryGroup, time_us: int, lacking_bytes: int) -> int:
-        memory = self._laid_out(time_us)
-        gainable = reclaimable_bytes(memory, group.path)
-        batch = max(LEAST_BATCH_BYTES, gainable // 16)
-        return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
+        return self._take(relieve(self._laid_out(time_us), group.path, lacking_bytes), time_us)
 
     def _kswapd(self, time_us: int) -> None:
         """Reclaim page cache in the background: from below ``low`` up to ``high``, as far as there is any."""
         if not self._can_gain(time_us):
             return
-        marks = self.machine.watermarks
-        memory = self._laid_out(time_us)
-        wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
-        self._take(reclaim(memory, ROOT, wanted), time_us)
+        self._take(kswapd(self._laid_out(time_us)), time_us)
         if not self._low.is_reached(time_us):
             self._low.arm(time_us)
 

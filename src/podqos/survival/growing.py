@@ -1,0 +1,396 @@
+"""A node while one of its containers grows: what kernel and kubelet do about it, for every phase of the kubelet's loop.
+
+The container grows at a steady rate; all others want what they have. The kernel reclaims as in the simulator
+(``kernel.growth``): page cache first, then what may be swapped. It kills when a limit on the way, or the machine, has
+nothing left to give. The kubelet acts at its first pass at which a threshold is met, and has been for its grace period
+(``passes``). Reclaim of active page cache relieves the kubelet as well, so a threshold can be met, cleared and met
+again.
+
+What is reclaimed at which size does not depend on the rate, so it is computed once. Times are in *ticks*: bytes of
+growth × 1,000,000, which are whole numbers for whole microseconds at any rate.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.state import MemoryNotification
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
+from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
+from podqos.eviction.signals import SIGNALS, Signal
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.growth import Course, grow
+from podqos.kernel.memcg import Kind
+from podqos.model.profile import LATEST, Profile
+from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats
+from podqos.model.time_units import SECOND_US
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.classes import qos_class_of
+from podqos.survival.exhaustion import HARD, SOFT, Exhaustion
+from podqos.survival.memory_tree import memory_tree
+from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
+from podqos.survival.passes import ActingPiece, Alarm, Span, first_acts, lasting, overlap, union, without
+from podqos.survival.processes import container_paths, container_processes
+
+_PLACES = {signal: place for place, signal in enumerate(SIGNALS)}
+_FOR_EVER = 1 << 80
+"""More bytes than any machine has."""
+_LATER = [(0, 1 << 120)]
+"""The time of the growth, in ticks."""
+
+
+class Growth(Struct, frozen=True, gc=False):
+    """Which container grows. It is private memory, which only swap or a kill takes from it."""
+
+    uid: str
+    container: str
+
+
+class Watch(Struct, frozen=True, gc=False):
+    """How the kubelet watches."""
+
+    exhaustion: Exhaustion
+    """Its thresholds on this node."""
+    allocatable_bytes: int | None = None
+    """What all pods may use together, where that is enforced: the capacity of allocatableMemory.available."""
+    interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US
+    statistics_age_us: int = 0
+    """How old the figures of a pass are."""
+    reaction_us: int = 0
+    """From the decision until memory is freed."""
+    notification: MemoryNotification = MemoryNotification.OFF
+    """Who is told between two passes that a threshold is met. The fast path also stops the growth of its victim."""
+    policy: Policy | None = None
+
+
+class Level(Struct, frozen=True, gc=False):
+    """A threshold of memory."""
+
+    signal: Signal
+    amount: int
+    type: str = HARD
+    grace_us: int = 0
+    value: str = ""
+    """As configured."""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether it acts at once."""
+        return self.type == HARD
+
+
+class Act(Struct, frozen=True, gc=False):
+    """What the kubelet does first for phases from ``begin`` until ``end``, in ticks."""
+
+    begin: int
+    end: int
+    first: int
+    """When it acts at the first of these phases, and at the last."""
+    last: int
+    level: Level
+    victim: RankedPod
+
+
+class _Stage(Struct, frozen=True, gc=False):
+    """From this size of the growth on, until the next: by how much reclaim has made working sets smaller."""
+
+    from_bytes: int
+    of_pods: Mapping[str, int]
+    """By uid."""
+    relief: Mapping[Signal, int]
+    """Of the machine, and of all pods."""
+    cache: Mapping[Signal, int]
+    """Inactive page cache that was taken, which is in no working set."""
+
+
+class GrowingNode:
+    """A node, one container of which grows."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        settings: CgroupSettings,
+        growth: Growth,
+        watch: Watch,
+        profile: Profile = LATEST,
+    ) -> None:
+        self.snapshot = snapshot
+        self.settings = settings
+        self.growth = growth
+        self.watch = watch
+        self.profile = profile
+        self.grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
+        owners = {
+            path: (entry.pod.metadata.uid, name)
+            for entry in snapshot.pods
+            for name, path in container_paths(entry, qos_class_of(entry.pod, profile), settings, profile).items()
+        }
+        self.path = next(path for path, owner in owners.items() if owner == (growth.uid, growth.container))
+        memory = memory_tree(snapshot, settings, profile)
+        self.course: Course = grow(memory, self.path)
+        self.until_oom_bytes = self.course.until_oom_bytes
+        room = self.course.room
+        self._domain = OOMDomain(memory.oom_total_pages(room.path) * PAGE_BYTES, room.path)
+        uids = {path: uid for path, (uid, _) in owners.items()}
+        with_cache = watch.notification is MemoryNotification.KUBELET
+        self._stages = tuple(_stages(self.course, uids, with_cache=with_cache))
+        node = snapshot.node
+        used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
+        self.available = {Signal.MEMORY: node.available_bytes(used_by_pods, profile)}
+        """When the growth begins."""
+        if watch.allocatable_bytes is not None:
+            self.available[Signal.ALLOCATABLE_MEMORY] = watch.allocatable_bytes - used_by_pods
+        self.levels = tuple(
+            Level(each.signal, each.amount, each.type, each.grace_period_us, each.value)
+            for each in watch.exhaustion.thresholds
+            if each.signal in self.available and each.amount is not None
+        )
+        self.evicts = {
+            level.is_hard: any(each.spared is None for each in self._ranked(level, 0))
+            for level in (Level(Signal.MEMORY, 0, HARD), Level(Signal.MEMORY, 0, SOFT))
+        }
+        """Whether there is a pod that a threshold, hard or not, may evict."""
+
+    # ---- what is met, by size ------------------------------------------------------------------------------------
+
+    def hard_levels(self, amount: int) -> tuple[Level, ...]:
+        """Return the thresholds that one setting makes: evictionHard memory.available of so much."""
+        return tuple(Level(signal, amount) for signal in self.available)
+
+    def crossed_bytes(self, level: Level) -> int:
+        """Return the size of the growth at which a threshold is first met, also where that is after the OOM."""
+        return max(0, self._met(level)[0][0])
+
+    def _met(self, level: Level) -> Sequence[Span]:
+        """Return the sizes at which a threshold is met; one that is met from the beginning begins before it."""
+        found: list[Span] = []
+        ends = (*(stage.from_bytes for stage in self._stages[1:]), _FOR_EVER)
+        for stage, end in zip(self._stages, ends, strict=True):
+            crossed = self.available[level.signal] + stage.relief[level.signal] - level.amount
+            begin = max(stage.from_bytes, crossed)
+            if begin <= 0 and crossed < 0:
+                begin = -_FOR_EVER
+            if begin >= end:
+                continue
+            if found and found[-1][1] == begin:
+                begin = found.pop()[0]
+            found.append((begin, end))
+        return found
+
+    # ---- who is first, by phase ----------------------------------------------------------------------------------
+
+    def kubelet_first(self, rate: int, levels: Sequence[Level] | None = None) -> Fraction:
+        """Return the share of phases in which the kubelet acts first; other thresholds may be tried."""
+        pieces = self._pieces(rate, _in_acting_order(self.levels if levels is None else levels))
+        return Fraction(sum(piece.end - piece.begin for piece in pieces), self.watch.interval_us * rate)
+
+    def acts(self, rate: int) -> Iterator[Act]:
+        """Yield what the kubelet does where it is first, by time; in all other phases the kernel kills."""
+        levels = _in_acting_order(self.levels)
+        for piece in self._pieces(rate, levels):
+            level, first = levels[piece.place], piece.first
+            if piece.is_at_once:
+                yield Act(piece.begin, piece.end, first, first, level, self._evicted(level, first // SECOND_US))
+                continue
+            for one, other, victim in self._victims(level, rate, first, first + piece.end - piece.begin):
+                yield Act(piece.begin + one - first, piece.begin + other - first, one, other, level, victim)
+
+    def killed(self) -> KilledContainer:
+        """Return the container that the kernel kills."""
+        snapshot = grown(self.snapshot, self.growth, self.until_oom_bytes)
+        return kernel_order(container_processes(snapshot, self.settings, self.profile), self._domain)[0]
+
+    def _pieces(self, rate: int, levels: Sequence[Level]) -> Iterator[ActingPiece]:
+        """Yield the phases in which the kubelet is first, with the places of the levels."""
+        watch = self.watch
+        interval, oom = watch.interval_us * rate, self.until_oom_bytes * SECOND_US
+        acting: list[Sequence[Span]] = []
+        alarms: list[Alarm] = []
+        in_vain: Sequence[Span] = ()
+        for place, level in enumerate(levels):
+            told = [*self._told(level, rate, place)]
+            spans = without(overlap(self._acting(level, rate, told), [(0, oom - watch.reaction_us * rate)]), in_vain)
+            if not self.evicts[level.is_hard]:
+                # A pass that acts by a threshold for which all pods are spared does nothing else either.
+                in_vain, spans = sorted((*in_vain, *spans)), ()
+            elif level.is_hard:
+                alarms += (alarm for alarm in told if alarm.at + self._reaction(level, alarm.at, rate) < oom)
+            acting.append(spans)
+        return first_acts(acting, interval, alarms)
+
+    def _acting(self, level: Level, rate: int, told: Sequence[Alarm]) -> Sequence[Span]:
+        """Return when a pass acts by a threshold; ``told`` is what it is told of between passes."""
+        watch = self.watch
+        age, interval, grace = (us * rate for us in (watch.statistics_age_us, watch.interval_us, level.grace_us))
+        met = overlap([(one * SECOND_US + age, other * SECOND_US + age) for one, other in self._met(level)], _LATER)
+        spans = lasting(met, interval, -(-level.grace_us // watch.interval_us))
+        if level.is_hard or not told:
+            return spans
+        # What it is told of begins the grace period, if the next pass sees it, too.
+        for alarm in told:
+            since, until = next(span for span in met if alarm.at + age < span[1])
+            begin = max(alarm.begin, since - interval)
+            turn = max(1, -(-(alarm.at + grace - alarm.end) // interval))
+            early = [
+                (max(begin + passed * interval, alarm.at + grace), min(alarm.end + passed * interval, until))
+                for passed in (turn, turn + 1)
+            ]
+            spans = union(spans, [span for span in early if span[0] < span[1]])
+        return spans
+
+    def _told(self, level: Level, rate: int, place: int) -> Iterator[Alarm]:
+        """Yield which passes are followed by a look before the next, because memory has crossed a threshold."""
+        notification, interval = self.watch.notification, self.watch.interval_us * rate
+        is_heard = level.is_hard or notification is MemoryNotification.KUBELET
+        if notification is MemoryNotification.OFF or not is_heard:
+            return
+        for crossed, _ in self._met(level):
+            # What is met before anything grows has been seen.
+            if crossed < 0:
+                continue
+            for begin, end, at in self._crossings(level, crossed, -(-interval // SECOND_US)):
+                if begin < end:
+                    yield Alarm(
+                        max(begin * SECOND_US, at * SECOND_US - interval), end * SECOND_US, at * SECOND_US, place
+                    )
+
+    def _crossings(self, level: Level, crossed: int, reach: int) -> Iterator[tuple[int, int, int]]:
+        """Yield sizes from which until which a pass leads to a look at a third.
+
+        The fast path sees what is available. The kernel tells a kubelet of usage, and the level is set at a pass, with
+        the inactive page cache of that moment: what is reclaimed of it after that makes the notification late. Whole
+        pages count.
+        """
+        if self.watch.notification is MemoryNotification.FAST_PATH:
+            yield crossed + PAGE_BYTES - reach, crossed + PAGE_BYTES, crossed + PAGE_BYTES
+            return
+        begins = [-reach, *(stage.from_bytes for stage in self._stages[1:])]
+        ends = (*begins[1:], _FOR_EVER)
+        last = bisect_right(begins, crossed) - 1
+        left = self.available[level.signal] - level.amount + PAGE_BYTES
+        for stage, begin, end in zip(self._stages, begins[: last + 1], ends, strict=False):
+            if end <= crossed - reach:
+                continue
+            for later, from_bytes, until in zip(self._stages[last:], begins[last:], ends[last:], strict=True):
+                late = later.cache[level.signal] - stage.cache[level.signal]
+                at = max(from_bytes, left + later.relief[level.signal] + late)
+                if at < until:
+                    yield max(begin, at - reach), min(end, at), at
+                    break
+
+    def _reaction(self, level: Level, at: int, rate: int) -> int:
+        """Return how long it takes after a look that memory is freed."""
+        is_held = (
+            self.watch.notification is MemoryNotification.FAST_PATH
+            and self._evicted(level, at // SECOND_US).pod.metadata.uid == self.growth.uid
+        )
+        return 0 if is_held else self.watch.reaction_us * rate
+
+    # ---- which pod, at which moment ------------------------------------------------------------------------------
+
+    def _evicted(self, level: Level, grown_bytes: int) -> RankedPod:
+        """Return the pod that a threshold evicts when the container has grown by so much."""
+        return next(each for each in self._ranked(level, grown_bytes) if each.spared is None)
+
+    def _ranked(self, level: Level, grown_bytes: int) -> Sequence[RankedPod]:
+        relief = self._stages[bisect_right(self._stages, grown_bytes, key=_from_bytes) - 1].of_pods
+        stats = self.snapshot.stats
+        for uid in {*relief, self.growth.uid} & stats.keys():
+            more = (grown_bytes if uid == self.growth.uid else 0) - relief.get(uid, 0)
+            stats[uid] = replace(stats[uid], memory=_more(stats[uid].memory, more))
+        ranking = Ranking(level.signal, policy=self.watch.policy, hard=level.is_hard, profile=self.profile)
+        return rank([entry.pod for entry in self.snapshot.pods], stats, ranking)
+
+    def _victims(self, level: Level, rate: int, first: int, last: int) -> Iterator[tuple[int, int, RankedPod]]:
+        """Yield which pod is evicted from which moment until which.
+
+        Between two reclaims only the growing pod moves in the ranking, and only forwards: there is at most one change,
+        found by halving, to the microsecond.
+        """
+        age = self.watch.statistics_age_us * rate
+
+        def evicted(time: int) -> RankedPod:
+            return self._evicted(level, max(0, time - age) // SECOND_US)
+
+        turns = (stage.from_bytes * SECOND_US + age for stage in self._stages)
+        for begin, end in pairwise((first, *(turn for turn in turns if first < turn < last), last)):
+            one, other = evicted(begin), evicted(end - 1)
+            if one.pod.metadata.uid == other.pod.metadata.uid:
+                yield begin, end, one
+                continue
+            low, high = begin, end
+            while high - low > rate:
+                middle = (low + high) // 2
+                is_same = evicted(middle).pod.metadata.uid == one.pod.metadata.uid
+                low, high = (middle, high) if is_same else (low, middle)
+            yield begin, high, one
+            yield high, end, other
+
+
+def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
+    """Return the snapshot with that much more private memory in the growing container."""
+
+    def container(usage: ContainerUsage) -> ContainerUsage:
+        more = usage.anon_bytes + by_bytes
+        return replace(usage, anon_bytes=more, is_measured=True) if usage.name == growth.container else usage
+
+    def pod(entry: PodUsage) -> PodUsage:
+        if entry.pod.metadata.uid != growth.uid:
+            return entry
+        stats = entry.stats
+        if stats is not None and stats.memory is not None and stats.memory.working_set_bytes is not None:
+            measured = (
+                replace(each, memory=_more(each.memory, by_bytes)) if each.name == growth.container else each
+                for each in stats.containers or ()
+            )
+            stats = replace(stats, memory=_more(stats.memory, by_bytes), containers=tuple(measured))
+        return PodUsage(entry.pod, stats, tuple(map(container, entry.containers)))
+
+    return replace(snapshot, pods=tuple(map(pod, snapshot.pods)))
+
+
+def _more(memory: MemoryStats | None, by_bytes: int) -> MemoryStats | None:
+    if memory is None or memory.working_set_bytes is None:
+        return memory
+    return replace(memory, working_set_bytes=memory.working_set_bytes + by_bytes)
+
+
+def _stages(course: Course, owners: Mapping[str, str], *, with_cache: bool) -> Iterator[_Stage]:
+    """Yield the stages; ``owners`` are the uids of pods by the cgroups of their containers.
+
+    ``with_cache`` makes one also where only inactive page cache is taken.
+    """
+    nothing = {Signal.MEMORY: 0, Signal.ALLOCATABLE_MEMORY: 0}
+    stage = _Stage(0, {}, nothing, nothing)
+    for step in course.steps:
+        if not with_cache and all(each.kind is Kind.INACTIVE_FILE for each in step.taken):
+            continue
+        if step.at_bytes > stage.from_bytes:
+            yield stage
+        of_pods, relief, cache = dict(stage.of_pods), dict(stage.relief), dict(stage.cache)
+        for each in step.taken:
+            gained = cache if each.kind is Kind.INACTIVE_FILE else relief
+            gained[Signal.MEMORY] += each.size_bytes
+            uid = owners.get(each.path)
+            if uid is not None:
+                gained[Signal.ALLOCATABLE_MEMORY] += each.size_bytes
+                if gained is relief:
+                    of_pods[uid] = of_pods.get(uid, 0) + each.size_bytes
+        stage = _Stage(step.at_bytes, of_pods, relief, cache)
+    yield stage
+
+
+def _in_acting_order(levels: Iterable[Level]) -> Sequence[Level]:
+    """Sort as the kubelet chooses where several act in one pass."""
+    return sorted(levels, key=lambda level: (_PLACES[level.signal], level.grace_us))
+
+
+def _from_bytes(stage: _Stage) -> int:
+    return stage.from_bytes
