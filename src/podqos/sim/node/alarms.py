@@ -7,6 +7,7 @@ without state need not run.
 from __future__ import annotations
 
 from podqos.eviction.thresholds import derive_containerfs
+from podqos.sim.engine.event_queue import NEVER_US
 from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.resources import NodeResources
 
@@ -17,7 +18,7 @@ class Alarms:
     def __init__(self, node: NodeResources) -> None:
         self._node = node
         self.are_raised = False
-        self._raised_us = 0
+        self._raised_us = -NEVER_US
         self._marks: list[Mark] = []
         config = node.settings.agent.eviction
         derived = derive_containerfs(config.thresholds, config.layout)
