@@ -1,9 +1,9 @@
 """How long ``podqos blast`` takes: 10,000 different pods on 100 nodes, each leaking slowly and fast.
 
 Twice, on two cores: once with room on every node, so that a leak ends with its own pod (target 30 s); once on nodes
-that are almost full, where at least a third of the leaks take neighbours (target 90 s). A third of the pods has a
-limit, a third a request, a third nothing; all hold a different amount, so that nothing can be shared. Three sizes show
-that the cost grows with the number of pods.
+that are almost full, where at least a third of the leaks take neighbours, fast ones by the kernel and slow ones by the
+kubelet (target 90 s). A third of the pods has a limit, a third a request, a third nothing; all hold a different amount,
+so that nothing can be shared. Three sizes show that the cost grows with the number of pods.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ ROOM = Setting(
 )
 CASCADES = Setting(
     "cascades",
-    "36Gi",
+    "35800Mi",
     (
         "{requests: {cpu: 10m, memory: 100Mi}, limits: {memory: 620Mi}}",
         "{requests: {cpu: 10m, memory: 900Mi}}",
@@ -87,13 +87,15 @@ def scenario(folder: Path, nodes: int, setting: Setting) -> Path:
         f"      count: {nodes}",
         f"      capacity: {{cpu: 64, memory: {setting.node_memory}}}",
         "      filesystems: {nodefs: {capacity: 1Ti}}",
+        "      kubelet: {evictionHard: {memory.available: 500Mi}}",
         "  workloads:",
     ]
-    for number, name in enumerate(names):
-        memory = generator.randrange(100, 600)
-        lines.append(
-            f"    - {{workload: {name}, nodes: [node-{number // PODS_PER_NODE}], demand: {{memory: {memory}Mi}}}}"
-        )
+    for node in range(nodes):
+        # All nodes are about equally full: of every ten pods, one uses between 100Mi and 150Mi, one up to 200Mi, …
+        memory = [(100 + number % 10 * 50) * 1024 + generator.randrange(50 * 1024) for number in range(PODS_PER_NODE)]
+        generator.shuffle(memory)
+        for name, size in zip(names[node * PODS_PER_NODE :], memory, strict=False):
+            lines.append(f"    - {{workload: {name}, nodes: [node-{node}], demand: {{memory: {size}Ki}}}}")
     (folder / "bench.yaml").write_text("\n".join(lines) + "\n")
     return folder / "bench.yaml"
 

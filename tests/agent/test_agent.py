@@ -389,7 +389,7 @@ def test_skipping_idle_passes_is_the_same_as_running_them(until):
     rested = running.driver.state
     assert is_idle(rested)
     running.until(until - 0.001)
-    assert skip_idle_passes(rested, until * 1_000_000) == running.driver.state
+    assert skip_idle_passes(running.driver.config, rested, until * 1_000_000) == running.driver.state
 
 
 def test_skipped_passes_set_the_levels_of_a_notified_kubelet_too():
@@ -397,7 +397,7 @@ def test_skipped_passes_set_the_levels_of_a_notified_kubelet_too():
     running.until(0)
     rested = running.driver.state
     running.until(35)
-    assert skip_idle_passes(rested, 35_000_000) == running.driver.state
+    assert skip_idle_passes(running.driver.config, rested, 35_000_000) == running.driver.state
     assert running.driver.state.watched_us == 30_000_000
 
 

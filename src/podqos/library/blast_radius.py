@@ -12,7 +12,7 @@ from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_co
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
-from podqos.sim.blast import Blast, BlastNode, BlastRadius, NodePods, leaks, nodes_now, radius_of
+from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
@@ -47,7 +47,7 @@ def blast(
     nodes: Sequence[NodePods]
     if isinstance(source, Scenario):
         profile, policy = source.profile, policy or source.policy
-        # The memory needed to find out where pods are is freed with the copy: every leak is a fork of this process.
+        # The memory needed to find out where pods are is freed with the copy.
         nodes = in_copy(partial(nodes_now, source))
     else:
         nodes = (_node(source, kubelet or KubeletConfiguration()),)
@@ -57,20 +57,27 @@ def blast(
     gc.freeze()
     try:
         tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
-        blasts = [each for found in fan_out(_of_node, tasks, usable_cores(), progress) for each in found]
+        found = list(fan_out(_of_node, tasks, usable_cores(), progress))
     finally:
         gc.unfreeze()
+    blasts = [each for of_node, _ in found for each in of_node]
     if not blasts:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
-    return radius_of(blasts, slow=rates[0], fast=rates[1], assumptions=assumptions)
+    return radius_of(
+        blasts,
+        slow=slow_bytes_per_second,
+        fast=fast_bytes_per_second,
+        assumptions=assumptions,
+        evicted_before=[each for _, evicted in found for each in evicted],
+    )
 
 
-def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> list[Blast]:
-    """Let every pod of a node leak at both rates."""
+def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> tuple[list[Blast], tuple[EvictedBefore, ...]]:
+    """Let every pod of a node leak at both rates, once those are gone that are evicted anyway."""
     pods, rates, profile, policy = task
     node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy)
-    every = (leak for rate in dict.fromkeys(rates) for leak in leaks(pods, rate))
-    return [in_copy(partial(node.unleash, leak)) for leak in every]
+    every = (leak for rate in dict.fromkeys(rates) for leak in leaks(node.pods, rate))
+    return [node.unleash(leak) for leak in every], node.evicted_before
 
 
 def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:

@@ -3,6 +3,10 @@
 The node starts in its current state, every pod holding what it holds now. Then one container grows until it is itself
 killed or evicted. No pod is rescheduled and no other pod grows: the question is what this pod can do to its
 neighbours, not how the cluster reacts. The kubelet has just looked when the leak begins.
+
+The node is set up once. A leak makes one gauge's line rise, and what it reaches first (its own limit, that of its pod,
+class or all pods, the machine's memory, an eviction threshold) is computed, not searched for: a leak that ends with its
+own pod takes two or three events, one that takes others a few for each of them. Then the node is put back.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.agent import is_idle
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import cause_of
+from podqos.agent.reasons import OOMKill, OOMLevel, cause_of
+from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
@@ -23,14 +29,27 @@ from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.engine.checkpoint import Checkpoint
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.wording import mebibytes
 
 _EXTRA_US = 15 * 60 * SECOND_US
+_LONGEST_SETTLING_US = 24 * 3600 * SECOND_US
+
+
+class ImpossibleUsage(InputError):
+    """Containers hold more than the kernel lets them have."""
+
+    def __init__(self, what: str, *, pod: str | None = None, where: str = "", fix: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.pod = pod
+        """Which one, as ``namespace/name``, where it is about a single one."""
 
 
 class Leak(Struct, frozen=True, gc=False):
@@ -87,6 +106,13 @@ class Blast(Struct, frozen=True, gc=False, rename="camel"):
         return -critical, -guaranteed, -self.pods_taken, soonest
 
 
+class EvictedBefore(Struct, frozen=True, gc=False, rename="camel"):
+    """A pod that the kubelet evicts without any leak, because its node is short of something already."""
+
+    node: str
+    pod: str
+
+
 class BlastRadius(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos blast -o json``. Fields are added, never renamed or removed."""
 
@@ -97,6 +123,8 @@ class BlastRadius(Struct, frozen=True, rename="camel"):
     leaks: tuple[Blast, ...]
     """Most dangerous first."""
     assumptions: tuple[Assumption, ...] = ()
+    evicted_before: tuple[EvictedBefore, ...] = ()
+    """Leaks begin when these are gone."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "BlastRadius"
 
@@ -114,6 +142,7 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     cluster = SimCluster(scenario, queue)
     while queue.next is not None:
         queue.step()
+    _check(cluster.entries)
     found = []
     for node in cluster.fleet.awake.values():
         moment = moment_of(node, 0)
@@ -139,16 +168,15 @@ def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
 
 
 class BlastNode:
-    """A node in its current state, ready for one leak."""
+    """A node in its current state, in which one container after the other leaks."""
 
     def __init__(
         self, pods: NodePods, *, slowest: int, profile: Profile = LATEST, policy: Policy | None = None
     ) -> None:
         """Set up the node; ``slowest`` is the lowest growth rate that will be asked for."""
-        self._pods = pods
+        self._spec = pods.node
         self._profile = profile
-        until_us = _horizon_us(pods.node, slowest)
-        self._queue = EventQueue(until_us)
+        until_us = _horizon_us(pods.node, slowest) + _LONGEST_SETTLING_US
         scenario = Scenario(
             name="blast",
             duration_us=until_us,
@@ -157,29 +185,67 @@ class BlastNode:
             profile=profile,
             policy=policy,
         )
+        self._queue = EventQueue(until_us)
         self._cluster = SimCluster(scenario, self._queue)
-        while self._queue.next is not None and self._queue.next[0] == 0:
-            self._queue.step()
+        self._pods = {pod.key: pod for pod, _ in pods.pods}
+        self.evicted_before = tuple(self._settle())
+        self._began_us = self._queue.now_us
+        self._settled = Checkpoint(self._cluster, self._queue)
+        there = {pod.key for pod in self._node.world.pods.values() if not pod.is_stopping}
+        self.pods = NodePods(pods.node, tuple(each for each in pods.pods if each[0].key in there))
+        """The node with the pods that are there when a leak begins."""
+
+    @property
+    def _node(self) -> SimNode:
+        node = self._cluster.fleet.get(self._spec.name)
+        assert node is not None
+        return node
+
+    def _settle(self) -> Iterator[EvictedBefore]:
+        """Run until nothing happens any more, so that whatever happens after that is caused by the leak."""
+        queue, entries = self._queue, self._cluster.entries
+        read = last_us = 0
+        while queue.next is not None and (queue.next[0] == 0 or not self._is_at_rest()):
+            if queue.next[0] > min(last_us + _EXTRA_US, _LONGEST_SETTLING_US):
+                return
+            queue.step()
+            for entry in entries[read:]:
+                if entry.pod is not None and entry.kind is Kind.EVICTED:
+                    last_us = entry.time_us
+                    yield EvictedBefore(entry.node, entry.pod)
+            _check(entries[read:])
+            read = len(entries)
+
+    def _is_at_rest(self) -> bool:
+        node = self._node
+        return is_idle(node.state) and not (node.state.restarts or node.state.manager.conditions or node.alarms.are_raised)
 
     def unleash(self, leak: Leak) -> Blast:
-        """Let a container leak and return the result. The node cannot be used again."""
-        node = self._cluster.fleet.get(self._pods.node.name)
-        assert node is not None
-        pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
+        """Let a container leak, return the result, and put the node back."""
+        try:
+            return self._blast(leak)
+        finally:
+            self._settled.restore()
+
+    def _blast(self, leak: Leak) -> Blast:
+        world = self._node.world
+        pod = next(each for each in world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
-        until_us = _horizon_us(self._pods.node, leak.bytes_per_second)
-        held = container.anon_bytes(0)
-        growth = leak.bytes_per_second * until_us // SECOND_US
-        grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
+        began_us = self._began_us
+        lasts_us = _horizon_us(self._spec, leak.bytes_per_second)
+        held = container.anon_bytes(began_us)
+        growth = leak.bytes_per_second * lasts_us // SECOND_US
+        grow(world, container, Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER), began_us)
         others: list[Death] = []
         end = None
-        for death in self._deaths(until_us):
-            if death.pod == leak.pod and death.container in {None, leak.container}:
+        for death in self._deaths(began_us + lasts_us):
+            if death.pod != leak.pod:
+                others.append(death)
+            elif death.container in {None, leak.container}:
                 end = death
                 break
-            others.append(death)
         return Blast(
-            node=self._pods.node.name,
+            node=self._spec.name,
             pod=leak.pod,
             container=leak.container,
             qos_class=qos_class_of(pod.pod, self._profile),
@@ -194,18 +260,34 @@ class BlastNode:
     def _deaths(self, until_us: int) -> Iterator[Death]:
         """Continue the run and yield the deaths."""
         entries, queue = self._cluster.entries, self._queue
-        pods = {pod.key: pod for pod, _ in self._pods.pods}
         read = len(entries)
         while queue.next is not None and queue.next[0] <= until_us:
             queue.step()
             for entry in entries[read:]:
                 if entry.pod is not None and entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}:
-                    yield _death(entry, pods[entry.pod], self._profile)
+                    yield self._death(entry, self._pods[entry.pod])
             read = len(entries)
+
+    def _death(self, entry: Entry, pod: Pod) -> Death:
+        return Death(
+            pod=pod.key,
+            container=entry.container,
+            qos_class=qos_class_of(pod, self._profile),
+            priority=pod.spec.priority or 0,
+            is_critical=pod.is_critical,
+            after_seconds=(entry.time_us - self._began_us) / SECOND_US,
+            by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
+            cause=cause_of(entry.because) or "",
+        )
 
 
 def radius_of(
-    blasts: Iterable[Blast], *, slow: int, fast: int, assumptions: tuple[Assumption, ...] = ()
+    blasts: Iterable[Blast],
+    *,
+    slow: int,
+    fast: int,
+    assumptions: tuple[Assumption, ...] = (),
+    evicted_before: Iterable[EvictedBefore] = (),
 ) -> BlastRadius:
     """Combine the results of all leaks."""
     leaks = sorted(blasts, key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
@@ -216,7 +298,26 @@ def radius_of(
         fast_bytes_per_second=fast,
         leaks=tuple(leaks),
         assumptions=assumptions,
+        evicted_before=tuple(evicted_before),
     )
+
+
+def _check(entries: Iterable[Entry]) -> None:
+    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks: such usage cannot be."""
+    for entry in entries:
+        match entry.because:
+            case OOMKill(level=OOMLevel.CONTAINER, freed_bytes=used, limit_bytes=limit):
+                what = f"{entry.pod} {entry.container} uses {mebibytes(used)}, above its limit of {mebibytes(limit)}"
+            case OOMKill(level=OOMLevel.POD, limit_bytes=limit):
+                what = f"the containers of {entry.pod} use more than the pod's limit of {mebibytes(limit)}"
+            case OOMKill(level=OOMLevel.NODE, limit_bytes=limit):
+                what = f"{entry.node} uses more than the {mebibytes(limit)} it has"
+            case OOMKill(limit_bytes=limit, domain=domain):
+                what = f"the pods in {domain} of {entry.node} use more than its limit of {mebibytes(limit)}"
+            case _:
+                continue
+        is_own = entry.because.level in {OOMLevel.CONTAINER, OOMLevel.POD}
+        raise ImpossibleUsage(what, pod=entry.pod if is_own else None, fix="check the unit, the limit and the node")
 
 
 def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
@@ -244,17 +345,4 @@ def _still(usage: ContainerUsage) -> ContainerDemand:
         active_file_bytes=constant(usage.active_file_bytes),
         inactive_file_bytes=constant(usage.inactive_file_bytes),
         processes=constant(max(1, usage.processes)),
-    )
-
-
-def _death(entry: Entry, pod: Pod, profile: Profile) -> Death:
-    return Death(
-        pod=pod.key,
-        container=entry.container,
-        qos_class=qos_class_of(pod, profile),
-        priority=pod.spec.priority or 0,
-        is_critical=pod.is_critical,
-        after_seconds=entry.time_us / SECOND_US,
-        by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
-        cause=cause_of(entry.because) or "",
     )

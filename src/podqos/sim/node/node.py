@@ -1,8 +1,8 @@
 """A simulated node: the agent, its world, and when the kubelet looks.
 
-Passes of the eviction loop run only where they could see something: while no threshold is met or remembered and no
-gauge has crossed one, a pass changes nothing and is skipped (``Driver.skip_idle_passes``). A gauge that crosses raises
-the alarm; the loop then continues at its next regular time.
+Passes of the eviction loop run only where they could see something, or have a condition to take back: while no threshold
+is met or remembered and no gauge has crossed one, a pass changes nothing and is skipped (``Driver.skip_idle_passes``).
+A gauge that crosses raises the alarm; the loop then continues at its next regular time.
 """
 
 from __future__ import annotations
@@ -225,7 +225,9 @@ class SimNode:
         if not may_skip:
             self.driver.skip_idle_passes(self.now_us)
         state = self.driver.state
-        due_us = NEVER_US if may_skip or state.loop.wake_us is None else state.loop.wake_us
+        due_us = self.driver.due_us if may_skip else state.loop.wake_us
+        if due_us is None:
+            due_us = NEVER_US
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
