@@ -38,7 +38,11 @@ def test_a_pod_with_a_limit_harms_nobody():
 
 def test_a_burstable_pod_that_leaks_fast_takes_the_best_effort_ones_first():
     """A request of 15Gi of 16Gi makes its score so low that two BestEffort pods outweigh what it holds."""
-    neighbours = [_holds(pod("small"), 100 * MI), _holds(pod("large"), 2 * GI), _holds(guaranteed("safe", "1Gi"), 500 * MI)]
+    neighbours = [
+        _holds(pod("small"), 100 * MI),
+        _holds(pod("large"), 2 * GI),
+        _holds(guaranteed("safe", "1Gi"), 500 * MI),
+    ]
     found = _unleash([_holds(pod("leaker", "memory=15Gi"), GI), *neighbours], "leaker", 4 * GI)
     assert [death.pod.partition("/")[2] for death in found.others][:1] == ["large"]
     assert not any(death.pod.endswith("/safe") for death in found.others)

@@ -15,7 +15,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Options, Scenario
 
 if TYPE_CHECKING:
     from podqos.eviction.ranking import Policy
@@ -44,9 +44,10 @@ def blast(
     ranks. ``progress`` gets the number of finished nodes and the total.
     """
     assumptions: tuple[Assumption, ...] = ()
+    options = Options()
     nodes: Sequence[NodePods]
     if isinstance(source, Scenario):
-        profile, policy = source.profile, policy or source.policy
+        profile, policy, options = source.profile, policy or source.policy, source.options
         # The memory needed to find out where pods are is freed with the copy.
         nodes = in_copy(partial(nodes_now, source))
     else:
@@ -56,11 +57,11 @@ def blast(
     # Forked children share this memory: collecting garbage in one of them would copy it.
     gc.freeze()
     try:
-        tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
-        found = list(fan_out(_of_node, tasks, usable_cores(), progress))
+        of_node = partial(_of_node, rates=rates, profile=profile, policy=policy, options=options)
+        found = list(fan_out(of_node, [each for each in nodes if each.pods], usable_cores(), progress))
     finally:
         gc.unfreeze()
-    blasts = [each for of_node, _ in found for each in of_node]
+    blasts = [each for leaking, _ in found for each in leaking]
     if not blasts:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
     return radius_of(
@@ -72,10 +73,11 @@ def blast(
     )
 
 
-def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> tuple[list[Blast], tuple[EvictedBefore, ...]]:
+def _of_node(
+    pods: NodePods, *, rates: tuple[int, int], profile: Profile, policy: Policy | None, options: Options
+) -> tuple[list[Blast], tuple[EvictedBefore, ...]]:
     """Let every pod of a node leak at both rates, once those are gone that are evicted anyway."""
-    pods, rates, profile, policy = task
-    node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy)
+    node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy, options=options)
     every = (leak for rate in dict.fromkeys(rates) for leak in leaks(node.pods, rate))
     return [node.unleash(leak) for leak in every], node.evicted_before
 

@@ -36,7 +36,7 @@ from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
 from podqos.wording import mebibytes
 
 _EXTRA_US = 15 * 60 * SECOND_US
@@ -171,25 +171,34 @@ class BlastNode:
     """A node in its current state, in which one container after the other leaks."""
 
     def __init__(
-        self, pods: NodePods, *, slowest: int, profile: Profile = LATEST, policy: Policy | None = None
+        self,
+        pods: NodePods,
+        *,
+        slowest: int,
+        profile: Profile = LATEST,
+        policy: Policy | None = None,
+        options: Options = Options(),
     ) -> None:
         """Set up the node; ``slowest`` is the lowest growth rate that will be asked for."""
         self._spec = pods.node
         self._profile = profile
-        until_us = _horizon_us(pods.node, slowest) + _LONGEST_SETTLING_US
-        scenario = Scenario(
+        until_us = horizon_us(pods.node, slowest) + _LONGEST_SETTLING_US
+        self.scenario = Scenario(
             name="blast",
             duration_us=until_us,
             nodes=(NodeGroup(pods.node),),
             workloads=tuple(_workload(pod, containers, pods.node.name) for pod, containers in pods.pods),
             profile=profile,
             policy=policy,
+            options=options,
         )
+        """The node without a leak."""
         self._queue = EventQueue(until_us)
-        self._cluster = SimCluster(scenario, self._queue)
+        self._cluster = SimCluster(self.scenario, self._queue)
         self._pods = {pod.key: pod for pod, _ in pods.pods}
         self.evicted_before = tuple(self._settle())
-        self._began_us = self._queue.now_us
+        self.begins_us = self._queue.now_us
+        """When leaks begin."""
         self._settled = Checkpoint(self._cluster, self._queue)
         there = {pod.key for pod in self._node.world.pods.values() if not pod.is_stopping}
         self.pods = NodePods(pods.node, tuple(each for each in pods.pods if each[0].key in there))
@@ -218,7 +227,9 @@ class BlastNode:
 
     def _is_at_rest(self) -> bool:
         node = self._node
-        return is_idle(node.state) and not (node.state.restarts or node.state.manager.conditions or node.alarms.are_raised)
+        return is_idle(node.state) and not (
+            node.state.restarts or node.state.manager.conditions or node.alarms.are_raised
+        )
 
     def unleash(self, leak: Leak) -> Blast:
         """Let a container leak, return the result, and put the node back."""
@@ -231,14 +242,14 @@ class BlastNode:
         world = self._node.world
         pod = next(each for each in world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
-        began_us = self._began_us
-        lasts_us = _horizon_us(self._spec, leak.bytes_per_second)
-        held = container.anon_bytes(began_us)
+        begins_us = self.begins_us
+        lasts_us = horizon_us(self._spec, leak.bytes_per_second)
+        held = container.anon_bytes(begins_us)
         growth = leak.bytes_per_second * lasts_us // SECOND_US
-        grow(world, container, Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER), began_us)
+        grow(world, container, Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER), begins_us)
         others: list[Death] = []
         end = None
-        for death in self._deaths(began_us + lasts_us):
+        for death in self._deaths(begins_us + lasts_us):
             if death.pod != leak.pod:
                 others.append(death)
             elif death.container in {None, leak.container}:
@@ -275,7 +286,7 @@ class BlastNode:
             qos_class=qos_class_of(pod, self._profile),
             priority=pod.spec.priority or 0,
             is_critical=pod.is_critical,
-            after_seconds=(entry.time_us - self._began_us) / SECOND_US,
+            after_seconds=(entry.time_us - self.begins_us) / SECOND_US,
             by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
             cause=cause_of(entry.because) or "",
         )
@@ -320,7 +331,7 @@ def _check(entries: Iterable[Entry]) -> None:
         raise ImpossibleUsage(what, pod=entry.pod if is_own else None, fix="check the unit, the limit and the node")
 
 
-def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
+def horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
     """Return an upper bound on the time until the machine is full and the kubelet has reacted."""
     return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
 
