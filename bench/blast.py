@@ -112,8 +112,8 @@ def measure(nodes: int, setting: Setting) -> None:
     harmful = sum(leak["others_killed"] != "0" for leak in leaks) / len(leaks)
     each = seconds / len(leaks) * 1000
     print(
-        f"{setting.name:>8}: {nodes * PODS_PER_NODE:>6} pods on {nodes:>3} nodes: {seconds:6.1f} s, {each:.2f} ms a leak,"
-        f" {harmful:.0%} take neighbours",
+        f"{setting.name:>8}: {nodes * PODS_PER_NODE:>6} pods on {nodes:>3} nodes: {seconds:6.1f} s, "
+        f"{each:.2f} ms a leak, {harmful:.0%} take neighbours",
         flush=True,
     )
     record(f"blast, {setting.name}, {nodes * PODS_PER_NODE} pods, a leak", each, "ms")

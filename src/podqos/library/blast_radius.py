@@ -44,7 +44,7 @@ def blast(
     ranks. ``progress`` gets the number of finished nodes and the total.
     """
     assumptions: tuple[Assumption, ...] = ()
-    options = Options()
+    options = None
     nodes: Sequence[NodePods]
     if isinstance(source, Scenario):
         profile, policy, options = source.profile, policy or source.policy, source.options
@@ -74,7 +74,7 @@ def blast(
 
 
 def _of_node(
-    pods: NodePods, *, rates: tuple[int, int], profile: Profile, policy: Policy | None, options: Options
+    pods: NodePods, *, rates: tuple[int, int], profile: Profile, policy: Policy | None, options: Options | None
 ) -> tuple[list[Blast], tuple[EvictedBefore, ...]]:
     """Let every pod of a node leak at both rates, once those are gone that are evicted anyway."""
     node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy, options=options)

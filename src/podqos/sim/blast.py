@@ -137,9 +137,10 @@ class NodePods(Struct, frozen=True):
 
 
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
-    """Return the nodes of a scenario at its start, with the pods that run there."""
+    """Return the nodes of a scenario at its start, with the pods that run there; no kubelet has looked yet."""
     queue = EventQueue(0)
-    cluster = SimCluster(scenario, queue)
+    later = (replace(each, spec=replace(each.spec, loop_phase_us=1), phase_step_us=0) for each in scenario.nodes)
+    cluster = SimCluster(replace(scenario, nodes=tuple(later)), queue)
     while queue.next is not None:
         queue.step()
     _check(cluster.entries)
@@ -177,7 +178,7 @@ class BlastNode:
         slowest: int,
         profile: Profile = LATEST,
         policy: Policy | None = None,
-        options: Options = Options(),
+        options: Options | None = None,
     ) -> None:
         """Set up the node; ``slowest`` is the lowest growth rate that will be asked for."""
         self._spec = pods.node
@@ -190,7 +191,7 @@ class BlastNode:
             workloads=tuple(_workload(pod, containers, pods.node.name) for pod, containers in pods.pods),
             profile=profile,
             policy=policy,
-            options=options,
+            options=options or Options(),
         )
         """The node without a leak."""
         self._queue = EventQueue(until_us)
@@ -314,21 +315,23 @@ def radius_of(
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks: such usage cannot be."""
+    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks."""
     for entry in entries:
+        pod, fix = None, "check the units, and the node's memory"
         match entry.because:
             case OOMKill(level=OOMLevel.CONTAINER, freed_bytes=used, limit_bytes=limit):
                 what = f"{entry.pod} {entry.container} uses {mebibytes(used)}, above its limit of {mebibytes(limit)}"
+                pod, fix = entry.pod, "check the unit, and the limit"
             case OOMKill(level=OOMLevel.POD, limit_bytes=limit):
                 what = f"the containers of {entry.pod} use more than the pod's limit of {mebibytes(limit)}"
+                pod, fix = entry.pod, "check the units, and the limit"
             case OOMKill(level=OOMLevel.NODE, limit_bytes=limit):
-                what = f"{entry.node} uses more than the {mebibytes(limit)} it has"
+                what = f"pods and system use more memory than {entry.node} has ({mebibytes(limit)})"
             case OOMKill(limit_bytes=limit, domain=domain):
-                what = f"the pods in {domain} of {entry.node} use more than its limit of {mebibytes(limit)}"
+                what = f"the pods of {entry.node} use more than the limit of {domain} ({mebibytes(limit)})"
             case _:
                 continue
-        is_own = entry.because.level in {OOMLevel.CONTAINER, OOMLevel.POD}
-        raise ImpossibleUsage(what, pod=entry.pod if is_own else None, fix="check the unit, the limit and the node")
+        raise ImpossibleUsage(what, pod=pod, fix=fix)
 
 
 def horizon_us(node: MachineSpec, bytes_per_second: int) -> int:

@@ -1,8 +1,8 @@
 """A simulated node: the agent, its world, and when the kubelet looks.
 
-Passes of the eviction loop run only where they could see something, or have a condition to take back: while no threshold
-is met or remembered and no gauge has crossed one, a pass changes nothing and is skipped (``Driver.skip_idle_passes``).
-A gauge that crosses raises the alarm; the loop then continues at its next regular time.
+Passes of the eviction loop run only where they could see something, or have a condition to take back: while no
+threshold is met or remembered and no gauge has crossed one, a pass changes nothing and is skipped
+(``Driver.skip_idle_passes``). A gauge that crosses raises the alarm; the loop then continues at its next regular time.
 """
 
 from __future__ import annotations
