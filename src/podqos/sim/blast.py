@@ -315,8 +315,9 @@ def radius_of(
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks."""
-    for entry in entries:
+    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks; a pod's own limit is named first."""
+    own = {OOMLevel.CONTAINER.value, OOMLevel.POD.value}
+    for entry in sorted(entries, key=lambda entry: cause_of(entry.because) not in own):
         pod, fix = None, "check the units, and the node's memory"
         match entry.because:
             case OOMKill(level=OOMLevel.CONTAINER, freed_bytes=used, limit_bytes=limit):

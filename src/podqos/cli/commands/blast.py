@@ -1,7 +1,8 @@
 """Show the impact of a leak in each pod: which other pods on its node die, how soon, and what kills them.
 
 Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is killed
-or evicted. Usage above a limit is refused: the kernel would not have allowed it. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`:
+or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`; usage
+above a limit is refused:
 
   podqos blast race
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
