@@ -101,6 +101,30 @@ def test_a_leak_from_here_is_the_same_as_a_scenario_with_that_leak(rate):
     assert kills[: len(expected)] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "rate", "by", "cause"),
+    [
+        ("limited", 100 * MI, By.KERNEL, "container"),
+        ("both", 100 * MI, By.KERNEL, "pod"),
+        ("plain", GI, By.KERNEL, "node"),
+        ("plain", MI, By.KUBELET, "memory.available"),
+    ],
+)
+def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, rate, by, cause):
+    two = pod_of("both", container("main"), container("side"), resources=container("", limits="memory=3Gi").resources)
+    usage = ContainerUsage("main", anon_bytes=GI), ContainerUsage("side", anon_bytes=MI)
+    pods = _holds(pod("limited", limits="memory=2Gi"), GI), (two, usage), _holds(pod("plain"), 2 * GI)
+    node = NodePods(NODE, pods)
+    (leak,) = (each for each in leaks(node, rate) if each.pod == f"default/{name}")
+    expected = BlastNode(node, slowest=rate)
+    monkeypatch.setattr(BlastNode, "_foreseen", lambda *_: None)
+    simulated = expected.unleash(leak)
+    monkeypatch.undo()
+    monkeypatch.setattr(BlastNode, "_simulated", lambda *_: pytest.fail("it was simulated"))
+    assert BlastNode(node, slowest=rate).unleash(leak) == simulated
+    assert (simulated.others, simulated.end.by, simulated.end.cause) == ((), by, cause)
+
+
 def test_one_node_answers_for_one_leak_after_the_other():
     pods = [_holds(pod("a", "memory=12Gi"), GI), _holds(pod("b"), 3 * GI), _holds(pod("c"), 2 * GI)]
     given = NodePods(NODE, tuple(pods))

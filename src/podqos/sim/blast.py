@@ -4,9 +4,8 @@ The node starts in its current state, every pod holding what it holds now. Then 
 killed or evicted. No pod is rescheduled and no other pod grows: the question is what this pod can do to its
 neighbours, not how the cluster reacts. The kubelet has just looked when the leak begins.
 
-The node is set up once. A leak makes one gauge's line rise, and what it reaches first (its own limit, that of its pod,
-class or all pods, the machine's memory, an eviction threshold) is computed, not searched for: a leak that ends with its
-own pod takes two or three events, one that takes others a few for each of them. Then the node is put back.
+The node is set up once. Where a leak ends with its own pod, that follows from what is reached first (``first_death``).
+Where it does not, it is simulated from there, and then the node is put back (``Checkpoint``).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.agent import is_idle
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, OOMLevel, cause_of
 from podqos.errors import InputError
@@ -29,10 +27,13 @@ from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.engine.allocation import slope_of
 from podqos.sim.engine.checkpoint import Checkpoint
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.node.first_death import first_death
 from podqos.sim.node.node import SimNode
+from podqos.sim.node.pods import SimContainer
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
@@ -215,7 +216,7 @@ class BlastNode:
         """Run until nothing happens any more, so that whatever happens after that is caused by the leak."""
         queue, entries = self._queue, self._cluster.entries
         read = last_us = 0
-        while queue.next is not None and (queue.next[0] == 0 or not self._is_at_rest()):
+        while queue.next is not None and (queue.next[0] == 0 or not self._node.is_at_rest):
             if queue.next[0] > min(last_us + _EXTRA_US, _LONGEST_SETTLING_US):
                 return
             queue.step()
@@ -226,44 +227,50 @@ class BlastNode:
             _check(entries[read:])
             read = len(entries)
 
-    def _is_at_rest(self) -> bool:
-        node = self._node
-        return is_idle(node.state) and not (
-            node.state.restarts or node.state.manager.conditions or node.alarms.are_raised
-        )
-
     def unleash(self, leak: Leak) -> Blast:
-        """Let a container leak, return the result, and put the node back."""
+        """Let a container leak and return the result; the node is then as it was."""
+        pod = next(each for each in self._node.world.pods.values() if each.key == leak.pod)
+        container = pod.containers[leak.container]
+        lasts_us, held = horizon_us(self._spec, leak.bytes_per_second), container.anon_bytes(self.begins_us)
+        growth = leak.bytes_per_second * lasts_us // SECOND_US
+        curve = Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER)
+        end = self._foreseen(container, curve, lasts_us)
+        if end is not None:
+            return self._blast(leak, (), end)
         try:
-            return self._blast(leak)
+            grow(self._node.world, container, curve, self.begins_us)
+            return self._blast(leak, *self._simulated(leak, self.begins_us + lasts_us))
         finally:
             self._settled.restore()
 
-    def _blast(self, leak: Leak) -> Blast:
-        world = self._node.world
-        pod = next(each for each in world.pods.values() if each.key == leak.pod)
-        container = pod.containers[leak.container]
-        begins_us = self.begins_us
-        lasts_us = horizon_us(self._spec, leak.bytes_per_second)
-        held = container.anon_bytes(begins_us)
-        growth = leak.bytes_per_second * lasts_us // SECOND_US
-        grow(world, container, Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER), begins_us)
+    def _foreseen(self, container: SimContainer, curve: Curve, lasts_us: int) -> Death | None:
+        """Return the end of a container that leaks, where that is the first death."""
+        found = first_death(self._node, container, slope_of(curve.piece(0)))
+        if found is None or found.time_us > self.begins_us + lasts_us:
+            return None
+        name = container.name if found.by is By.KERNEL else None
+        return self._death(self._pods[container.pod.key], name, found.time_us, found.by, found.cause)
+
+    def _simulated(self, leak: Leak, until_us: int) -> tuple[tuple[Death, ...], Death | None]:
+        """Continue the run until the leaking container ends; return which others die, and its end."""
         others: list[Death] = []
-        end = None
-        for death in self._deaths(begins_us + lasts_us):
+        for death in self._deaths(until_us):
             if death.pod != leak.pod:
                 others.append(death)
             elif death.container in {None, leak.container}:
-                end = death
-                break
+                return tuple(others), death
+        return tuple(others), None
+
+    def _blast(self, leak: Leak, others: tuple[Death, ...], end: Death | None) -> Blast:
+        pod = self._pods[leak.pod]
         return Blast(
             node=self._spec.name,
             pod=leak.pod,
             container=leak.container,
-            qos_class=qos_class_of(pod.pod, self._profile),
-            priority=pod.priority,
+            qos_class=qos_class_of(pod, self._profile),
+            priority=pod.spec.priority or 0,
             rate_bytes_per_second=leak.bytes_per_second,
-            others=tuple(others),
+            others=others,
             takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
             takes_critical=any(death.is_critical for death in others),
             end=end,
@@ -277,19 +284,21 @@ class BlastNode:
             queue.step()
             for entry in entries[read:]:
                 if entry.pod is not None and entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}:
-                    yield self._death(entry, self._pods[entry.pod])
+                    by = By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET
+                    cause = cause_of(entry.because) or ""
+                    yield self._death(self._pods[entry.pod], entry.container, entry.time_us, by, cause)
             read = len(entries)
 
-    def _death(self, entry: Entry, pod: Pod) -> Death:
+    def _death(self, pod: Pod, container: str | None, time_us: int, by: By, cause: str) -> Death:
         return Death(
             pod=pod.key,
-            container=entry.container,
+            container=container,
             qos_class=qos_class_of(pod, self._profile),
             priority=pod.spec.priority or 0,
             is_critical=pod.is_critical,
-            after_seconds=(entry.time_us - self.begins_us) / SECOND_US,
-            by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
-            cause=cause_of(entry.because) or "",
+            after_seconds=(time_us - self.begins_us) / SECOND_US,
+            by=by,
+            cause=cause,
         )
 
 

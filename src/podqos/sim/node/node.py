@@ -187,9 +187,15 @@ class SimNode:
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
 
-    def would_evict(self) -> WouldEvict | None:
-        """Return which pod the kubelet would evict for memory if it looked now."""
-        now_us = self.now_us
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing would happen any more if no demand changed."""
+        state = self.driver.state
+        return is_idle(state) and not (state.restarts or state.manager.conditions or self.alarms.are_raised)
+
+    def would_evict(self, at_us: int | None = None) -> WouldEvict | None:
+        """Return which pod the kubelet would evict for memory if it looked now, or at another time."""
+        now_us = self.now_us if at_us is None else at_us
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
         pods = self.world.pods.values()
