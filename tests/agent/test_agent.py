@@ -389,7 +389,35 @@ def test_skipping_idle_passes_is_the_same_as_running_them(until):
     rested = running.driver.state
     assert is_idle(rested)
     running.until(until - 0.001)
-    assert skip_idle_passes(rested, until * 1_000_000) == running.driver.state
+    assert skip_idle_passes(running.driver.config, rested, until * 1_000_000) == running.driver.state
+
+
+def under_pressure_no_more() -> Run:
+    """Return a run after an eviction: nothing is met any more, and the node still reports memory pressure."""
+    running = run(crowded(), GREEDY, MODEST)
+    running.until(30)
+    assert is_idle(running.driver.state)
+    assert running.driver.state.manager.conditions == (NodeCondition.MEMORY_PRESSURE,)
+    return running
+
+
+def test_passes_are_skipped_while_a_condition_is_only_remembered():
+    running = under_pressure_no_more()
+    rested = running.driver.state
+    running.until(200)
+    assert skip_idle_passes(running.driver.config, rested, 200_000_001) == running.driver.state
+
+
+def test_the_pass_that_takes_a_condition_back_is_not_skipped():
+    running = under_pressure_no_more()
+    rested, due_us = running.driver.state, running.driver.due_us
+    assert due_us is not None
+    assert skip_idle_passes(running.driver.config, rested, 10 * due_us).wake_us == due_us
+    running.until(due_us / 1_000_000 - 0.001)
+    assert running.driver.state.manager.conditions
+    running.until(due_us / 1_000_000)
+    assert not running.driver.state.manager.conditions
+    assert running.driver.due_us is None
 
 
 def test_skipped_passes_set_the_levels_of_a_notified_kubelet_too():
@@ -397,7 +425,7 @@ def test_skipped_passes_set_the_levels_of_a_notified_kubelet_too():
     running.until(0)
     rested = running.driver.state
     running.until(35)
-    assert skip_idle_passes(rested, 35_000_000) == running.driver.state
+    assert skip_idle_passes(running.driver.config, rested, 35_000_000) == running.driver.state
     assert running.driver.state.watched_us == 30_000_000
 
 

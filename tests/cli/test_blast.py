@@ -91,3 +91,84 @@ def test_bad_input_is_told_and_exit_code_2(capsys, options, message):
     code, out, err = _blast(capsys, *options)
     assert (code, out) == (2, "")
     assert message in err
+
+
+SCENARIO = """\
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {name: full}
+spec:
+  duration: 1m
+  manifests: [pods.yaml]
+  nodes:
+    - name: worker
+      capacity: {cpu: 4, memory: 8Gi}
+      filesystems: {nodefs: {capacity: 100Gi}}
+      kubelet: {evictionHard: {memory.available: 1Gi}}
+  workloads:
+    - {workload: other, nodes: [worker], demand: {memory: 2Gi}}
+    - {workload: web, nodes: [worker], demand: {memory: WEB}}
+"""
+PODS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: other, namespace: shop}
+spec: {containers: [{name: main, image: x}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: x, resources: {requests: {memory: 1Gi}, limits: {memory: 3Gi}}}]}
+"""
+
+
+def _scenario(folder: Path, web: str) -> str:
+    (folder / "pods.yaml").write_text(PODS)
+    (folder / "full.yaml").write_text(SCENARIO.replace("WEB", web))
+    return str(folder / "full.yaml")
+
+
+def test_a_demand_above_its_own_limit_is_refused_with_its_place(capsys, tmp_path):
+    path = _scenario(tmp_path, "4Gi")
+    code, out, err = _blast(capsys, path)
+    assert (code, out) == (2, "")
+    assert f"error: {path}:14:7: shop/web-0 main uses 4Gi, above its limit of 3Gi" in err
+
+
+def test_more_than_the_node_has_is_refused(capsys, tmp_path):
+    path = _scenario(tmp_path, "3Gi")
+    code, out, err = _blast(capsys, path)
+    assert (code, out) == (2, "")
+    assert f"error: {path}: pods and system use more memory than worker has (7.9Gi)" in err
+
+
+def test_pods_that_are_evicted_without_a_leak_are_named(capsys, tmp_path):
+    code, out, _ = _blast(capsys, _scenario(tmp_path, "2816Mi"))
+    assert code == 0
+    assert "Evicted without any leak: shop/other on worker. Leaks begin when it is gone." in out
+    assert "2 pods on one node" in out
+
+
+@pytest.mark.parametrize("form", ["usage", "snapshot"])
+def test_a_measured_usage_above_a_limit_is_refused_with_its_place(capsys, tmp_path, form):
+    _scenario(tmp_path, "1Gi")
+    usage = tmp_path / "usage.csv"
+    usage.write_text("pod,memory\nother,1Gi\nweb,4Gi\n")
+    given = ["-f", str(tmp_path / "pods.yaml"), "--usage", str(usage), "--node-memory", "16Gi"]
+    place = f"{usage}:3: web"
+    if form == "snapshot":
+        snapshot = tmp_path / "snapshot.yaml"
+        pod = "{metadata: {name: web, namespace: shop}, spec: {containers: [{name: main, image: x, resources: LIMIT}]}}"
+        snapshot.write_text(
+            "apiVersion: podqos.dev/v1alpha1\nkind: Snapshot\nnode: {memory: 8Gi}\n"
+            f"pods: [{pod.replace('LIMIT', '{limits: {memory: 3Gi}}')}]\nusage: [{{pod: web, memory: 4Gi}}]\n"
+        )
+        given, place = ["--snapshot", str(snapshot)], f"{snapshot}: usage[0]: web"
+    code, out, err = _blast(capsys, *given)
+    assert (code, out) == (2, "")
+    assert f"error: {place} main uses 4Gi, above its limit of 3Gi" in err

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from eviction.nodes import guaranteed, pod
+from admission.pods import container
+from eviction.nodes import guaranteed, pod, pod_of
 from podqos.agent.journal import By
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
-from podqos.sim.blast import BlastNode, Leak, NodePods, leaks, nodes_now
+from podqos.sim.blast import BlastNode, ImpossibleUsage, Leak, NodePods, leaks, nodes_now
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand
@@ -38,7 +41,11 @@ def test_a_pod_with_a_limit_harms_nobody():
 
 def test_a_burstable_pod_that_leaks_fast_takes_the_best_effort_ones_first():
     """A request of 15Gi of 16Gi makes its score so low that two BestEffort pods outweigh what it holds."""
-    neighbours = [_holds(pod("small"), 100 * MI), _holds(pod("large"), 2 * GI), _holds(guaranteed("safe"), 500 * MI)]
+    neighbours = [
+        _holds(pod("small"), 100 * MI),
+        _holds(pod("large"), 2 * GI),
+        _holds(guaranteed("safe", "1Gi"), 500 * MI),
+    ]
     found = _unleash([_holds(pod("leaker", "memory=15Gi"), GI), *neighbours], "leaker", 4 * GI)
     assert [death.pod.partition("/")[2] for death in found.others][:1] == ["large"]
     assert not any(death.pod.endswith("/safe") for death in found.others)
@@ -92,3 +99,94 @@ def test_a_leak_from_here_is_the_same_as_a_scenario_with_that_leak(rate):
     ]
     expected = [(round(death.after_seconds * SECOND_US), death.pod) for death in (*found.others, found.end)]
     assert kills[: len(expected)] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "by", "cause"),
+    [
+        ("limited", 100 * MI, By.KERNEL, "container"),
+        ("both", 100 * MI, By.KERNEL, "pod"),
+        ("plain", GI, By.KERNEL, "node"),
+        ("plain", MI, By.KUBELET, "memory.available"),
+    ],
+)
+def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, rate, by, cause):
+    two = pod_of("both", container("main"), container("side"), resources=container("", limits="memory=3Gi").resources)
+    usage = ContainerUsage("main", anon_bytes=GI), ContainerUsage("side", anon_bytes=MI)
+    pods = _holds(pod("limited", limits="memory=2Gi"), GI), (two, usage), _holds(pod("plain"), 2 * GI)
+    node = NodePods(NODE, pods)
+    (leak,) = (each for each in leaks(node, rate) if each.pod == f"default/{name}")
+    expected = BlastNode(node, slowest=rate)
+    monkeypatch.setattr(BlastNode, "_foreseen", lambda *_: None)
+    simulated = expected.unleash(leak)
+    monkeypatch.undo()
+    monkeypatch.setattr(BlastNode, "_simulated", lambda *_: pytest.fail("it was simulated"))
+    assert BlastNode(node, slowest=rate).unleash(leak) == simulated
+    assert (simulated.others, simulated.end.by, simulated.end.cause) == ((), by, cause)
+
+
+def test_one_node_answers_for_one_leak_after_the_other():
+    pods = [_holds(pod("a", "memory=12Gi"), GI), _holds(pod("b"), 3 * GI), _holds(pod("c"), 2 * GI)]
+    given = NodePods(NODE, tuple(pods))
+    node = BlastNode(given, slowest=MI)
+    every = [leak for rate in (4 * MI, 4 * GI) for leak in leaks(given, rate)]
+    found = [node.unleash(leak) for leak in every]
+    assert any(blast.others for blast in found)
+    assert [BlastNode(given, slowest=MI).unleash(leak) for leak in every] == found
+    assert [node.unleash(leak) for leak in every] == found
+
+
+def test_a_sidecar_of_the_leaking_pod_is_no_other_pod():
+    """The pod's own limit kills the container with most memory, which is not the one that leaks."""
+    limited = pod_of(
+        "two", container("main"), container("side"), resources=container("", limits="memory=4Gi").resources
+    )
+    usage = (ContainerUsage("main", anon_bytes=100 * MI), ContainerUsage("side", anon_bytes=3 * GI))
+    node = BlastNode(NodePods(NODE, ((limited, usage), _holds(pod("b"), GI))), slowest=MI)
+    found = node.unleash(Leak(limited.key, "main", 100 * MI))
+    assert (found.others, found.pods_taken) == ((), 0)
+    assert (found.end.container, found.end.cause) == ("main", "pod")
+    assert found.end.after_seconds == 20  # the other one is killed after 9.3 s, and back after a back-off of 10 s
+
+
+@pytest.mark.parametrize(
+    ("pods", "message"),
+    [
+        ([_holds(pod("a", limits="memory=1Gi"), 2 * GI)], r"default/a main uses 2Gi, above its limit of 1Gi"),
+        (
+            [_holds(pod("a"), 10 * GI), _holds(pod("b"), 7 * GI)],
+            r"pods and system use more memory than n has \(15.9Gi\)",
+        ),
+    ],
+    ids=["a container's limit", "the machine"],
+)
+def test_usage_that_the_kernel_would_not_allow_is_refused_and_not_blamed_on_a_leak(pods, message):
+    with pytest.raises(ImpossibleUsage, match=message):
+        BlastNode(NodePods(NODE, tuple(pods)), slowest=MI)
+
+
+def test_all_pods_together_above_their_limit_are_refused():
+    spec = replace(NODE, config=KubeletConfiguration(system_reserved={"memory": "8Gi"}))
+    with pytest.raises(ImpossibleUsage, match="the pods of n use more than the limit of /kubepods"):
+        BlastNode(NodePods(spec, (_holds(pod("a"), 10 * GI),)), slowest=MI)
+
+
+def test_what_is_evicted_without_a_leak_is_said_and_not_blamed_on_one():
+    """1.5Gi are left and the threshold is 2Gi: the largest pod goes, whatever leaks."""
+    spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "2Gi"}))
+    pods = [_holds(pod("large"), 8 * GI), _holds(pod("small"), 2 * GI), _holds(pod("middle"), 4 * GI + 512 * MI)]
+    node = BlastNode(NodePods(spec, tuple(pods)), slowest=MI)
+    assert [(each.node, each.pod) for each in node.evicted_before] == [("n", "default/large")]
+    assert [leak.pod for leak in leaks(node.pods, MI)] == ["default/small", "default/middle"]
+    found = node.unleash(Leak("default/middle", "main", 64 * MI))
+    assert (found.others, found.end.by) == ((), By.KUBELET)
+    # 9.5Gi are left by then: less than 2Gi just after 120 s, and the kubelet looks every ten.
+    assert found.end.after_seconds == 130
+
+
+def test_a_scenario_that_is_short_of_memory_when_it_begins_is_taken_as_it_is():
+    config = KubeletConfiguration(eviction_hard={"memory.available": "2500Mi"})
+    short = NodeGroup(replace(NODE, config=config, memory_bytes=7 * GI))
+    (given,) = nodes_now(replace(_scenario(MI), nodes=(short,), workloads=_scenario(MI).workloads[1:]))
+    assert [each.key for each, _ in given.pods] == ["default/one", "default/two"]
+    assert [each.pod for each in BlastNode(given, slowest=MI).evicted_before] == ["default/one"]

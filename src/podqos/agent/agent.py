@@ -28,7 +28,7 @@ from podqos.agent.events import (
 from podqos.agent.state import AgentConfig, AgentState, Resting, Step
 from podqos.agent.turn import Turn
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.model.time_units import SECOND_US
+from podqos.model.time_units import MICROSECOND_NS, SECOND_US
 from podqos.qos.cgroup import tier_cgroups
 
 
@@ -75,17 +75,18 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
     return turn.step()
 
 
-def skip_idle_passes(state: AgentState, until_us: int) -> AgentState:
+def skip_idle_passes(config: AgentConfig, state: AgentState, until_us: int | None) -> AgentState:
     """Return the state as if all passes before ``until_us`` had been run and had seen nothing.
 
-    For worlds that know when nothing happens. Nothing may be met or remembered: the manager's memory is then the same
-    after any number of passes, and only times change.
+    For worlds that know when nothing happens. A pass that takes back a condition is not skipped: with None as the time,
+    all before the next of those are.
     """
     loop = state.loop
     assert isinstance(loop, Resting)
     assert is_idle(state)
     interval_us = MONITORING_INTERVAL_SECONDS * SECOND_US
-    skipped = -(-(until_us - loop.wake_us) // interval_us)
+    ends = [each for each in (until_us, idle_until_us(config, state)) if each is not None]
+    skipped = -(-(min(ends, default=loop.wake_us) - loop.wake_us) // interval_us)
     if skipped <= 0:
         return state
     wake_us = loop.wake_us + skipped * interval_us
@@ -94,8 +95,13 @@ def skip_idle_passes(state: AgentState, until_us: int) -> AgentState:
 
 
 def is_idle(state: AgentState) -> bool:
-    """Whether the eviction loop rests and remembers no threshold and no condition."""
+    """Whether the eviction loop rests and remembers no threshold: a pass that sees nothing changes nothing now."""
     manager = state.manager
-    return isinstance(state.loop, Resting) and not (
-        manager.thresholds_met or manager.first_observed_us or manager.conditions
-    )
+    return isinstance(state.loop, Resting) and not (manager.thresholds_met or manager.first_observed_us)
+
+
+def idle_until_us(config: AgentConfig, state: AgentState) -> int | None:
+    """Return from when on a pass that sees nothing takes back a condition; None where there is none to take back."""
+    last_us, period_ns = state.manager.last_observed_us, config.eviction.pressure_transition_period_ns
+    first_us = min((last_us[condition] for condition in state.manager.conditions), default=None)
+    return None if first_us is None else first_us - (-period_ns // MICROSECOND_NS)

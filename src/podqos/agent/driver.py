@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from podqos.agent.agent import handle, is_idle, skip_idle_passes, start
+from podqos.agent.agent import handle, idle_until_us, is_idle, skip_idle_passes, start
 from podqos.agent.commands import Command, LookAtNode
 from podqos.agent.events import Event, Observed
 from podqos.agent.journal import Entry
@@ -34,7 +34,14 @@ class Driver:
     def skip_idle_passes(self, until_us: int) -> None:
         """Leave out the passes before a time, if the agent is idle; the world knows that they would see nothing."""
         if is_idle(self.state):
-            self.state = skip_idle_passes(self.state, until_us)
+            self.state = skip_idle_passes(self.config, self.state, until_us)
+
+    @property
+    def due_us(self) -> int | None:
+        """When the first pass of an idle agent comes that does something even if it sees nothing."""
+        if idle_until_us(self.config, self.state) is None:
+            return None
+        return skip_idle_passes(self.config, self.state, None).loop.wake_us
 
     def deliver(self, now_us: int, event: Event) -> None:
         """Let the agent hear of something, and do what it asks for until it asks for nothing more."""

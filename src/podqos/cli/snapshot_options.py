@@ -30,8 +30,13 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     add_value_option(parser, "--system-memory", amount_option, about)
 
 
-def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState, int]:
-    """Return the node that the options describe, and how many errors were reported on the way."""
+def state_of(
+    arguments: argparse.Namespace, profile: Profile, *, refuse_impossible: bool = False
+) -> tuple[NodeState, int]:
+    """Return the node that the options describe, and how many errors were reported on the way.
+
+    ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
+    """
     given = {"--usage": arguments.usage, "--stats": arguments.stats, "--snapshot": arguments.snapshot}
     chosen = [option for option, value in given.items() if value is not None]
     if len(chosen) > 1:
@@ -45,14 +50,14 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
     if arguments.snapshot is not None:
         if selection is not None:
             raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
-        return read_state(arguments.snapshot), 0
+        return read_state(arguments.snapshot, refuse_impossible=refuse_impossible), 0
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:
         rows = None if arguments.usage is None else usage_rows(arguments.usage)
         inputs = given_files(arguments, "look at", in_order_of_apply=True)
         objects = read_objects(inputs, stated_classes(arguments), selection)
-        make = partial(node_state, usage=rows)
+        make = partial(node_state, usage=rows, refuse_impossible=refuse_impossible)
     else:
         objects = read_objects(arguments.pods, selection=selection)
         make = partial(kubelet_state, stats=arguments.stats)

@@ -137,7 +137,7 @@ def synchronize(
     may_act = conditions.with_new_samples(after.thresholds_met, observation.signals, state.last_signals)
     if not may_act:
         return Pass(after)
-    reclaiming = _reclaiming(min(may_act, key=_acting_order), observation)
+    reclaiming = _reclaiming(min(may_act, key=acting_order), observation)
     clean_up = clean_up_for(reclaiming.threshold.signal, config.layout)
     if clean_up:
         commands = tuple(CleanUpNode(what, reclaiming) for what in clean_up)
@@ -180,7 +180,8 @@ def _look(config: ManagerConfig, state: ManagerState, now_us: int, observation: 
     )
 
 
-def _acting_order(threshold: Threshold) -> tuple[int, int]:
+def acting_order(threshold: Threshold) -> tuple[int, int]:
+    """Return the key by which the first of the thresholds that are met acts."""
     return _ACTING_ORDER[threshold.signal], threshold.grace_period_ns
 
 

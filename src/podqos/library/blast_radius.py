@@ -12,10 +12,10 @@ from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_co
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
-from podqos.sim.blast import Blast, BlastNode, BlastRadius, NodePods, leaks, nodes_now, radius_of
+from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Options, Scenario
 
 if TYPE_CHECKING:
     from podqos.eviction.ranking import Policy
@@ -44,10 +44,11 @@ def blast(
     ranks. ``progress`` gets the number of finished nodes and the total.
     """
     assumptions: tuple[Assumption, ...] = ()
+    options = None
     nodes: Sequence[NodePods]
     if isinstance(source, Scenario):
-        profile, policy = source.profile, policy or source.policy
-        # The memory needed to find out where pods are is freed with the copy: every leak is a fork of this process.
+        profile, policy, options = source.profile, policy or source.policy, source.options
+        # The memory needed to find out where pods are is freed with the copy.
         nodes = in_copy(partial(nodes_now, source))
     else:
         nodes = (_node(source, kubelet or KubeletConfiguration()),)
@@ -56,21 +57,29 @@ def blast(
     # Forked children share this memory: collecting garbage in one of them would copy it.
     gc.freeze()
     try:
-        tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
-        blasts = [each for found in fan_out(_of_node, tasks, usable_cores(), progress) for each in found]
+        of_node = partial(_of_node, rates=rates, profile=profile, policy=policy, options=options)
+        found = list(fan_out(of_node, [each for each in nodes if each.pods], usable_cores(), progress))
     finally:
         gc.unfreeze()
+    blasts = [each for leaking, _ in found for each in leaking]
     if not blasts:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
-    return radius_of(blasts, slow=rates[0], fast=rates[1], assumptions=(*of_version(profile), *assumptions))
+    return radius_of(
+        blasts,
+        slow=slow_bytes_per_second,
+        fast=fast_bytes_per_second,
+        assumptions=(*of_version(profile), *assumptions),
+        evicted_before=[each for _, evicted in found for each in evicted],
+    )
 
 
-def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> list[Blast]:
-    """Let every pod of a node leak at both rates."""
-    pods, rates, profile, policy = task
-    node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy)
-    every = (leak for rate in dict.fromkeys(rates) for leak in leaks(pods, rate))
-    return [in_copy(partial(node.unleash, leak)) for leak in every]
+def _of_node(
+    pods: NodePods, *, rates: tuple[int, int], profile: Profile, policy: Policy | None, options: Options | None
+) -> tuple[list[Blast], tuple[EvictedBefore, ...]]:
+    """Let every pod of a node leak at both rates, once those are gone that are evicted anyway."""
+    node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy, options=options)
+    every = (leak for rate in dict.fromkeys(rates) for leak in leaks(node.pods, rate))
+    return [node.unleash(leak) for leak in every], node.evicted_before
 
 
 def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:

@@ -77,11 +77,13 @@ def node_state(
     node_memory_bytes: int | None = None,
     system_memory_bytes: int | None = None,
     profile: Profile = LATEST,
+    refuse_impossible: bool = False,
 ) -> NodeState:
     """Return the pods of manifests with what they use: the rows of a usage file, or what they request.
 
     ``node`` chooses where the pods of several nodes are among the objects. ``system_memory_bytes`` is used outside all
-    pods. A state is returned as it is.
+    pods. ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit. A state is returned
+    as it is.
     """
     if isinstance(objects, NodeState):
         return objects
@@ -98,6 +100,8 @@ def node_state(
         return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
+    if refuse_impossible:
+        _refuse(beyond)
     objects.note(*map(_beyond_limit, beyond))
     # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
     workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
@@ -145,12 +149,16 @@ def kubelet_state(
     return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods)))
 
 
-def read_state(path: str) -> NodeState:
-    """Return the node that a snapshot file describes."""
+def read_state(path: str, *, refuse_impossible: bool = False) -> NodeState:
+    """Return the node that a snapshot file describes; ``refuse_impossible`` as for ``node_state``."""
     documents = plain_documents(path, read_bytes(path))
     if len(documents) != 1:
         raise InputError(f"{len(documents)} documents", where=path, fix="a snapshot is one document")
-    return _checked(NodeState(decode_snapshot(path, documents[0].value)))
+    beyond: list[BeyondLimit] = []
+    state = _checked(NodeState(decode_snapshot(path, documents[0].value, beyond)))
+    if refuse_impossible:
+        _refuse(beyond)
+    return state
 
 
 def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[UsageRow]:
@@ -188,8 +196,18 @@ def _left_out(rows: int) -> tuple[Assumption, ...]:
     return (Assumption(what, "left out", "-f their manifests, or --system-memory"),) if rows else ()
 
 
+_BEYOND_LIMIT_FIX = "check the unit, or whether the manifest is the one that runs"
+
+
+def _refuse(beyond: Sequence[BeyondLimit]) -> None:
+    for each in beyond:
+        raise InputError(_uses(each), where=each.row.where, fix=_BEYOND_LIMIT_FIX)
+
+
 def _beyond_limit(beyond: BeyondLimit) -> Problem:
-    uses = f"{beyond.row.pod} {beyond.container} uses {beyond.used}"
-    what = f"{uses}, above its limit of {beyond.limit}; counted as its limit"
-    fix = "check the unit, or whether the manifest is the one that runs"
-    return Problem(beyond.row.where, 0, 0, Severity.WARNING, "memory", what, fix)
+    what = f"{_uses(beyond)}; counted as its limit"
+    return Problem(beyond.row.where, 0, 0, Severity.WARNING, "memory", what, _BEYOND_LIMIT_FIX)
+
+
+def _uses(beyond: BeyondLimit) -> str:
+    return f"{beyond.row.pod} {beyond.container} uses {beyond.used}, above its limit of {beyond.limit}"

@@ -3,12 +3,12 @@
 Each package may use those above it in this list (``.importlinter`` enforces it). Read in this order:
 
 1. ``engine``: ``event_queue`` is the clock; ``curve`` an amount over time; ``gauge`` a sum that knows exactly when it
-   crosses a mark; ``allocation`` what a container holds of one resource.
+   crosses a mark; ``allocation`` what a container holds of one resource; ``checkpoint`` a moment to return to.
 2. ``scenario``: what to run, as values: nodes, workloads, ``demand``. ``scenario_format`` reads it from files.
 3. ``node``: one node. ``resources`` holds its state. ``pods``, ``running``, ``node_memory`` and ``oom_kill`` turn
    demand into memory in a cgroup tree and handle running out of it; ``supply``, ``disks`` and ``throttling`` do the
    same for disk, process ids and CPU. ``world`` carries out the agent's commands, ``statistics`` is what its kubelet
-   sees, ``node`` decides when it looks. ``recording`` and ``checkers`` observe it.
+   sees, ``node`` decides when it looks. ``recording`` and ``checkers`` observe it, ``first_death`` foresees one.
 4. ``idle``: skips nodes on which nothing happens. ``idle_bounds`` proves that with ``peaks`` and a ``probe``;
    ``initial_state`` is their state at the start.
 5. ``cluster``: everything above a node. ``fleet`` holds the nodes, ``control_plane`` and ``scheduling`` place pods,

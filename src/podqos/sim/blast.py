@@ -3,6 +3,9 @@
 The node starts in its current state, every pod holding what it holds now. Then one container grows until it is itself
 killed or evicted. No pod is rescheduled and no other pod grows: the question is what this pod can do to its
 neighbours, not how the cluster reacts. The kubelet has just looked when the leak begins.
+
+The node is set up once. Where a leak ends with its own pod, that follows from what is reached first (``first_death``).
+Where it does not, it is simulated from there, and then the node is put back (``Checkpoint``).
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import cause_of
+from podqos.agent.reasons import OOMKill, OOMLevel, cause_of
+from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
@@ -23,15 +27,30 @@ from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.engine.allocation import slope_of
+from podqos.sim.engine.checkpoint import Checkpoint
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
-from podqos.sim.node.pods import SimPod
+from podqos.sim.node.first_death import first_death
+from podqos.sim.node.node import SimNode
+from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
-from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
+from podqos.wording import mebibytes
 
 _EXTRA_US = 15 * 60 * SECOND_US
+_LONGEST_SETTLING_US = 24 * 3600 * SECOND_US
+
+
+class ImpossibleUsage(InputError):
+    """Containers hold more than the kernel lets them have."""
+
+    def __init__(self, what: str, *, pod: str | None = None, where: str = "", fix: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.pod = pod
+        """Which one, as ``namespace/name``, where it is about a single one."""
 
 
 class Leak(Struct, frozen=True, gc=False):
@@ -88,6 +107,13 @@ class Blast(Struct, frozen=True, gc=False, rename="camel"):
         return -critical, -guaranteed, -self.pods_taken, soonest
 
 
+class EvictedBefore(Struct, frozen=True, gc=False, rename="camel"):
+    """A pod that the kubelet evicts without any leak, because its node is short of something already."""
+
+    node: str
+    pod: str
+
+
 class BlastRadius(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos blast -o json``. Fields are added, never renamed or removed."""
 
@@ -98,6 +124,8 @@ class BlastRadius(Struct, frozen=True, rename="camel"):
     leaks: tuple[Blast, ...]
     """Most dangerous first."""
     assumptions: tuple[Assumption, ...] = ()
+    evicted_before: tuple[EvictedBefore, ...] = ()
+    """Leaks begin when these are gone."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "BlastRadius"
 
@@ -112,11 +140,13 @@ class NodePods(Struct, frozen=True):
 
 
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
-    """Return the nodes of a scenario at its start, with the pods that run there."""
+    """Return the nodes of a scenario at its start, with the pods that run there; no kubelet has looked yet."""
     queue = EventQueue(0)
-    cluster = SimCluster(scenario, queue)
+    later = (replace(each, spec=replace(each.spec, loop_phase_us=1), phase_step_us=0) for each in scenario.nodes)
+    cluster = SimCluster(replace(scenario, nodes=tuple(later)), queue)
     while queue.next is not None:
         queue.step()
+    _check(cluster.entries)
     found = []
     for node in cluster.fleet.awake.values():
         moment = moment_of(node, 0)
@@ -143,17 +173,22 @@ def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
 
 
 class BlastNode:
-    """A node in its current state, ready for one leak."""
+    """A node in its current state, in which one container after the other leaks."""
 
     def __init__(
-        self, pods: NodePods, *, slowest: int, profile: Profile = LATEST, policy: Policy | None = None
+        self,
+        pods: NodePods,
+        *,
+        slowest: int,
+        profile: Profile = LATEST,
+        policy: Policy | None = None,
+        options: Options | None = None,
     ) -> None:
         """Set up the node; ``slowest`` is the lowest growth rate that will be asked for."""
-        self._pods = pods
+        self._spec = pods.node
         self._profile = profile
-        until_us = _horizon_us(pods.node, slowest)
-        self._queue = EventQueue(until_us)
-        scenario = Scenario(
+        until_us = horizon_us(pods.node, slowest) + _LONGEST_SETTLING_US
+        self.scenario = Scenario(
             name="blast",
             duration_us=until_us,
             nodes=(NodeGroup(pods.node),),
@@ -163,36 +198,85 @@ class BlastNode:
             ),
             profile=profile,
             policy=policy,
+            options=options or Options(),
         )
-        self._cluster = SimCluster(scenario, self._queue)
-        while self._queue.next is not None and self._queue.next[0] == 0:
-            self._queue.step()
+        """The node without a leak."""
+        self._queue = EventQueue(until_us)
+        self._cluster = SimCluster(self.scenario, self._queue)
+        self._pods = {pod.key: pod for pod, _ in pods.pods}
+        self.evicted_before = tuple(self._settle())
+        self.begins_us = self._queue.now_us
+        """When leaks begin."""
+        self._settled = Checkpoint(self._cluster, self._queue)
+        there = {pod.key for pod in self._node.world.pods.values() if not pod.is_stopping}
+        self.pods = NodePods(pods.node, tuple(each for each in pods.pods if each[0].key in there))
+        """The node with the pods that are there when a leak begins."""
+
+    @property
+    def _node(self) -> SimNode:
+        node = self._cluster.fleet.get(self._spec.name)
+        assert node is not None
+        return node
+
+    def _settle(self) -> Iterator[EvictedBefore]:
+        """Run until nothing happens any more, so that whatever happens after that is caused by the leak."""
+        queue, entries = self._queue, self._cluster.entries
+        read = last_us = 0
+        while queue.next is not None and (queue.next[0] == 0 or not self._node.is_at_rest):
+            if queue.next[0] > min(last_us + _EXTRA_US, _LONGEST_SETTLING_US):
+                return
+            queue.step()
+            for entry in entries[read:]:
+                if entry.pod is not None and entry.kind is Kind.EVICTED:
+                    last_us = entry.time_us
+                    yield EvictedBefore(entry.node, entry.pod)
+            _check(entries[read:])
+            read = len(entries)
 
     def unleash(self, leak: Leak) -> Blast:
-        """Let a container leak and return the result. The node cannot be used again."""
-        node = self._cluster.fleet.get(self._pods.node.name)
-        assert node is not None
-        pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
+        """Let a container leak and return the result; the node is then as it was."""
+        pod = next(each for each in self._node.world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
-        until_us = _horizon_us(self._pods.node, leak.bytes_per_second)
-        held = container.anon_bytes(0)
-        growth = leak.bytes_per_second * until_us // SECOND_US
-        grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
+        lasts_us, held = horizon_us(self._spec, leak.bytes_per_second), container.anon_bytes(self.begins_us)
+        growth = leak.bytes_per_second * lasts_us // SECOND_US
+        curve = Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER)
+        end = self._foreseen(container, curve, lasts_us)
+        if end is not None:
+            return self._blast(leak, (), end)
+        try:
+            grow(self._node.world, container, curve, self.begins_us)
+            return self._blast(leak, *self._simulated(leak, self.begins_us + lasts_us))
+        finally:
+            self._settled.restore()
+
+    def _foreseen(self, container: SimContainer, curve: Curve, lasts_us: int) -> Death | None:
+        """Return the end of a container that leaks, where that is the first death."""
+        found = first_death(self._node, container, slope_of(curve.piece(0)))
+        if found is None or found.time_us > self.begins_us + lasts_us:
+            return None
+        name = container.name if found.by is By.KERNEL else None
+        return self._death(self._pods[container.pod.key], name, found.time_us, found.by, found.cause)
+
+    def _simulated(self, leak: Leak, until_us: int) -> tuple[tuple[Death, ...], Death | None]:
+        """Continue the run until the leaking container ends; return which others die, and its end."""
         others: list[Death] = []
-        end = None
         for death in self._deaths(until_us):
-            if death.pod == leak.pod and death.container in {None, leak.container}:
-                end = death
-                break
-            others.append(death)
+            if death.pod != leak.pod:
+                others.append(death)
+            elif death.container in {None, leak.container}:
+                return tuple(others), death
+        return tuple(others), None
+
+    def _blast(self, leak: Leak, others: tuple[Death, ...], end: Death | None) -> Blast:
+        pod = self._pods[leak.pod]
         return Blast(
-            node=self._pods.node.name,
+            node=self._spec.name,
             pod=leak.pod,
             container=leak.container,
-            qos_class=qos_class_of(pod.pod, self._profile),
-            priority=pod.priority,
+            qos_class=qos_class_of(pod, self._profile),
+            priority=pod.spec.priority or 0,
             rate_bytes_per_second=leak.bytes_per_second,
-            others=tuple(others),
+            others=others,
             takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
             takes_critical=any(death.is_critical for death in others),
             end=end,
@@ -201,18 +285,36 @@ class BlastNode:
     def _deaths(self, until_us: int) -> Iterator[Death]:
         """Continue the run and yield the deaths."""
         entries, queue = self._cluster.entries, self._queue
-        pods = {pod.key: pod for pod, _ in self._pods.pods}
         read = len(entries)
         while queue.next is not None and queue.next[0] <= until_us:
             queue.step()
             for entry in entries[read:]:
                 if entry.pod is not None and entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}:
-                    yield _death(entry, pods[entry.pod], self._profile)
+                    by = By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET
+                    cause = cause_of(entry.because) or ""
+                    yield self._death(self._pods[entry.pod], entry.container, entry.time_us, by, cause)
             read = len(entries)
+
+    def _death(self, pod: Pod, container: str | None, time_us: int, by: By, cause: str) -> Death:
+        return Death(
+            pod=pod.key,
+            container=container,
+            qos_class=qos_class_of(pod, self._profile),
+            priority=pod.spec.priority or 0,
+            is_critical=pod.is_critical,
+            after_seconds=(time_us - self.begins_us) / SECOND_US,
+            by=by,
+            cause=cause,
+        )
 
 
 def radius_of(
-    blasts: Iterable[Blast], *, slow: int, fast: int, assumptions: tuple[Assumption, ...] = ()
+    blasts: Iterable[Blast],
+    *,
+    slow: int,
+    fast: int,
+    assumptions: tuple[Assumption, ...] = (),
+    evicted_before: Iterable[EvictedBefore] = (),
 ) -> BlastRadius:
     """Combine the results of all leaks."""
     leaks = sorted(blasts, key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
@@ -223,10 +325,32 @@ def radius_of(
         fast_bytes_per_second=fast,
         leaks=tuple(leaks),
         assumptions=assumptions,
+        evicted_before=tuple(evicted_before),
     )
 
 
-def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
+def _check(entries: Iterable[Entry]) -> None:
+    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks; a pod's own limit is named first."""
+    own = {OOMLevel.CONTAINER.value, OOMLevel.POD.value}
+    for entry in sorted(entries, key=lambda entry: cause_of(entry.because) not in own):
+        pod, fix = None, "check the units, and the node's memory"
+        match entry.because:
+            case OOMKill(level=OOMLevel.CONTAINER, freed_bytes=used, limit_bytes=limit):
+                what = f"{entry.pod} {entry.container} uses {mebibytes(used)}, above its limit of {mebibytes(limit)}"
+                pod, fix = entry.pod, "check the unit, and the limit"
+            case OOMKill(level=OOMLevel.POD, limit_bytes=limit):
+                what = f"the containers of {entry.pod} use more than the pod's limit of {mebibytes(limit)}"
+                pod, fix = entry.pod, "check the units, and the limit"
+            case OOMKill(level=OOMLevel.NODE, limit_bytes=limit):
+                what = f"pods and system use more memory than {entry.node} has ({mebibytes(limit)})"
+            case OOMKill(limit_bytes=limit, domain=domain):
+                what = f"the pods of {entry.node} use more than the limit of {domain} ({mebibytes(limit)})"
+            case _:
+                continue
+        raise ImpossibleUsage(what, pod=pod, fix=fix)
+
+
+def horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
     """Return an upper bound on the time until the machine is full and the kubelet has reacted."""
     return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
 
@@ -270,16 +394,3 @@ def _files(pod: Pod, size_bytes: int) -> Iterator[tuple[str, VolumeDemand]]:
             part = min(size_bytes, limit.value) if limit else size_bytes
             size_bytes -= part
             yield volume.name, VolumeDemand(constant(part))
-
-
-def _death(entry: Entry, pod: Pod, profile: Profile) -> Death:
-    return Death(
-        pod=pod.key,
-        container=entry.container,
-        qos_class=qos_class_of(pod, profile),
-        priority=pod.spec.priority or 0,
-        is_critical=pod.is_critical,
-        after_seconds=entry.time_us / SECOND_US,
-        by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
-        cause=cause_of(entry.because) or "",
-    )

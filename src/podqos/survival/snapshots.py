@@ -20,7 +20,7 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import ContainerStats, PodStats, Summary
 from podqos.survival.pods import NodePod, identified
-from podqos.survival.usage import from_usage
+from podqos.survival.usage import BeyondLimit, from_usage
 from podqos.survival.usage_file import usage_row
 
 API_VERSION = "podqos.dev/v1alpha1"
@@ -66,8 +66,11 @@ _FIELDS = ("apiVersion", "kind", "node", "pods", "usage")
 _FIX = f"write apiVersion: {API_VERSION}, kind: {KIND}, node: {{memory: 64Gi}}, pods: [...], usage: [...]"
 
 
-def decode_snapshot(source: str, value: Plain) -> Snapshot:
-    """Read a snapshot file: ``node``, ``pods`` as the API server stores them, and ``usage`` in rows."""
+def decode_snapshot(source: str, value: Plain, beyond: list[BeyondLimit] | None = None) -> Snapshot:
+    """Read a snapshot file: ``node``, ``pods`` as the API server stores them, and ``usage`` in rows.
+
+    ``beyond`` takes what is above a container's limit.
+    """
     if not isinstance(value, dict) or "node" not in value:
         raise InputError("not a snapshot: it has no node", where=source, fix=_FIX)
     for name in value:
@@ -78,7 +81,7 @@ def decode_snapshot(source: str, value: Plain) -> Snapshot:
     if len({pod.metadata.uid for pod in pods}) < len(pods):
         raise InputError("two pods are the same", where=source, fix="every pod needs a name, or uid, of its own")
     rows = [usage_row(row, f"{source}: usage[{index}]") for index, row in enumerate(_list(source, value, "usage"))]
-    return from_usage([NodePod(pod, pod.key) for pod in pods], rows, node)
+    return from_usage([NodePod(pod, pod.key) for pod in pods], rows, node, beyond)
 
 
 def _node(source: str, value: Plain) -> NodeUsage:

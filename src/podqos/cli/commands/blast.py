@@ -1,7 +1,8 @@
 """Show the impact of a leak in each pod: which other pods on its node die, how soon, and what kills them.
 
 Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is killed
-or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`:
+or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`; usage
+above a limit is refused:
 
   podqos blast race
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
@@ -20,16 +21,17 @@ from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
 from podqos.cli.selecting import selection_of
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
-from podqos.errors import InvalidOption
+from podqos.errors import InputError, InvalidOption
 from podqos.library.blast_radius import blast
 from podqos.library.inputs.files import STDIN, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.inputs.scenario_files import place_of
 from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
 from podqos.report.simulation.blast import csv_table, table
 from podqos.report.simulation.html import page
-from podqos.sim.blast import BlastRadius
+from podqos.sim.blast import BlastRadius, ImpossibleUsage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Let every pod leak, print, and return the exit code."""
     # Report that there is no page before a long run, not after it.
     viewer = "" if arguments.html is None else built_viewer()
-    radius, errors = _blast(arguments)
+    try:
+        radius, errors = _blast(arguments)
+    except ImpossibleUsage as error:
+        raise InputError(error.what, where=_place(arguments, error.pod), fix=error.fix) from error
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, radius).encode())
     emit(
@@ -71,7 +76,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
         profile = parse_version(arguments.kubernetes_version)
-        state, errors = state_of(arguments, profile)
+        state, errors = state_of(arguments, profile, refuse_impossible=True)
         kubelet = options.kubelet_option(arguments.config) or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
@@ -89,6 +94,13 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     if any(figures):
         raise InvalidOption("a scenario and -f, -k, --usage, --stats, --snapshot, --kubelet-config cannot be combined")
     return blast(scenario_argument(arguments.scenario, "blast"), *rates, policy=policy, progress=told), 0
+
+
+def _place(arguments: argparse.Namespace, pod: str | None) -> str:
+    """Return where it is said what a pod, or all of them, use."""
+    if arguments.scenario is not None:
+        return place_of(arguments.scenario, pod)
+    return arguments.usage or arguments.stats or arguments.snapshot or ""
 
 
 def _is_manifests(path: str) -> bool:

@@ -95,6 +95,25 @@ def read_scenario(path: str, variation: Variation | None = None) -> ScenarioRead
     return ScenarioReading(path, variation.scenario(scenario), tuple(problems))
 
 
+def place_of(path: str, pod: str | None) -> str:
+    """Return where a scenario says what a pod (``namespace/name``) wants: the file, with line and column if it does."""
+    path = scenario_path(path)
+    if path == STDIN or pod is None:
+        return path
+    file = read_file(path, read_bytes(path))
+    parts = () if file.document is None else file.document.spec.workloads
+    namespace, _, name = pod.partition("/")
+    named = {part.workload: index for index, part in enumerate(parts)}
+    # A pod is called after its workload.
+    while name:
+        for known in (name, f"{namespace}/{name}"):
+            if known in named:
+                line, column = file.locate(("spec", "workloads", named[known]))
+                return f"{path}:{line}:{column}"
+        name = name.rpartition("-")[0]
+    return path
+
+
 def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
     if path == STDIN or os.path.isfile(path) or os.sep in path:

@@ -11,11 +11,13 @@ from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.text.durations import rounded
 from podqos.report.text.encoding import Table
-from podqos.report.text.style import Style, columns
+from podqos.report.text.style import Style, columns, wrapped
 from podqos.sim.blast import Blast, BlastRadius
+from podqos.wording import listed
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24
+_SHOWN_EVICTED = 3
 _CSV: Mapping[str, Callable[[Blast], object]] = {
     **{name: attrgetter(name) for name in Blast.__struct_fields__[:6]},
     "others_killed": lambda blast: blast.pods_taken,
@@ -35,6 +37,8 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
     lines = [f"{report.pods:,} pods on {where}, each leaking {slow} (slow) and {fast} (fast)."]
+    if report.evicted_before:
+        lines += wrapped(_evicted_before(report), style, "")
     if not harmful:
         return [*lines, "", "Every leaking pod dies first: no pod takes others down."]
     shown = harmful if everything else harmful[:_SHOWN]
@@ -49,6 +53,13 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     if report.nodes == 1 and len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]
     return lines
+
+
+def _evicted_before(report: BlastRadius) -> str:
+    evicted = [f"{each.pod} on {each.node}" for each in report.evicted_before]
+    more = len(evicted) - _SHOWN_EVICTED
+    shown = listed(evicted if more <= 0 else [*evicted[:_SHOWN_EVICTED], f"{more:,} more"])
+    return f"Evicted without any leak: {shown}. Leaks begin when {'it is' if len(evicted) == 1 else 'they are'} gone."
 
 
 def csv_table(report: BlastRadius) -> Table:

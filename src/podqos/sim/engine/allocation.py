@@ -143,7 +143,7 @@ class Allocation(Flow):
             return
         local_us = time_us - self._offset_us
         piece = self.curve.piece(local_us)
-        amount, slope = _fine(piece, local_us), _slope(piece)
+        amount, slope = _fine(piece, local_us), slope_of(piece)
         if self._lived != self._parts:
             amount, slope = amount * self._lived // self._parts, _towards_zero(slope * self._lived, self._parts)
         if self.debt:
@@ -187,10 +187,11 @@ class Allocation(Flow):
 
 def _fine(piece: Piece, time_us: int) -> int:
     start = piece.start_value << FRACTION_BITS
-    return start if piece.end_us is None else start + _slope(piece) * (time_us - piece.start_us)
+    return start if piece.end_us is None else start + slope_of(piece) * (time_us - piece.start_us)
 
 
-def _slope(piece: Piece) -> int:
+def slope_of(piece: Piece) -> int:
+    """Return how fast an amount changes, in 2⁻⁴⁰ units per microsecond."""
     if piece.end_us is None or piece.start_value == piece.end_value:
         return 0
     return _towards_zero((piece.end_value - piece.start_value) << FRACTION_BITS, piece.end_us - piece.start_us)

@@ -114,6 +114,12 @@ class Mark:
         amount = self._gauge.fine(time_us)
         return amount >= self.level if self.is_rising else amount < self.level
 
+    def due_us(self, slope: int, now_us: int) -> int:
+        """Return when the gauge, constant so far, would get here if it rose like that from now on."""
+        if not self.is_rising:
+            return NEVER_US
+        return now_us + max(0, -(-(self.level - self._gauge.fine(now_us)) // slope))
+
     def plan(self) -> None:
         """Plan the event for when the gauge gets there, unless an earlier one will check anyway."""
         gauge = self._gauge

@@ -6,7 +6,8 @@ without state need not run.
 
 from __future__ import annotations
 
-from podqos.eviction.thresholds import derive_containerfs
+from podqos.eviction.thresholds import Threshold, derive_containerfs
+from podqos.sim.engine.event_queue import NEVER_US
 from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.resources import NodeResources
 
@@ -17,8 +18,8 @@ class Alarms:
     def __init__(self, node: NodeResources) -> None:
         self._node = node
         self.are_raised = False
-        self._raised_us = 0
-        self._marks: list[Mark] = []
+        self._raised_us = -NEVER_US
+        self.marks: list[tuple[Mark, Threshold]] = []
         config = node.settings.agent.eviction
         derived = derive_containerfs(config.thresholds, config.layout)
         sums = node.signals()
@@ -27,14 +28,14 @@ class Alarms:
                 gauge, capacity = sums[threshold.signal]
                 mark = Mark(gauge, node.owner.plan, node.owner.alarm)
                 mark.above(capacity - threshold.amount(capacity).value, node.owner.now_us)
-                self._marks.append(mark)
+                self.marks.append((mark, threshold))
 
     def look(self, now_us: int) -> None:
         """Clear the alarm after a pass if no threshold is met any more."""
-        if any(mark.is_reached(now_us) for mark in self._marks):
+        if any(mark.is_reached(now_us) for mark, _ in self.marks):
             self._raised_us = now_us
         self.are_raised = now_us - self._raised_us <= self._node.settings.spec.statistics_age_us
-        for mark in self._marks:
+        for mark, _ in self.marks:
             if not mark.is_armed and not mark.is_reached(now_us):
                 mark.arm(now_us)
 

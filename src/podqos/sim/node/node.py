@@ -1,8 +1,8 @@
 """A simulated node: the agent, its world, and when the kubelet looks.
 
-Passes of the eviction loop run only where they could see something: while no threshold is met or remembered and no
-gauge has crossed one, a pass changes nothing and is skipped (``Driver.skip_idle_passes``). A gauge that crosses raises
-the alarm; the loop then continues at its next regular time.
+Passes of the eviction loop run only where they could see something, or have a condition to take back: while no
+threshold is met or remembered and no gauge has crossed one, a pass changes nothing and is skipped
+(``Driver.skip_idle_passes``). A gauge that crosses raises the alarm; the loop then continues at its next regular time.
 """
 
 from __future__ import annotations
@@ -190,9 +190,15 @@ class SimNode:
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
 
-    def would_evict(self) -> WouldEvict | None:
-        """Return which pod the kubelet would evict for memory if it looked now."""
-        now_us = self.now_us
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing would happen any more if no demand changed."""
+        state = self.driver.state
+        return is_idle(state) and not (state.restarts or state.manager.conditions or self.alarms.are_raised)
+
+    def would_evict(self, at_us: int | None = None) -> WouldEvict | None:
+        """Return which pod the kubelet would evict for memory if it looked now, or at another time."""
+        now_us = self.now_us if at_us is None else at_us
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
         pods = self.world.pods.values()
@@ -230,7 +236,9 @@ class SimNode:
         if not may_skip:
             self.driver.skip_idle_passes(self.now_us)
         state = self.driver.state
-        due_us = NEVER_US if may_skip or state.loop.wake_us is None else state.loop.wake_us
+        due_us = self.driver.due_us if may_skip else state.loop.wake_us
+        if due_us is None:
+            due_us = NEVER_US
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)

@@ -25,6 +25,7 @@ from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.supply import BYTES, INODES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EMPTY = FsStats(used_bytes=0, inodes_used=0)
 
 
 def summary(world: NodeResources, time_us: int) -> Summary:
@@ -77,37 +78,43 @@ def _memory(capacity: int, working_set: int, usage: int, anon: int, time: dateti
 def pod_stats(pod: SimPod, time_us: int, time: datetime | None = None) -> PodStats:
     """Return the figures of a pod."""
     metadata = pod.pod.metadata
-    running, kept = tuple(pod.running), pod.kept_bytes(time_us)
-    memory = MemoryStats(
-        time=time,
-        usage_bytes=kept + sum(container.usage_bytes(time_us) for container in running),
-        working_set_bytes=kept + sum(container.working_set_bytes(time_us) for container in running),
-        rss_bytes=sum(container.anon_bytes(time_us) for container in running),
-    )
-    volumes = tuple(_volumes(pod, time_us))
+    usage_bytes = working_set_bytes = pod.kept_bytes(time_us)
+    anon_bytes = pids = 0
+    containers = []
+    for container in pod.running:
+        usage, working_set = container.usage_bytes(time_us), container.working_set_bytes(time_us)
+        anon = container.anon_bytes(time_us)
+        usage_bytes += usage
+        working_set_bytes += working_set
+        anon_bytes += anon
+        pids += 0 if container.pids is None else container.pids.at(time_us)
+        memory = MemoryStats(usage_bytes=usage, working_set_bytes=working_set, rss_bytes=anon)
+        rootfs, logs = _used(container, "rootfs", time_us), _used(container, "logs", time_us)
+        containers.append(ContainerStats(container.name, memory, rootfs, logs))
+    volumes, ephemeral = _disk(pod, time_us)
     return PodStats(
         pod_ref=PodReference(metadata.name, metadata.namespace, metadata.uid),
-        containers=tuple(_container(container, time_us) for container in running),
-        memory=memory,
-        volumes=volumes,
-        ephemeral_storage=_ephemeral(pod, volumes, time_us),
-        process_stats=ProcessStats(
-            sum(container.pids.at(time_us) for container in running if container.pids is not None)
+        containers=tuple(containers),
+        memory=MemoryStats(
+            time=time, usage_bytes=usage_bytes, working_set_bytes=working_set_bytes, rss_bytes=anon_bytes
         ),
+        volumes=volumes,
+        ephemeral_storage=ephemeral,
+        process_stats=ProcessStats(pids),
     )
 
 
-def _container(container: SimContainer, time_us: int) -> ContainerStats:
-    memory = MemoryStats(
-        usage_bytes=container.usage_bytes(time_us),
-        working_set_bytes=container.working_set_bytes(time_us),
-        rss_bytes=container.anon_bytes(time_us),
-    )
-    rootfs, logs = _used(container, "rootfs", time_us), _used(container, "logs", time_us)
-    return ContainerStats(container.name, memory, rootfs, logs)
+def _disk(pod: SimPod, time_us: int) -> tuple[tuple[VolumeStats, ...], FsStats]:
+    """Return what is in its volumes, and all that counts as ephemeral storage."""
+    if not pod.tmpfs and not any(container.disk for container in pod.containers.values()):
+        return (), _EMPTY
+    volumes = tuple(_volumes(pod, time_us))
+    return volumes, _ephemeral(pod, volumes, time_us)
 
 
 def _used(container: SimContainer, what: str, time_us: int) -> FsStats:
+    if not container.disk:
+        return _EMPTY
     return FsStats(
         used_bytes=_amount(container, what, BYTES, time_us), inodes_used=_amount(container, what, INODES, time_us)
     )
