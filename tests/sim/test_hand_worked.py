@@ -154,7 +154,7 @@ def test_a_pod_that_held_nothing_counts_what_it_grows_to():
     queue = EventQueue(60 * SECOND_US)
     still = scenario(workload(pod("leaker", "memory=10Mi"), using()), workload(pod("other"), using(100 * MI)))
     cluster = SimCluster(still, queue)
-    while queue.next[0] == 0:
+    while queue.next is not None and queue.next[0] == 0:
         queue.step()
     (leaker, _) = cluster.fleet.awake["n"].world.pods.values()
     grow(cluster.fleet.awake["n"].world, leaker.containers["main"], ramp(0, 2000 * MI, 20), 0)
