@@ -72,6 +72,8 @@ def _container_excess(pod: Pod, stats: PodStats, layout: Layout) -> LocalStorage
         for container in pod.spec.containers
         if (limit := container.resources.limits.get(EPHEMERAL_STORAGE))
     }
+    if not limits:
+        return None
     with_rootfs = layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
     for container in stats.containers or ():
         limit = limits.get(container.name)
