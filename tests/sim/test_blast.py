@@ -44,7 +44,7 @@ def test_a_burstable_pod_that_leaks_fast_takes_the_best_effort_ones_first():
     neighbours = [
         _holds(pod("small"), 100 * MI),
         _holds(pod("large"), 2 * GI),
-        _holds(guaranteed("safe", "1Gi"), 500 * MI),
+        _holds(guaranteed("safe", "600Mi"), 500 * MI),
     ]
     found = _unleash([_holds(pod("leaker", "memory=15Gi"), GI), *neighbours], "leaker", 4 * GI)
     assert [death.pod.partition("/")[2] for death in found.others][:1] == ["large"]
@@ -114,7 +114,8 @@ def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, r
     two = pod_of("both", container("main"), container("side"), resources=container("", limits="memory=3Gi").resources)
     usage = ContainerUsage("main", anon_bytes=GI), ContainerUsage("side", anon_bytes=MI)
     pods = _holds(pod("limited", limits="memory=2Gi"), GI), (two, usage), _holds(pod("plain"), 2 * GI)
-    node = NodePods(NODE, pods)
+    spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "500Mi"}))
+    node = NodePods(spec, pods)
     (leak,) = (each for each in leaks(node, rate) if each.pod == f"default/{name}")
     expected = BlastNode(node, slowest=rate)
     monkeypatch.setattr(BlastNode, "_foreseen", lambda *_: None)
@@ -169,6 +170,12 @@ def test_all_pods_together_above_their_limit_are_refused():
     spec = replace(NODE, config=KubeletConfiguration(system_reserved={"memory": "8Gi"}))
     with pytest.raises(ImpossibleUsage, match="the pods of n use more than the limit of /kubepods"):
         BlastNode(NodePods(spec, (_holds(pod("a"), 10 * GI),)), slowest=MI)
+
+
+def test_pods_for_which_there_is_no_room_are_refused_and_not_left_out():
+    pods = _holds(pod("a", "memory=10Gi"), GI), _holds(pod("b", "memory=10Gi"), GI)
+    with pytest.raises(ImpossibleUsage, match="the pods of n request more memory than it has for pods"):
+        BlastNode(NodePods(NODE, pods), slowest=MI)
 
 
 def test_what_is_evicted_without_a_leak_is_said_and_not_blamed_on_one():

@@ -76,6 +76,8 @@ def _container_excess(pod: Pod, stats: PodStats, layout: Layout, profile: Profil
     limits = {
         container.name: limit for container in held if (limit := container.resources.limits.get(EPHEMERAL_STORAGE))
     }
+    if not limits:
+        return None
     with_rootfs = layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
     for container in stats.containers or ():
         limit = limits.get(container.name)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import OOMKill, OOMLevel, cause_of
+from podqos.agent.reasons import OOMKill, OOMLevel, TooLittleLeft, cause_of
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.model.assumption import Assumption
@@ -45,7 +45,7 @@ _LONGEST_SETTLING_US = 24 * 3600 * SECOND_US
 
 
 class ImpossibleUsage(InputError):
-    """Containers hold more than the kernel lets them have."""
+    """Containers hold more than the kernel lets them have, or request more than the node has."""
 
     def __init__(self, what: str, *, pod: str | None = None, where: str = "", fix: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
@@ -146,7 +146,7 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     cluster = SimCluster(replace(scenario, nodes=tuple(later)), queue)
     while queue.next is not None:
         queue.step()
-    _check(cluster.entries)
+    _check(entry for entry in cluster.entries if entry.kind is Kind.OOM_KILLED)
     found = []
     for node in cluster.fleet.awake.values():
         moment = moment_of(node, 0)
@@ -330,7 +330,7 @@ def radius_of(
 
 
 def _check(entries: Iterable[Entry]) -> None:
-    """Raise ``ImpossibleUsage`` if the kernel kills before anything leaks; a pod's own limit is named first."""
+    """Raise ``ImpossibleUsage`` for pods that could not run; a pod's own limit is named first."""
     own = {OOMLevel.CONTAINER.value, OOMLevel.POD.value}
     for entry in sorted(entries, key=lambda entry: cause_of(entry.because) not in own):
         pod, fix = None, "check the units, and the node's memory"
@@ -345,6 +345,9 @@ def _check(entries: Iterable[Entry]) -> None:
                 what = f"pods and system use more memory than {entry.node} has ({mebibytes(limit)})"
             case OOMKill(limit_bytes=limit, domain=domain):
                 what = f"the pods of {entry.node} use more than the limit of {domain} ({mebibytes(limit)})"
+            case TooLittleLeft(resource=resource):
+                what = f"the pods of {entry.node} request more {resource} than it has for pods"
+                fix = "check the requests, and the node's memory"
             case _:
                 continue
         raise ImpossibleUsage(what, pod=pod, fix=fix)
