@@ -1,4 +1,4 @@
-"""How long it takes to rank a node's pods twice, and to divide its CPU, from pods to the answer.
+"""How long it takes to rank a node's pods twice, to divide its CPU and to forecast a growth, from pods to the answer.
 
 Run: ``python bench/survival.py``. The budget for the CPU of 500 pods is 5 ms; ``cpu_model.py`` measures the model only.
 """
@@ -10,15 +10,20 @@ import timeit
 from collections.abc import Callable
 
 from history import record
+from msgspec.structs import replace
 
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.snapshot import NodeUsage
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.cpu import burst
+from podqos.survival.exhaustion import exhaustion
+from podqos.survival.forecast import forecast
+from podqos.survival.growing import GrowingNode, Growth, Watch
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.pods import NodePod
@@ -60,11 +65,21 @@ def measure(count: int, settings: CgroupSettings) -> None:
         seen = outlook(snapshot, settings)
         both_orders(snapshot, Ranking(Signal.MEMORY), settings, seen.domain)
 
+    cached = [replace(row, anon=Quantity.of_units(row.memory.value // 2, "BinarySI")) for row in rows if row.memory]
+    with_cache = from_usage([NodePod(each, each.key) for each in pods], cached, NodeUsage(MEMORY_BYTES // 4))
+    watch = Watch(exhaustion(KubeletConfiguration(), {Signal.MEMORY: MEMORY_BYTES // 4}))
+
+    def grow() -> None:
+        node = GrowingNode(with_cache, settings, Growth(pods[0].metadata.uid, "app"), watch)
+        for rate in (16 << 20, 128 << 20, 1 << 30):
+            forecast(node, rate)
+
     for name, took in (
         (f"cpu of {count} pods, from pods to shares", milliseconds(lambda: burst(pods, 64, settings))),
         (f"both orders of {count} pods and what is left", milliseconds(rank, 20)),
+        (f"forecast of {count} pods with page cache, three rates", milliseconds(grow, 3)),
     ):
-        print(f"{name + ':':<46}{took:7.2f} ms")
+        print(f"{name + ':':<54}{took:7.2f} ms")
         record(name, took, "ms")
 
 

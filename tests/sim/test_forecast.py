@@ -15,6 +15,9 @@ from eviction.nodes import pod
 from podqos.agent.journal import By
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
+from podqos.library.forecast import forecast as library_forecast
+from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.node_state import NodeState
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
@@ -121,6 +124,30 @@ def _lost(node: GrowingNode, rate: int) -> tuple[int, int]:
     ends, begins = [0, *(act.end for act in acts)], [*(act.begin for act in acts), INTERVAL_US * rate]
     length, begin = max((begin - end, end) for end, begin in zip(ends, begins, strict=True))
     return (begin + length // 2) // rate, length // rate
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_library_forecasts_the_same_node(seed):
+    setting, node, _ = prepared(seed)
+    kubelet = Kubelet(setting.config, "kubelet.yaml")
+    report = library_forecast(
+        NodeState(node.snapshot),
+        growing=f"{GROWER}:{node.growth.container}",
+        rates=[setting.rate],
+        kubelet=kubelet,
+        wanted=Fraction(1),
+        statistics_age_us=setting.statistics_age_us,
+        fast_path=setting.fast_path,
+        policy=setting.policy,
+        cgroup_version=node.settings.cgroup_version,
+    )
+    (growth,) = report.growths
+    expected = forecast(node, setting.rate, wanted=Fraction(1))
+    assert growth.kubelet_first == expected.kubelet_first
+    assert growth.out_of_memory_after_seconds == expected.out_of_memory_after_seconds
+    assert [(each.by, each.pod, each.probability) for each in growth.outcomes] == [
+        (each.by, each.pod, each.probability) for each in expected.outcomes
+    ]
 
 
 def _node(hard: str, enforced: tuple[str, ...] = (), **usage: ContainerUsage) -> Setting:
