@@ -8,10 +8,11 @@ from xml.etree import ElementTree as ET
 
 from msgspec.structs import replace
 
+from podqos.agent.journal import Kind
 from podqos.report.simulation.marks import rail
 from podqos.report.simulation.plot import plot_of
 from podqos.report.simulation.svg import run_svg
-from report.runs import GI, KILLED, LOGS, NODE, RUN, series
+from report.runs import GI, KILLED, LOGS, NODE, RUN, event, series
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -76,6 +77,12 @@ def test_a_picture_of_a_part_says_so():
     long = replace(RUN, end_us=100_000_000)
     assert "only the first 15.4 s of 100 s are drawn" in _texts(run_svg(long, NODE))
     assert not any("are drawn" in words for words in _texts(run_svg(RUN, NODE)))
+
+
+def test_victims_that_are_not_marked_are_counted():
+    later = event(15_000_000, Kind.EVICTED, "web evicted by the kubelet", RUN.pods[0])
+    assert "later victims that are not marked: 1" in _texts(run_svg(replace(RUN, events=(*RUN.events, later)), NODE))
+    assert not any("not marked" in words for words in _texts(run_svg(RUN, NODE)))
 
 
 def test_only_the_panels_of_the_story_are_drawn():

@@ -1,13 +1,12 @@
 // The victims: killed or evicted, why, and what would have saved the pod. One entry of the list is open.
 
 import { h, s } from "./dom";
-import { fate, time } from "./format";
+import { count, fate, time } from "./format";
 import { glyph, shape } from "./marks";
 import { nameOf } from "./run";
 import type { Kill, Saving } from "./schema";
 import type { State } from "./state";
 
-const MOST = 200;
 /** More than these scroll. */
 const FEW = 8;
 
@@ -24,8 +23,8 @@ export function killsView(state: State, element: HTMLElement): void {
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["kill"] : undefined;
     element.replaceChildren(
       title,
-      h("ol", { class: `kills${kills.length > FEW ? " many" : ""}` }, ...kills.slice(0, MOST).map((kill, index) => entry(state, kill, index))),
-      ...(kills.length > MOST ? [h("p", { class: "quiet" }, `${kills.length - MOST} more: step through them with j and k.`)] : []),
+      h("ol", { class: `kills${kills.length > FEW ? " many" : ""}` }, ...kills.map((kill, index) => entry(state, kill, index))),
+      ...(state.untold > 0 ? [h("p", { class: "quiet" }, `Only the first ${count(kills.length)} are marked; ${count(state.untold)} more are in the journal.`)] : []),
     );
     if (focused !== undefined) element.querySelector<HTMLElement>(`[data-kill="${focused}"]`)?.focus();
   };

@@ -38,6 +38,12 @@ export class State {
     return this.run.kills.filter((kill) => kill.node === this.looking.node.name);
   }
 
+  /** How many more victims the node has than are told in full. */
+  get untold(): number {
+    const all = this.run.events.filter((event) => event.node === this.looking.node.name && (event.kind === "OOMKilled" || event.kind === "Evicted"));
+    return Math.max(0, all.length - this.kills.length);
+  }
+
   subscribe(listener: (changed: ReadonlySet<Change>) => void): void {
     this.listeners.push(listener);
   }

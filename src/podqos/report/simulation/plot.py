@@ -8,6 +8,7 @@ from math import ceil
 
 from msgspec import Struct
 
+from podqos.agent.journal import Kind
 from podqos.report.simulation.view import Kill, NodeView, RunView
 
 WIDTH = 1200
@@ -36,6 +37,13 @@ class Plot(Struct, frozen=True):
     def is_whole(self) -> bool:
         """Whether all of the run is drawn."""
         return self.from_us == 0 and self.to_us == self.view.end_us
+
+    @property
+    def untold(self) -> int:
+        """How many more victims the node has than are marked."""
+        kinds = (Kind.OOM_KILLED, Kind.EVICTED)
+        found = sum(event.node == self.node.name and event.kind in kinds for event in self.view.events)
+        return max(0, found - sum(kill.node == self.node.name for kill in self.view.kills))
 
     @property
     def kills(self) -> list[Kill]:

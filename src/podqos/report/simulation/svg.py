@@ -77,6 +77,9 @@ def _head(plot: Plot) -> Iterator[str]:
         yield sign(by, x + 6, 70, 5)
         yield text(x + 16, 74, words)
         x += 146
+    if plot.untold:
+        words = f"later victims that are not marked: {plot.untold:,}"
+        yield text(RIGHT, 74, words, anchor="end", size=13, weight=600, fill=ACCENT)
     if not plot.is_whole:
         part = f"only the first {seconds(plot.to_us, 1)} of {seconds(view.end_us, 0)} are drawn"
         yield text(RIGHT, 53, part, anchor="end", size=13, weight=600, fill=ACCENT)
