@@ -5,7 +5,11 @@ the writing of the journal as JSON lines. Times are those of the processor; on a
 
     quiet   24 hours in which nothing happens; the budget for 10,000 nodes is 60 s and 4 GiB
     daily   the same with daily load curves that cross nothing, no two nodes alike; 180 s
-    busy    daily curves, and leaks on every node: what it costs where every bend has to be followed
+    busy    daily curves, and leaks on every node
+    fleet   a real day: every pod its own daily curve and noise, a new value every 5 minutes, no two alike; on every
+            node two leaks, two rollouts and a cron job each hour, and one node of a hundred runs out of memory; the
+            budget for 10,000 nodes is 15 minutes of two cores, 0.18 s of one a node, and 4 GiB
+    fleet-hourly  the same with a new value every hour; 5 minutes of two cores
     kills   an hour of leaks, killed at the limits of containers and of nodes; 2,000 kills a second on one core
     length  the same leaks in 2 hours, 24 hours, 7 days: the time per event must not grow
     events  leaks that fill up one, two, four times as often on the same nodes: nor there
@@ -20,8 +24,14 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from functools import cached_property
+from random import Random
+from typing import overload
 
 from history import record
+
+from msgspec.structs import replace
 
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -43,6 +53,8 @@ SIZES = {
     "quiet": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "daily": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "busy": ((20, 24, 1), (40, 24, 1), (80, 24, 1)),
+    "fleet": ((10, 24, 1), (30, 24, 1), (100, 24, 1)),
+    "fleet-hourly": ((10, 24, 1), (30, 24, 1), (100, 24, 1)),
     "kills": ((250, 1, 1), (500, 1, 1), (1_000, 1, 1)),
     "length": ((100, 2, 1), (100, 24, 1), (100, 7 * 24, 1)),
     "events": ((100, 1, 1), (100, 1, 2), (100, 1, 4)),
@@ -51,7 +63,7 @@ SIZES = {
 
 PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193, 197)
 
-Demands = tuple[dict[str, ContainerDemand], ...]
+Demands = Sequence[dict[str, ContainerDemand]]
 
 
 def workload(index: int, nodes: int, limit: str | None, demands: Demands) -> ScenarioWorkload:
@@ -111,27 +123,111 @@ def spill(hours: int, times: int) -> Demands:
     return ({"app": ContainerDemand(anon_bytes=Curve(((0, 40 * MI), (span_us, 6 * GI)), clock=Clock.CONTAINER))},)
 
 
+class Noise(Sequence[dict[str, ContainerDemand]]):
+    """Demands of which no two are alike, made when they are asked for: a daily curve, and a new value at every step."""
+
+    def __init__(self, name: str, count: int, hours: int, every_us: int) -> None:
+        self._name, self._count = name, count
+        self._times = range(0, hours * HOUR_US + 1, every_us)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, ContainerDemand]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, ContainerDemand]]: ...
+
+    def __getitem__(self, index: int | slice) -> dict[str, ContainerDemand] | list[dict[str, ContainerDemand]]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(self._count))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        random = Random(f"{self._name} {index}")  # noqa: S311 - repeatable on purpose
+        phase, size = random.randrange(len(self._day)), random.randrange(20, 50)
+        memory, cpu = self._curve(random, phase, size * MI), self._curve(random, phase, size // 2)
+        return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
+
+    @cached_property
+    def _day(self) -> list[int]:
+        return [1000 * abs(2 * at_us - 24 * HOUR_US) // (24 * HOUR_US) for at_us in self._times]
+
+    def _curve(self, random: Random, phase: int, size: int) -> Curve:
+        """Return a curve between ``size`` and twice that, and noise of up to a quarter of it."""
+        day = self._day[phase:] + self._day[:phase]
+        bits = random.getrandbits(16 * len(day)).to_bytes(2 * len(day), "little")
+        drawn = memoryview(bits).cast("H")
+        return Curve(
+            tuple(
+                (at_us, size + size * part // 1000 + (size * each >> 18))
+                for at_us, part, each in zip(self._times, day, drawn, strict=True)
+            )
+        )
+
+
+def fleet_workloads(nodes: int, hours: int, every_us: int) -> list[ScenarioWorkload]:
+    """Return what runs on a fleet: 100 pods on every node, and a cron job."""
+
+    def noisy(index: int, name: str, arrives_us: int = 0, deleted_us: int | None = None) -> ScenarioWorkload:
+        demands = Noise(name, nodes * PER_NODE, hours, every_us)
+        return replace(workload(index, nodes, None, demands), name=name, arrives_us=arrives_us, deleted_us=deleted_us)
+
+    rollouts = {3: hours * HOUR_US * 10 // 24, 4: hours * HOUR_US * 15 // 24}
+    made = []
+    for index in range(WORKLOADS):
+        made.append(noisy(index, f"service-{index}", 0, rollouts.get(index)))
+        if index in rollouts:
+            made.append(noisy(index, f"service-{index}-new", rollouts[index]))
+    # Two of the pods leak, at their own pace: they replace two of the last workload.
+    made[-1] = replace(made[-1], replicas=nodes * (PER_NODE - 2))
+    for name, share in (("leak", 9), ("slow-leak", 13)):
+        slow = tuple(leaking(share * HOUR_US + each * 7 * SECOND_US) for each in range(nodes))
+        made.append(replace(workload(0, nodes, "512Mi", slow), name=name, replicas=nodes))
+    job = {"app": ContainerDemand(anon_bytes=constant(100 * MI), cpu_milli=constant(80), exits_after_us=HOUR_US // 12)}
+    for hour in range(1, hours):
+        cron = workload(0, nodes, "256Mi", (job,))
+        pod = replace(cron.pod, spec=replace(cron.pod.spec, restart_policy="Never"))
+        made.append(replace(cron, kind="Job", name=f"cron-{hour}", pod=pod, replicas=nodes, arrives_us=hour * HOUR_US))
+    pressed = tuple(f"node-{each}" for each in range(0, nodes, 100)) if nodes > 1 else ("node",)
+    spill = workload(
+        0, nodes, None, ({"app": ContainerDemand(anon_bytes=Curve(((0, 0), (HOUR_US * hours, 48 * GI))))},)
+    )
+    made.append(replace(spill, name="spill", replicas=len(pressed), nodes=pressed, spread=False, recreate=False))
+    return made
+
+
+def leaking(span_us: int) -> dict[str, ContainerDemand]:
+    """Return a leak that fills 512Mi within a time, and begins again with its container."""
+    curve = Curve(((0, 64 * MI), (20 * span_us, 64 * MI + 20 * 448 * MI)), clock=Clock.CONTAINER)
+    return {"app": ContainerDemand(anon_bytes=curve, cpu_milli=constant(30))}
+
+
 def scenario(kind: str, nodes: int, hours: int, times: int) -> Scenario:
     """Return the scenario of a row."""
+    is_fleet = kind.startswith("fleet")
     if kind == "quiet":
         workloads = [workload(index, nodes, None, still(index)) for index in range(WORKLOADS)]
     elif kind == "busy":
         workloads = [workload(0, nodes, "256Mi", leaks(0, hours, times))]
         workloads += [workload(index, nodes, None, daily(index)) for index in range(1, WORKLOADS)]
+    elif is_fleet:
+        workloads = fleet_workloads(nodes, hours, HOUR_US if kind == "fleet-hourly" else HOUR_US // 12)
     elif kind == "daily":
         workloads = [workload(index, nodes, None, daily(index)) for index in range(WORKLOADS)]
     else:
         workloads = [workload(0, nodes, None, spill(hours, times))]
         workloads += [workload(index, nodes, "256Mi", leaks(index, hours, times)) for index in (1, 2, 3)]
         workloads += [workload(index, nodes, None, still(index)) for index in range(4, WORKLOADS)]
+    with_room = KubeletConfiguration(eviction_hard={"memory.available": "500Mi"})
     kernel_only = KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=())
     spec = MachineSpec(
         name="node",
-        memory_bytes=16 * GI,
+        memory_bytes=32 * GI if is_fleet else 16 * GI,
         cpu_milli=16_000,
         nodefs=Filesystem(100 * GI, 6_000_000),
         system=SystemDemand(anon_bytes=constant(6 * GI if kind == "daily" else GI)),
-        config=KubeletConfiguration() if kind in {"quiet", "daily", "busy"} else kernel_only,
+        config=with_room if is_fleet else KubeletConfiguration() if kind in {"quiet", "daily", "busy"} else kernel_only,
     )
     return Scenario(
         name=kind,
@@ -157,12 +253,12 @@ def measure(kind: str, nodes: int, hours: int, times: int) -> None:
     written = time.process_time()
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     pods = nodes * WORKLOADS * PER_NODE
-    kills = done.tallies.kinds.get("OOMKilled", 0)
+    kills, evictions = (done.tallies.kinds.get(each, 0) for each in ("OOMKilled", "Evicted"))
     run = ran - set_up
     print(
         f"{kind:7} {nodes:6,} nodes {pods:9,} pods {hours:4} h: set-up {set_up - began:7.2f} s, run {run:7.2f} s, "
         f"{done.tallies.events:9,} events ({done.tallies.events / run:9,.0f}/s), "
-        f"{kills:7,} kills ({kills / run:7,.0f}/s), "
+        f"{kills:7,} kills ({kills / run:7,.0f}/s), {evictions:5,} evictions, "
         f"journal {lines:9,} lines, {size / 1e6:6.1f} MB in {written - ran:6.2f} s, "
         f"peak {peak_kib / 1024:6.0f} MiB, {(peak_kib - before_kib) * 1024 / pods:6.0f} bytes per pod",
         flush=True,

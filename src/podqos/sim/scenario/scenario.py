@@ -6,7 +6,7 @@ workload share one pod and, where they behave alike, one demand. ``scenario_form
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -90,7 +90,7 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """As the API server stores it. Replicas differ from it in name and uid only."""
     replicas: int = 1
     """A DaemonSet has one on every node that it tolerates instead."""
-    demands: tuple[Mapping[str, ContainerDemand], ...] = ({},)
+    demands: Sequence[Mapping[str, ContainerDemand]] = ({},)
     """By container. The replicas take turns: number i has ``demands[i % len(demands)]``. A replacement has the demand
     of the pod it replaces; a container without an entry is idle."""
     arrives_us: int = 0
