@@ -30,7 +30,6 @@ from random import Random
 from typing import overload
 
 from history import record
-
 from msgspec.structs import replace
 
 from podqos.agent.journal import encode
@@ -144,7 +143,7 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
             return [self[each] for each in range(*index.indices(self._count))]
         if not 0 <= index < self._count:
             raise IndexError(index)
-        random = Random(f"{self._name} {index}")  # noqa: S311 - repeatable on purpose
+        random = Random(f"{self._name} {index}")
         phase, size = random.randrange(len(self._day)), random.randrange(20, 50)
         memory, cpu = self._curve(random, phase, size * MI), self._curve(random, phase, size // 2)
         return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}

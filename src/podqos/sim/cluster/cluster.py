@@ -22,7 +22,7 @@ from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
-from podqos.sim.node.node import SimNode
+from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.replicas import (
@@ -47,9 +47,14 @@ class SimCluster:
     """All nodes of a scenario, and everything above them."""
 
     def __init__(
-        self, scenario: Scenario, queue: EventQueue, *, is_watched: Callable[[str], bool] = lambda _: True
+        self,
+        scenario: Scenario,
+        queue: EventQueue,
+        *,
+        is_watched: Callable[[str], bool] = lambda _: True,
+        columns: MakeColumns | None = None,
     ) -> None:
-        """Set up the cluster. Unwatched nodes are left out if provably nothing happens there."""
+        """Set up the cluster. Unwatched nodes are left out, or follow no bends, while provably nothing happens there."""
         self.scenario = scenario
         self.queue = queue
         self.entries: list[Entry] = []
@@ -62,7 +67,7 @@ class SimCluster:
         self._later = 0
         """How many pods were created after the start."""
         self._daemon_backoff = DaemonBackoff()
-        self.fleet = Fleet(self, is_watched)
+        self.fleet = Fleet(self, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         for index, workload in enumerate(scenario.workloads):
             self.plan(workload.arrives_us, partial(self._arrive, index, workload))

@@ -86,6 +86,7 @@ class NodeMemory:
         """
         assert group.gauge is not None
         group.wanted_bytes = None
+        group.gauge.rouse(now_us)
         lacking = group.gauge.at(now_us) - limit_bytes
         if lacking > 0 and self._can_gain(now_us):
             lacking -= self._reclaim(group, now_us, lacking)
@@ -174,6 +175,7 @@ class NodeMemory:
 
     def _make_room(self, time_us: int) -> None:
         """Make room where most is missing: there the limit was hit first. Of equals, the machine comes first."""
+        self.usage.rouse(time_us)
         passed, self._passed = self._passed, []
         passed.sort(key=lambda group: (-group.excess_bytes(time_us), group.parent is not None, -len(group.path)))
         for group in passed:

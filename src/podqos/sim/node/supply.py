@@ -57,6 +57,7 @@ class Supply:
         """Let refused users continue after something was freed: in turn, as long as there is enough."""
         if not self._was_full:
             return
+        self.gauge.rouse(time_us)
         for want in self._takers:
             if want.is_capped and self.gauge.at(time_us) - want.at(time_us) + want.wanted(time_us) <= self.limit:
                 want.was_refused = False
@@ -66,6 +67,7 @@ class Supply:
     def _full(self, time_us: int) -> None:
         """Stop all users that take more."""
         self._was_full = True
+        self.gauge.rouse(time_us)
         for want, taker in self._takers.items():
             excess = self.gauge.at(time_us) - self.limit
             if want.slope > 0 or (excess > 0 and want.step(time_us)):

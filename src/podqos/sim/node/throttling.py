@@ -57,6 +57,11 @@ class NodeCpu:
         for each in [each for each in self._settings if each == path or each.startswith(f"{path}/")]:
             del self._settings[each]
 
+    @property
+    def is_throttled(self) -> bool:
+        """Whether any container gets less than it wants."""
+        return bool(self._bounds)
+
     def quota_milli(self, path: str) -> int | None:
         """Return how much a cgroup may use at most; None is as much as there is."""
         setting = self._settings.get(path)
@@ -135,6 +140,7 @@ class NodeCpu:
         self._looks_at_us = -1
         if not self._bounds and not self._may_bind(now_us):
             return
+        self.wanted.rouse(now_us)
         shares = self.shares(now_us)
         for path, container in self.running.items():
             share = shares[path]
@@ -148,10 +154,12 @@ class NodeCpu:
                 self._note(container, CPUThrottled(wanted, granted, bound), now_us)
 
     def _may_bind(self, now_us: int) -> bool:
-        if self.wanted.at(now_us) > self.cpu_milli:
+        if self.wanted.headroom is None and self.wanted.at(now_us) > self.cpu_milli:
             return True
         for path, container in self.running.items():
             assert container.cpu is not None
+            if container.cpu.is_asleep:
+                continue
             wanted = container.cpu.at(now_us)
             for group_path in (path, container.pod.group.path):
                 setting = self._settings.get(group_path)

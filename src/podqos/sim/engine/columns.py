@@ -1,0 +1,319 @@
+"""What curves add up to, by columns: until when a node's sums provably cross nothing. Needs numpy (``podqos[fleet]``).
+
+Following every bend of every curve is most of a long run, and almost never does a bend matter. While nothing happens
+the parts of a node's sums are *asleep*: their bends are not followed. For every sum there is a bound instead, from
+column to column of a grid of times: the most that its parts hold there, in whole units, rounded up. The first column in
+which a bound reaches a mark is when all wake, just before it, and are what they would be had every bend been followed;
+from there on it is simulated event by event, until they can sleep again. Nothing is decided on a bound: it only says
+where nothing is to be decided.
+
+Whatever changes in between (a container starts or ends) is held against the room that is left. A part that ends leaves,
+one that starts falls asleep with the others; if the room is used up, all wake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podqos.model.time_units import SECOND_US
+from podqos.sim.engine.allocation import Allocation
+from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.event_queue import NEVER_US
+from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge
+
+Column: TypeAlias = NDArray[np.int64]
+
+_MOST_COLUMNS = 4096
+_UNLIMITED = NEVER_US << FRACTION_BITS
+_FIRST_RETRY_US = 60 * SECOND_US
+_WORTH_COLUMNS = 3
+"""To sleep and to wake costs about as much as following the bends of so many columns."""
+
+
+class _Bound:
+    """The most that the parts of a sum hold at the start and at the end of every column."""
+
+    __slots__ = ("ends", "is_own", "peak", "rows", "starts")
+
+    def __init__(self, starts: Column, ends: Column) -> None:
+        self.starts, self.ends = starts, ends
+        self.rows = 1
+        self.is_own = False
+        self.peak: int | None = None
+
+    def add(self, starts: Column, ends: Column) -> None:
+        if self.is_own:
+            self.starts += starts
+            self.ends += ends
+        else:
+            self.starts, self.ends, self.is_own = self.starts + starts, self.ends + ends, True
+        self.rows += 1
+        self.peak = None
+
+    def remove(self, starts: Column, ends: Column) -> None:
+        assert self.is_own
+        self.starts -= starts
+        self.ends -= ends
+        self.rows -= 1
+        self.peak = None
+
+    def highest(self) -> int:
+        """Return the most that they ever hold."""
+        if self.peak is None:
+            self.peak = int(max(self.starts.max(), self.ends.max()))
+        return self.peak
+
+
+class Columns:
+    """The parts of one node's sums that bend, and until when they sleep."""
+
+    def __init__(self, until_us: int, least: int, bent_us: Callable[[int], int], woke: Callable[[int], None]) -> None:
+        """``least`` is how many there must be before any sleeps.
+
+        ``bent_us`` says up to when bends count as followed at this point of the run, ``woke`` is called when all wake.
+        """
+        self._until_us = until_us
+        self._least = least
+        self._bent_us = bent_us
+        self._woke = woke
+        self._awake: dict[Allocation, None] = {}
+        self._asleep: dict[Allocation, None] = {}
+        self._serials: dict[Allocation, int] = {}
+        """Their places in the order of their start, in which bends of one moment are followed."""
+        self._started = 0
+        self._rows: dict[Allocation, tuple[Column, Column]] = {}
+        self._bounds: dict[Gauge, _Bound] = {}
+        self._grid: Column | None = None
+        self.wake_us = NEVER_US
+
+    # ---- who is there --------------------------------------------------------------------------------------------
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether any are asleep."""
+        return bool(self._asleep)
+
+    @property
+    def are_tired(self) -> bool:
+        """Whether there are some that could sleep and do not."""
+        return any(each.is_plain for each in self._awake)
+
+    def register(self, part: Flow) -> None:
+        """Take note of a part that bends."""
+        assert isinstance(part, Allocation)
+        self._started += 1
+        self._serials[part] = self._started
+        self._awake[part] = None
+
+    def drop(self, part: Flow) -> None:
+        """Forget a part that ends or bends no more."""
+        assert isinstance(part, Allocation)
+        if part.is_asleep:
+            del self._asleep[part]
+            part.stop_sleeping()
+        else:
+            self._awake.pop(part, None)
+        self._serials.pop(part, None)
+        self._remove_row(part)
+
+    # ---- to sleep ------------------------------------------------------------------------------------------------
+
+    def sleep(self, now_us: int) -> bool:
+        """Put all to sleep that can be, if that pays; return whether it does."""
+        tired = [each for each in self._awake if each.is_plain]
+        if not tired or len(tired) + len(self._asleep) < self._least:
+            return False
+        for each in self._awake:
+            if not each.is_plain:
+                self._remove_row(each)
+        if self._grid is None:
+            self._grid = _grid(tired, now_us, self._until_us)
+        for each in tired:
+            if each not in self._rows:
+                self._add_row(each)
+        if any(mark.is_armed and not mark.is_rising for gauge in self._bounds for mark in gauge.marks):
+            return False
+        held = _held(tired, now_us)
+        column = self._column(now_us)
+        last = len(self._grid) - 1
+        first = self._first_reached(held, now_us, column, last)
+        if first < last and first - column < _WORTH_COLUMNS:
+            return False
+        self.wake_us = int(self._grid[first]) - 1
+        for each in tired:
+            del self._awake[each]
+            self._asleep[each] = None
+            each.fall_asleep()
+        for gauge, (amount, slope) in held.items():
+            gauge.base, gauge.slope, gauge.since_us = gauge.fine(now_us) - amount, gauge.slope - slope, now_us
+        for gauge, bound in self._bounds.items():
+            gauge.sleepers = self
+            rest = gauge.fine(now_us) + max(0, gauge.slope) * (self.wake_us - now_us)
+            room = _level(gauge) - rest - (bound.highest() << FRACTION_BITS)
+            if room <= 0:
+                highest = int(max(bound.starts[column:first].max(), bound.ends[column:first].max()))
+                room = _level(gauge) - rest - (highest << FRACTION_BITS)
+            gauge.headroom = room
+        return True
+
+    def next_us(self, now_us: int) -> int:
+        """Return the last moment of the column that begins or goes on after a time: when to try again."""
+        if self._grid is None:
+            return now_us + _FIRST_RETRY_US
+        return int(self._grid[min(self._column(now_us) + 1, len(self._grid) - 1)]) - 1
+
+    def _column(self, now_us: int) -> int:
+        """Return the column of what comes after a time."""
+        assert self._grid is not None
+        return min(int(np.searchsorted(self._grid, now_us + 1, "right")) - 1, len(self._grid) - 2)
+
+    def _first_reached(self, held: dict[Gauge, tuple[int, int]], now_us: int, column: int, last: int) -> int:
+        """Return the first column from ``column`` on in which a sum could reach a mark; ``last`` if there is none."""
+        assert self._grid is not None
+        found = last
+        for gauge, bound in self._bounds.items():
+            level = _level(gauge)
+            if level == _UNLIMITED:
+                continue
+            amount, slope = held.get(gauge, (0, 0))
+            rest, rising = gauge.fine(now_us) - amount, max(0, gauge.slope - slope)
+            if rest + rising * (self._until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
+                continue
+            most = np.maximum(bound.starts[column:found], bound.ends[column:found])
+            if rising:
+                grown = rising * (self._grid[column + 1 : found + 1] - now_us).astype(np.float64) / (1 << FRACTION_BITS)
+                most = most + np.ceil(grown * (1 + 1e-9)).astype(np.int64) + 1
+            least = -((rest - level) >> FRACTION_BITS)
+            reached = most >= least - 1
+            if reached.any():
+                found = column + int(reached.argmax())
+        return found
+
+    def _add_row(self, part: Allocation) -> None:
+        assert self._grid is not None
+        row = self._rows[part] = _row(part.curve, part.offset_us, self._grid)
+        for gauge in part.gauges:
+            if gauge in self._bounds:
+                self._bounds[gauge].add(*row)
+            else:
+                self._bounds[gauge] = _Bound(*row)
+
+    def _remove_row(self, part: Allocation) -> None:
+        row = self._rows.pop(part, None)
+        if row is None:
+            return
+        for gauge in part.gauges:
+            bound = self._bounds[gauge]
+            if bound.rows == 1:
+                del self._bounds[gauge]
+                gauge.headroom = None
+            else:
+                bound.remove(*row)
+
+    # ---- to wake -------------------------------------------------------------------------------------------------
+
+    def rouse(self, part: Flow, now_us: int) -> None:
+        """Wake one part."""
+        assert isinstance(part, Allocation)
+        self._get_up((part,), now_us)
+
+    def wake(self, now_us: int) -> None:
+        """Wake all."""
+        bent_us = self._bent_us(now_us)
+        order = sorted(self._asleep, key=lambda each: (each.last_bend_us(bent_us), self._serials[each]))
+        for gauge in self._bounds:
+            gauge.headroom = None
+        self._get_up(order, now_us)
+        self._woke(now_us)
+
+    def _get_up(self, parts: Iterable[Allocation], now_us: int) -> None:
+        bent_us = self._bent_us(now_us)
+        sums: dict[Gauge, tuple[int, int]] = {}
+        for part in parts:
+            del self._asleep[part]
+            self._awake[part] = None
+            part.get_up(now_us, bent_us)
+            for gauge in part.gauges:
+                amount, slope = sums.get(gauge, (0, 0))
+                sums[gauge] = amount + part.base, slope + part.slope
+        for gauge, (amount, slope) in sums.items():
+            gauge.change(now_us, amount, slope)
+
+
+def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, int]]:
+    """Return what parts add to their sums, and how fast that grows."""
+    sums: dict[Gauge, tuple[int, int]] = {}
+    for part in parts:
+        own = part.fine(now_us)
+        for gauge in part.gauges:
+            amount, slope = sums.get(gauge, (0, 0))
+            sums[gauge] = amount + own, slope + part.slope
+    return sums
+
+
+def _level(gauge: Gauge) -> int:
+    """Return the least amount at which something happens."""
+    return min((mark.level for mark in gauge.marks if mark.is_armed), default=_UNLIMITED)
+
+
+def _grid(parts: Iterable[Allocation], now_us: int, until_us: int) -> Column:
+    """Return the times between which columns lie: where most curves bend, from now to the end."""
+    found: list[Column] = []
+    for part in parts:
+        times, _ = _points(part.curve, part.offset_us, until_us)
+        if not any(np.array_equal(times, each) for each in found[-4:]):
+            found.append(times)
+    times = np.unique(np.concatenate([*found, np.array([now_us, until_us])]))
+    times = times[(times >= now_us) & (times <= until_us)]
+    return np.append(times[:: -(-len(times) // _MOST_COLUMNS)], until_us + 1)
+
+
+def _points(curve: Curve, offset_us: int, until_us: int) -> tuple[Column, Column]:
+    """Return times and values of the knots up to the end of a run, repeated where the curve repeats."""
+    knots = np.array(curve.knots, dtype=np.int64)
+    times, values = knots[:, 0] + offset_us, knots[:, 1]
+    period_us = curve.period_us
+    if period_us is None:
+        return times, values
+    turns = np.arange(-1, (until_us - offset_us) // period_us + 1, dtype=np.int64) * period_us
+    repeated = (turns[:, None] + np.concatenate([[offset_us], times, [offset_us + period_us]])[None, :]).ravel()
+    # Before the first knot the first value holds, after the last one the last.
+    return repeated, np.tile(np.concatenate([values[:1], values, values[-1:]]), len(turns))
+
+
+def _row(curve: Curve, offset_us: int, grid: Column) -> tuple[Column, Column]:
+    """Return the most that a curve holds at the start and at the end of every column, rounded up.
+
+    Within a column it is linear between the two, unless it bends there: then both are its peak.
+    """
+    times, values = _points(curve, offset_us, int(grid[-1]))
+    starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
+    ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
+    # A slope is rounded towards zero: what falls ends a trifle higher.
+    ends += ends < starts
+    places = np.searchsorted(grid, times, "right") - 1
+    inside = (places >= 0) & (places < len(grid) - 1)
+    inside[inside] = grid[places[inside]] != times[inside]
+    if inside.any():
+        columns = places[inside]
+        peaks = np.maximum(starts, ends)
+        np.maximum.at(peaks, columns, values[inside] + 1)
+        starts, ends = starts.copy(), ends.copy()
+        starts[columns] = ends[columns] = peaks[columns]
+    return starts, ends
+
+
+def _values(times: Column, values: Column, at: Column, after: Column) -> Column:
+    """Return the values at times, rounded up; ``after`` is the knot that the piece in question ends with."""
+    last = len(times) - 1
+    before, ahead = np.clip(after - 1, 0, last), np.clip(after, 0, last)
+    begin, end = values[before], values[ahead]
+    span = np.maximum(times[ahead] - times[before], 1)
+    part = np.clip((at - times[before]) / span, 0.0, 1.0)
+    between = np.ceil(begin + (end - begin) * part).astype(np.int64) + 1
+    between = np.minimum(between, np.maximum(begin, end))
+    return np.where(part == 0.0, begin, np.where(part == 1.0, end, between))
