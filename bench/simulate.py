@@ -24,13 +24,16 @@ import resource
 import subprocess
 import sys
 import time
+from array import array
 from collections.abc import Sequence
 from functools import cached_property
 from random import Random
 from typing import overload
 
+import numpy as np
 from history import record
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -38,7 +41,7 @@ from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.time_units import SECOND_US
-from podqos.sim.engine.curve import Clock, Curve, constant
+from podqos.sim.engine.curve import Clock, Curve, Knots, constant
 from podqos.sim.run import Simulation
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
@@ -149,20 +152,14 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
         return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
 
     @cached_property
-    def _day(self) -> list[int]:
-        return [1000 * abs(2 * at_us - 24 * HOUR_US) // (24 * HOUR_US) for at_us in self._times]
+    def _day(self) -> NDArray[np.int64]:
+        return 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
 
     def _curve(self, random: Random, phase: int, size: int) -> Curve:
         """Return a curve between ``size`` and twice that, and noise of up to a quarter of it."""
-        day = self._day[phase:] + self._day[:phase]
-        bits = random.getrandbits(16 * len(day)).to_bytes(2 * len(day), "little")
-        drawn = memoryview(bits).cast("H")
-        return Curve(
-            tuple(
-                (at_us, size + size * part // 1000 + (size * each >> 18))
-                for at_us, part, each in zip(self._times, day, drawn, strict=True)
-            )
-        )
+        drawn = np.frombuffer(random.randbytes(2 * len(self._times)), dtype=np.uint16).astype(np.int64)
+        values = size + size * np.roll(self._day, -phase) // 1000 + (size * drawn >> 18)
+        return Curve(Knots(self._times, array("q", values.tobytes())))
 
 
 def fleet_workloads(nodes: int, hours: int, every_us: int) -> list[ScenarioWorkload]:

@@ -83,11 +83,16 @@ class Fleet:
                 continue
             if name not in busy and not self._is_watched(name):
                 own = tuple(parts.get(name, ()))
-                initial = self._initial_states.of_idle(self.settings[name], own)
+                initial = self._initial_states.of_idle(self.settings[name], own) if self._may_idle(own) else None
                 if initial is not None:
                     self.idle[name] = IdleNode(name, initial, own)
                     continue
             self.add(name)
+
+    def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
+        """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
+        workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
+        return self._columns is None or not any(each.replicas <= len(each.demands) > 1 for each in workloads)
 
     # ---- who is there --------------------------------------------------------------------------------------------
 

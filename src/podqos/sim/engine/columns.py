@@ -14,6 +14,7 @@ one that starts falls asleep with the others; if the room is used up, all wake.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.curve import Curve, Knots
 from podqos.sim.engine.event_queue import NEVER_US
 from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge
 
@@ -131,7 +132,7 @@ class Columns:
             if not each.is_plain:
                 self._remove_row(each)
         if self._grid is None:
-            self._grid = _grid(tired, now_us, self._until_us)
+            self._grid = _grid(tired, self._until_us)
         for each in tired:
             if each not in self._rows:
                 self._add_row(each)
@@ -164,7 +165,7 @@ class Columns:
         """Return the last moment of the column that begins or goes on after a time: when to try again."""
         if self._grid is None:
             return now_us + _FIRST_RETRY_US
-        return int(self._grid[min(self._column(now_us) + 1, len(self._grid) - 1)]) - 1
+        return max(now_us + 1, int(self._grid[self._column(now_us) + 1]) - 1)
 
     def _column(self, now_us: int) -> int:
         """Return the column of what comes after a time."""
@@ -260,22 +261,34 @@ def _level(gauge: Gauge) -> int:
     return min((mark.level for mark in gauge.marks if mark.is_armed), default=_UNLIMITED)
 
 
-def _grid(parts: Iterable[Allocation], now_us: int, until_us: int) -> Column:
-    """Return the times between which columns lie: where most curves bend, from now to the end."""
+def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
+    """Return the times between which columns lie: where most curves bend."""
     found: list[Column] = []
     for part in parts:
         times, _ = _points(part.curve, part.offset_us, until_us)
         if not any(np.array_equal(times, each) for each in found[-4:]):
             found.append(times)
-    times = np.unique(np.concatenate([*found, np.array([now_us, until_us])]))
-    times = times[(times >= now_us) & (times <= until_us)]
+    times = np.unique(np.concatenate([*found, np.array([0, until_us])]))
+    times = times[(times >= 0) & (times <= until_us)]
     return np.append(times[:: -(-len(times) // _MOST_COLUMNS)], until_us + 1)
+
+
+@lru_cache(maxsize=64)
+def _times(times_us: range) -> Column:
+    return np.arange(times_us.start, times_us.stop, times_us.step, dtype=np.int64)
 
 
 def _points(curve: Curve, offset_us: int, until_us: int) -> tuple[Column, Column]:
     """Return times and values of the knots up to the end of a run, repeated where the curve repeats."""
-    knots = np.array(curve.knots, dtype=np.int64)
-    times, values = knots[:, 0] + offset_us, knots[:, 1]
+    knots = curve.knots
+    if isinstance(knots, Knots):
+        times = _times(knots.times_us) if isinstance(knots.times_us, range) else np.array(knots.times_us)
+        values = np.frombuffer(knots.values, dtype=np.int64)
+    else:
+        both = np.array(knots, dtype=np.int64)
+        times, values = both[:, 0], both[:, 1]
+    if offset_us:
+        times = times + offset_us
     period_us = curve.period_us
     if period_us is None:
         return times, values
@@ -291,6 +304,11 @@ def _row(curve: Curve, offset_us: int, grid: Column) -> tuple[Column, Column]:
     Within a column it is linear between the two, unless it bends there: then both are its peak.
     """
     times, values = _points(curve, offset_us, int(grid[-1]))
+    if len(times) < len(grid) and np.array_equal(times, grid[: len(times)]):
+        starts = np.append(values, np.repeat(values[-1:], len(grid) - 1 - len(values)))
+        ends = np.append(starts[1:], starts[-1:])
+        ends += ends < starts
+        return starts, ends
     starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
     ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
     # A slope is rounded towards zero: what falls ends a trifle higher.

@@ -95,7 +95,6 @@ class Gauge(Flow):
             if mark.is_armed:
                 mark.plan()
 
-
     def rouse(self, now_us: int) -> None:
         """Wake the parts that are asleep, so that the amount is known."""
         if self.headroom is not None:

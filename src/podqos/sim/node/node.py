@@ -297,7 +297,7 @@ class SimNode:
 
     def _woke(self, now_us: int) -> None:
         assert self._columns is not None
-        self._plan_rest(max(now_us + 1, self._columns.next_us(now_us)))
+        self._plan_rest(self._columns.next_us(now_us))
 
     def _bent_us(self, now_us: int) -> int:
         """Return up to when bends would have been followed: what concerns the cluster comes before a node's own."""
