@@ -147,18 +147,19 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
         if not 0 <= index < self._count:
             raise IndexError(index)
         random = Random(f"{self._name} {index}")
-        phase, size = random.randrange(len(self._day)), random.randrange(20, 50)
+        phase, size = random.randrange(len(self._times)), random.randrange(20, 50)
         memory, cpu = self._curve(random, phase, size * MI), self._curve(random, phase, size // 2)
         return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
 
     @cached_property
-    def _day(self) -> NDArray[np.int64]:
-        return 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
+    def _days(self) -> NDArray[np.int64]:
+        day = 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
+        return np.concatenate([day, day])
 
     def _curve(self, random: Random, phase: int, size: int) -> Curve:
         """Return a curve between ``size`` and twice that, and noise of up to a quarter of it."""
         drawn = np.frombuffer(random.randbytes(2 * len(self._times)), dtype=np.uint16).astype(np.int64)
-        values = size + size * np.roll(self._day, -phase) // 1000 + (size * drawn >> 18)
+        values = size + size * self._days[phase : phase + len(self._times)] // 1000 + (size * drawn >> 18)
         return Curve(Knots(self._times, array("q", values.tobytes())))
 
 

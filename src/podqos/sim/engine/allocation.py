@@ -32,6 +32,7 @@ class Allocation(Flow):
         "debt",
         "is_asleep",
         "is_capped",
+        "is_covered",
         "was_refused",
     )
 
@@ -53,6 +54,8 @@ class Allocation(Flow):
         self._version = 0
         self.is_asleep = False
         """Whether it bends unseen, and what it holds is missing from its sums (``columns``)."""
+        self.is_covered = False
+        """Whether what it can hold is part of what its sums are known to hold at most."""
         self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(started_us)
         if self._sleepers is not None:
@@ -87,7 +90,7 @@ class Allocation(Flow):
         """Follow another curve from now on."""
         self._rouse(time_us)
         if self._sleepers is not None:
-            self._sleepers.drop(self)
+            self._sleepers.drop(self, time_us)
         self.curve = curve
         self._offset_us = time_us if curve.clock is Clock.CONTAINER else 0
         self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
@@ -99,7 +102,7 @@ class Allocation(Flow):
         """Stay at what is held now, whatever the curve says."""
         self._rouse(time_us)
         if self._sleepers is not None:
-            self._sleepers.drop(self)
+            self._sleepers.drop(self, time_us)
         self._version += 1
         self._set(time_us, self.fine(time_us), 0)
 
@@ -117,15 +120,12 @@ class Allocation(Flow):
 
     def end(self, time_us: int) -> None:
         """Release everything."""
-        was_asleep = self.is_asleep
-        if self._sleepers is not None:
-            self._sleepers.drop(self)
         self._version += 1
         self.debt = 0
-        self._set(time_us, 0, 0)
-        if was_asleep:
-            for gauge in self._gauges:
-                gauge.change(time_us, 0, 0)
+        if not self.is_asleep:
+            self._set(time_us, 0, 0)
+        if self._sleepers is not None:
+            self._sleepers.drop(self, time_us)
 
     def take(self, time_us: int, amount: int) -> None:
         """Reclaim that many whole units."""
@@ -184,6 +184,10 @@ class Allocation(Flow):
         self.base, self.slope, self.since_us = _fine(piece, time_us - self._offset_us), _slope(piece), time_us
         if piece.end_us is not None:
             self._plan(piece.end_us + self._offset_us)
+
+    def unseen(self, time_us: int, bent_us: int) -> int:
+        """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
+        return _fine(self.curve.piece(bent_us - self._offset_us), time_us - self._offset_us)
 
     def stop_sleeping(self) -> None:
         """Hold nothing: it ends while it is asleep."""
@@ -251,7 +255,7 @@ class Allocation(Flow):
         self.base, self.slope, self.since_us = amount, slope, time_us
         if more or steeper:
             for gauge in self._gauges:
-                gauge.change(time_us, more, steeper)
+                gauge.change(time_us, more, steeper, self.is_covered)
 
 
 def _sleepers(gauges: Iterable[Gauge]) -> Sleepers | None:

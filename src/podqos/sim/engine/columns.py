@@ -13,7 +13,8 @@ one that starts falls asleep with the others; if the room is used up, all wake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -32,35 +33,43 @@ _MOST_COLUMNS = 4096
 _UNLIMITED = NEVER_US << FRACTION_BITS
 _FIRST_RETRY_US = 60 * SECOND_US
 _WORTH_COLUMNS = 3
-"""To sleep and to wake costs about as much as following the bends of so many columns."""
+"""For all to sleep and to wake costs about as much as following the bends of so many columns."""
+_FEW_PARTS = 8
+"""So many wake on their own; if a sum of more could reach a mark, all do."""
 
 
 class _Bound:
     """The most that the parts of a sum hold at the start and at the end of every column."""
 
-    __slots__ = ("ends", "is_own", "peak", "rows", "starts")
+    __slots__ = ("ends", "is_own", "parts", "peak", "starts")
 
-    def __init__(self, starts: Column, ends: Column) -> None:
+    def __init__(self, part: Allocation, starts: Column, ends: Column) -> None:
         self.starts, self.ends = starts, ends
-        self.rows = 1
         self.is_own = False
+        """Whether the columns are not those of its only part."""
+        self.parts = {part: None}
         self.peak: int | None = None
 
-    def add(self, starts: Column, ends: Column) -> None:
+    def add(self, part: Allocation, starts: Column, ends: Column) -> None:
         if self.is_own:
             self.starts += starts
             self.ends += ends
         else:
             self.starts, self.ends, self.is_own = self.starts + starts, self.ends + ends, True
-        self.rows += 1
+        self.parts[part] = None
         self.peak = None
 
-    def remove(self, starts: Column, ends: Column) -> None:
+    def remove(self, part: Allocation, starts: Column, ends: Column) -> None:
         assert self.is_own
         self.starts -= starts
         self.ends -= ends
-        self.rows -= 1
+        del self.parts[part]
         self.peak = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether so many have a part in it that all wake together."""
+        return len(self.parts) > _FEW_PARTS
 
     def highest(self) -> int:
         """Return the most that they ever hold."""
@@ -75,9 +84,9 @@ class Columns:
     def __init__(self, until_us: int, least: int, bent_us: Callable[[int], int], woke: Callable[[int], None]) -> None:
         """``least`` is how many there must be before any sleeps.
 
-        ``bent_us`` says up to when bends count as followed at this point of the run, ``woke`` is called when all wake.
+        ``bent_us`` says up to when bends count as followed at this point of the run, ``woke`` is called when some wake.
         """
-        self._until_us = until_us
+        self.until_us = until_us
         self._least = least
         self._bent_us = bent_us
         self._woke = woke
@@ -88,15 +97,22 @@ class Columns:
         self._started = 0
         self._rows: dict[Allocation, tuple[Column, Column]] = {}
         self._bounds: dict[Gauge, _Bound] = {}
+        self._is_stale: set[Gauge] = set()
+        """The sums whose bound has changed since their headroom was computed."""
+        self._reached: dict[Gauge, int] = {}
+        """The first column in which a sum could reach a mark, if there is one."""
         self._grid: Column | None = None
-        self.wake_us = NEVER_US
+        self._is_resting = False
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
     @property
-    def is_asleep(self) -> bool:
-        """Whether any are asleep."""
-        return bool(self._asleep)
+    def wake_us(self) -> int | None:
+        """When some wake next."""
+        if not self._asleep or not self._reached:
+            return None
+        assert self._grid is not None
+        return int(self._grid[min(self._reached.values())]) - 1
 
     @property
     def are_tired(self) -> bool:
@@ -110,8 +126,8 @@ class Columns:
         self._serials[part] = self._started
         self._awake[part] = None
 
-    def drop(self, part: Flow) -> None:
-        """Forget a part that ends or bends no more."""
+    def drop(self, part: Flow, now_us: int) -> None:
+        """Forget a part that ends or bends no more; what it holds is no longer covered by its row."""
         assert isinstance(part, Allocation)
         if part.is_asleep:
             del self._asleep[part]
@@ -119,47 +135,57 @@ class Columns:
         else:
             self._awake.pop(part, None)
         self._serials.pop(part, None)
-        self._remove_row(part)
+        if part in self._rows:
+            self._remove_row(part)
+            for gauge in part.gauges:
+                gauge.change(now_us, 0, 0)
+                gauge.uncover(now_us, part.fine(now_us))
 
     # ---- to sleep ------------------------------------------------------------------------------------------------
 
     def sleep(self, now_us: int) -> bool:
-        """Put all to sleep that can be, if that pays; return whether it does."""
+        """Put all to sleep that can be, if that pays; return whether any sleep."""
         tired = [each for each in self._awake if each.is_plain]
         if not tired or len(tired) + len(self._asleep) < self._least:
             return False
         for each in self._awake:
-            if not each.is_plain:
+            if not each.is_plain and each in self._rows:
                 self._remove_row(each)
         if self._grid is None:
-            self._grid = _grid(tired, self._until_us)
+            self._grid = _grid(tired, self.until_us)
         for each in tired:
             if each not in self._rows:
                 self._add_row(each)
-        if any(mark.is_armed and not mark.is_rising for gauge in self._bounds for mark in gauge.marks):
-            return False
         held = _held(tired, now_us)
         column = self._column(now_us)
         last = len(self._grid) - 1
-        first = self._first_reached(held, now_us, column, last)
-        if first < last and first - column < _WORTH_COLUMNS:
+        unknown = [gauge for gauge in self._bounds if gauge.headroom is None or gauge in self._is_stale]
+        reached = {gauge: self._first_reached(gauge, held.get(gauge, (0, 0)), now_us, column) for gauge in unknown}
+        near = {gauge for gauge, first in reached.items() if self._is_near(gauge, first - column, last - first)}
+        if any(self._bounds[gauge].is_shared for gauge in near):
+            self.wake(now_us)
             return False
-        self.wake_us = int(self._grid[first]) - 1
-        for each in tired:
+        staying = {part for gauge in near for part in self._bounds[gauge].parts}
+        sleepy = [each for each in tired if each not in staying]
+        for each in sleepy:
             del self._awake[each]
             self._asleep[each] = None
             each.fall_asleep()
-        for gauge, (amount, slope) in held.items():
+        rests = {gauge: gauge.fine(now_us) - held.get(gauge, (0, 0))[0] for gauge in unknown}
+        for gauge, (amount, slope) in _held(sleepy, now_us).items():
             gauge.base, gauge.slope, gauge.since_us = gauge.fine(now_us) - amount, gauge.slope - slope, now_us
-        for gauge, bound in self._bounds.items():
+        for gauge in unknown:
             gauge.sleepers = self
-            rest = gauge.fine(now_us) + max(0, gauge.slope) * (self.wake_us - now_us)
-            room = _level(gauge) - rest - (bound.highest() << FRACTION_BITS)
-            if room <= 0:
-                highest = int(max(bound.starts[column:first].max(), bound.ends[column:first].max()))
-                room = _level(gauge) - rest - (highest << FRACTION_BITS)
-            gauge.headroom = room
-        return True
+            self._reached.pop(gauge, None)
+            if gauge not in near:
+                if reached[gauge] < last:
+                    self._reached[gauge] = reached[gauge]
+                rising = max(0, gauge.slope) * (self.until_us - now_us)
+                gauge.headroom = self._room(gauge, rests[gauge] + rising, column, reached[gauge])
+        self._is_stale.clear()
+        self._is_resting = True
+        self._rouse_gauges(near, now_us)
+        return bool(self._asleep)
 
     def next_us(self, now_us: int) -> int:
         """Return the last moment of the column that begins or goes on after a time: when to try again."""
@@ -172,77 +198,128 @@ class Columns:
         assert self._grid is not None
         return min(int(np.searchsorted(self._grid, now_us + 1, "right")) - 1, len(self._grid) - 2)
 
-    def _first_reached(self, held: dict[Gauge, tuple[int, int]], now_us: int, column: int, last: int) -> int:
-        """Return the first column from ``column`` on in which a sum could reach a mark; ``last`` if there is none."""
+    def _is_near(self, gauge: Gauge, distance: int, left: int) -> bool:
+        """Whether the parts of a sum had better be awake, because it could reach a mark so many columns from now."""
+        if any(mark.is_armed and not mark.is_rising for mark in gauge.marks):
+            return True
+        return left > 0 and distance < (_WORTH_COLUMNS if self._bounds[gauge].is_shared else 1)
+
+    def _first_reached(self, gauge: Gauge, held: tuple[int, int], now_us: int, column: int) -> int:
+        """Return the first column from ``column`` on in which a sum could reach a mark; the end if there is none.
+
+        ``held`` is what its parts with a row hold, and how fast that grows.
+        """
         assert self._grid is not None
-        found = last
-        for gauge, bound in self._bounds.items():
-            level = _level(gauge)
-            if level == _UNLIMITED:
-                continue
-            amount, slope = held.get(gauge, (0, 0))
-            rest, rising = gauge.fine(now_us) - amount, max(0, gauge.slope - slope)
-            if rest + rising * (self._until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
-                continue
-            most = np.maximum(bound.starts[column:found], bound.ends[column:found])
-            if rising:
-                grown = rising * (self._grid[column + 1 : found + 1] - now_us).astype(np.float64) / (1 << FRACTION_BITS)
-                most = most + np.ceil(grown * (1 + 1e-9)).astype(np.int64) + 1
-            least = -((rest - level) >> FRACTION_BITS)
-            reached = most >= least - 1
-            if reached.any():
-                found = column + int(reached.argmax())
-        return found
+        bound, level, last = self._bounds[gauge], _level(gauge), len(self._grid) - 1
+        rest, rising = gauge.fine(now_us) - held[0], max(0, gauge.slope - held[1])
+        if rest + rising * (self.until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
+            return last
+        most = np.maximum(bound.starts[column:], bound.ends[column:])
+        if rising:
+            grown = rising * (self._grid[column + 1 :] - now_us).astype(np.float64) / (1 << FRACTION_BITS)
+            most = most + np.ceil(grown * (1 + 1e-9)).astype(np.int64) + 1
+        reached = most >= -((rest - level) >> FRACTION_BITS) - 1
+        return column + int(reached.argmax()) if reached.any() else last
+
+    def _room(self, gauge: Gauge, rest: int, column: int, first: int) -> int:
+        """Return how much room is left up to a column: for all time, if there is."""
+        bound = self._bounds[gauge]
+        room = _level(gauge) - rest - (bound.highest() << FRACTION_BITS)
+        if room <= 0 and column < first:
+            highest = int(max(bound.starts[column:first].max(), bound.ends[column:first].max()))
+            room = _level(gauge) - rest - (highest << FRACTION_BITS)
+        return room
 
     def _add_row(self, part: Allocation) -> None:
         assert self._grid is not None
         row = self._rows[part] = _row(part.curve, part.offset_us, self._grid)
+        part.is_covered = True
         for gauge in part.gauges:
+            self._is_stale.add(gauge)
             if gauge in self._bounds:
-                self._bounds[gauge].add(*row)
+                self._bounds[gauge].add(part, *row)
             else:
-                self._bounds[gauge] = _Bound(*row)
+                self._bounds[gauge] = _Bound(part, *row)
 
     def _remove_row(self, part: Allocation) -> None:
-        row = self._rows.pop(part, None)
-        if row is None:
-            return
+        row = self._rows.pop(part)
+        part.is_covered = False
         for gauge in part.gauges:
             bound = self._bounds[gauge]
-            if bound.rows == 1:
-                del self._bounds[gauge]
-                gauge.headroom = None
+            if len(bound.parts) > 1:
+                bound.remove(part, *row)
+                self._is_stale.add(gauge)
             else:
-                bound.remove(*row)
+                del self._bounds[gauge]
+                self._reached.pop(gauge, None)
+                self._is_stale.discard(gauge)
+                gauge.headroom = None
 
     # ---- to wake -------------------------------------------------------------------------------------------------
 
     def rouse(self, part: Flow, now_us: int) -> None:
         """Wake one part."""
         assert isinstance(part, Allocation)
-        self._get_up((part,), now_us)
+        self._get_up([part], now_us)
+
+    def wake_due(self, now_us: int) -> None:
+        """Wake the parts of the sums that could reach a mark in the next column."""
+        column = self._column(now_us)
+        due = [gauge for gauge, first in self._reached.items() if first <= column]
+        if any(self._bounds[gauge].is_shared for gauge in due):
+            self.wake(now_us)
+        elif due:
+            self._rouse_gauges(due, now_us)
+            self._woke(now_us)
 
     def wake(self, now_us: int) -> None:
         """Wake all."""
-        bent_us = self._bent_us(now_us)
-        order = sorted(self._asleep, key=lambda each: (each.last_bend_us(bent_us), self._serials[each]))
+        if not self._is_resting:
+            return
+        self._is_resting = False
+        self._reached.clear()
         for gauge in self._bounds:
             gauge.headroom = None
-        self._get_up(order, now_us)
+        self._get_up(list(self._asleep), now_us)
+        for gauge in self._bounds:
+            gauge.change(now_us, 0, 0)
         self._woke(now_us)
 
-    def _get_up(self, parts: Iterable[Allocation], now_us: int) -> None:
+    def _rouse_gauges(self, gauges: Collection[Gauge], now_us: int) -> None:
+        """Wake all that some sums consist of: those are watched event by event."""
+        found = {part: None for gauge in gauges for part in self._bounds[gauge].parts if part.is_asleep}
+        for gauge in gauges:
+            gauge.headroom = None
+            self._reached.pop(gauge, None)
+        self._get_up(list(found), now_us)
+        for gauge in gauges:
+            gauge.change(now_us, 0, 0)
+
+    def _get_up(self, parts: list[Allocation], now_us: int) -> None:
+        """Let parts follow their curves again, in the order in which they would have bent next."""
         bent_us = self._bent_us(now_us)
-        sums: dict[Gauge, tuple[int, int]] = {}
+        parts.sort(key=lambda each: (each.last_bend_us(bent_us), self._serials[each]))
         for part in parts:
             del self._asleep[part]
             self._awake[part] = None
             part.get_up(now_us, bent_us)
+        for gauge, (amount, slope) in _held(parts, now_us).items():
+            gauge.change(now_us, amount, slope, is_covered=True)
+
+    @contextmanager
+    def in_view(self, now_us: int) -> Iterator[None]:
+        """Let all sums be complete for a look at them, at this moment only, without waking anything."""
+        bent_us = self._bent_us(now_us)
+        sums: dict[Gauge, int] = {}
+        for part in self._asleep:
+            own = part.unseen(now_us, bent_us)
             for gauge in part.gauges:
-                amount, slope = sums.get(gauge, (0, 0))
-                sums[gauge] = amount + part.base, slope + part.slope
-        for gauge, (amount, slope) in sums.items():
-            gauge.change(now_us, amount, slope)
+                sums[gauge] = sums.get(gauge, 0) + own
+        for gauge, amount in sums.items():
+            gauge.base += amount
+        yield
+        for gauge, amount in sums.items():
+            gauge.base -= amount
 
 
 def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, int]]:

@@ -45,14 +45,14 @@ class Flow:
 class Sleepers(Protocol):
     """The parts of a node's sums that are asleep: their bends are not followed one by one (``columns``)."""
 
-    wake_us: int
-    """When they wake at the latest."""
+    until_us: int
+    """The end of the run."""
 
     def register(self, part: Flow) -> None:
         """Take note of a part that bends."""
 
-    def drop(self, part: Flow) -> None:
-        """Forget a part that no longer bends."""
+    def drop(self, part: Flow, now_us: int) -> None:
+        """Forget a part that ends or bends no more."""
 
     def rouse(self, part: Flow, now_us: int) -> None:
         """Wake one part."""
@@ -77,8 +77,8 @@ class Gauge(Flow):
         self.headroom: int | None = None
         """While parts are asleep: by how much the others can grow until nothing is certain any more. Else None."""
 
-    def change(self, time_us: int, amount: int, slope: int) -> None:
-        """Add to the amount and to the slope, both in 2⁻⁴⁰ units."""
+    def change(self, time_us: int, amount: int, slope: int, is_covered: bool = False) -> None:  # noqa: FBT001, FBT002 - in the innermost loop
+        """Add to the amount and to the slope, both in 2⁻⁴⁰ units. What is covered does not count as growth."""
         passed_us = time_us - self.since_us
         if passed_us:
             self.base += self.slope * passed_us
@@ -86,14 +86,21 @@ class Gauge(Flow):
         self.base += amount
         self.slope += slope
         if self.headroom is not None:
-            assert self.sleepers is not None
-            self.headroom -= amount + max(0, slope) * (self.sleepers.wake_us - time_us)
-            if self.headroom <= 0:
-                self.sleepers.wake(time_us)
+            if not is_covered:
+                assert self.sleepers is not None
+                self.uncover(time_us, amount + max(0, slope) * (self.sleepers.until_us - time_us))
             return
         for mark in self.marks:
             if mark.is_armed:
                 mark.plan()
+
+    def uncover(self, now_us: int, amount: int) -> None:
+        """Take from the headroom, if parts are asleep."""
+        if self.headroom is not None:
+            assert self.sleepers is not None
+            self.headroom -= amount
+            if self.headroom <= 0:
+                self.sleepers.wake(now_us)
 
     def rouse(self, now_us: int) -> None:
         """Wake the parts that are asleep, so that the amount is known."""

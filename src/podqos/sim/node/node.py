@@ -8,6 +8,7 @@ the alarm; the loop then continues at its next regular time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from msgspec import Struct
@@ -41,15 +42,21 @@ class Columns(Sleepers, Protocol):
     """Where the parts of a node's sums sleep (``engine.columns``)."""
 
     @property
-    def is_asleep(self) -> bool:
-        """Whether any are asleep."""
+    def wake_us(self) -> int | None:
+        """When some wake next."""
 
     @property
     def are_tired(self) -> bool:
         """Whether there are some that could sleep and do not."""
 
     def sleep(self, now_us: int) -> bool:
-        """Put all to sleep that can be, if that pays; return whether it does."""
+        """Put all to sleep that can be, if that pays; return whether any sleep."""
+
+    def wake_due(self, now_us: int) -> None:
+        """Wake the parts of the sums that could reach a mark next."""
+
+    def in_view(self, now_us: int) -> AbstractContextManager[None]:
+        """Let all sums be complete for a look at them, without waking anything."""
 
     def next_us(self, now_us: int) -> int:
         """Return when to try again."""
@@ -221,6 +228,10 @@ class SimNode:
 
     def would_evict(self) -> WouldEvict | None:
         """Return which pod the kubelet would evict for memory if it looked now."""
+        with nullcontext() if self._columns is None else self._columns.in_view(self.now_us):
+            return self._would_evict()
+
+    def _would_evict(self) -> WouldEvict | None:
         now_us = self.now_us
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
@@ -285,15 +296,19 @@ class SimNode:
         self._rests_us = NEVER_US
         if not self._may_skip():
             return
-        if self.world.cpu.is_throttled or not columns.sleep(now_us):
+        if self.world.cpu.is_throttled or not columns.sleep(now_us) or columns.are_tired:
             self._plan_rest(columns.next_us(now_us))
-        elif columns.wake_us < self.queue.until_us:
-            self.plan(columns.wake_us, EventPriority.DEMAND, self._wake)
+        self._plan_wake_up()
 
-    def _wake(self, now_us: int) -> None:
-        columns = self._columns
-        if columns is not None and columns.is_asleep and columns.wake_us == now_us:
-            columns.wake(now_us)
+    def _plan_wake_up(self) -> None:
+        wake_us = None if self._columns is None else self._columns.wake_us
+        if wake_us is not None:
+            self.plan(max(wake_us, self.now_us), EventPriority.DEMAND, self._wake_up)
+
+    def _wake_up(self, now_us: int) -> None:
+        if self._columns is not None and self._columns.wake_us == now_us:
+            self._columns.wake_due(now_us)
+            self._plan_wake_up()
 
     def _woke(self, now_us: int) -> None:
         assert self._columns is not None

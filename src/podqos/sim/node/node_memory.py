@@ -175,7 +175,6 @@ class NodeMemory:
 
     def _make_room(self, time_us: int) -> None:
         """Make room where most is missing: there the limit was hit first. Of equals, the machine comes first."""
-        self.usage.rouse(time_us)
         passed, self._passed = self._passed, []
         passed.sort(key=lambda group: (-group.excess_bytes(time_us), group.parent is not None, -len(group.path)))
         for group in passed:
@@ -216,6 +215,7 @@ class NodeMemory:
         """Whether anything can be reclaimed at all: a fast check before the tree is laid out."""
         if not self.reclaimable:
             return False
+        self.usage.rouse(time_us)
         if self.machine.swap_bytes > self.swap_used_bytes():
             return True
         files = (want for kind, want in self.system.items() if kind is not Kind.ANON)

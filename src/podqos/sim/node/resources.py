@@ -53,6 +53,11 @@ class NodeResources:
         self.pid_limits: dict[str, Supply] = {}
         """By path of the cgroup that sets them."""
 
+    def rouse(self) -> None:
+        """Wake what is asleep, so that all amounts are known."""
+        if self.owner.sleepers is not None:
+            self.owner.sleepers.wake(self.owner.now_us)
+
     @property
     def kubepods(self) -> MemoryGroup | None:
         """The cgroup of all pods."""

@@ -67,7 +67,6 @@ class Supply:
     def _full(self, time_us: int) -> None:
         """Stop all users that take more."""
         self._was_full = True
-        self.gauge.rouse(time_us)
         for want, taker in self._takers.items():
             excess = self.gauge.at(time_us) - self.limit
             if want.slope > 0 or (excess > 0 and want.step(time_us)):

@@ -67,7 +67,7 @@ class NodeWorld(NodeResources):
 
     def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Return the current figures."""
-        self.memory.usage.rouse(self.owner.now_us)
+        self.rouse()
         return summary(self, self.owner.now_us)
 
     def carry_out(self, command: Command) -> Sequence[Event]:
@@ -231,7 +231,7 @@ class NodeWorld(NodeResources):
                 lose_process(container, now_us)
 
     def _watch_memory(self, asked: WatchMemory) -> None:
-        self.memory.usage.rouse(self.owner.now_us)
+        self.rouse()
         usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
         if kubepods is not None and kubepods.gauge is not None:
             usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge
