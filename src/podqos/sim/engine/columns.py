@@ -307,14 +307,15 @@ class Columns:
             gauge.change(now_us, amount, slope, is_covered=True)
 
     @contextmanager
-    def in_view(self, now_us: int) -> Iterator[None]:
-        """Let all sums be complete for a look at them, at this moment only, without waking anything."""
+    def in_view(self, whole: Gauge, now_us: int) -> Iterator[None]:
+        """Let a sum and all with the same parts be complete for a look, at this moment only, without waking anything."""
         bent_us = self._bent_us(now_us)
         sums: dict[Gauge, int] = {}
         for part in self._asleep:
-            own = part.unseen(now_us, bent_us)
-            for gauge in part.gauges:
-                sums[gauge] = sums.get(gauge, 0) + own
+            if whole in part.gauges:
+                own = part.unseen(now_us, bent_us)
+                for gauge in part.gauges:
+                    sums[gauge] = sums.get(gauge, 0) + own
         for gauge, amount in sums.items():
             gauge.base += amount
         yield

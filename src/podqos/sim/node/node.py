@@ -29,7 +29,7 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
 from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, Action, EventPriority, EventQueue
-from podqos.sim.engine.gauge import Sleepers
+from podqos.sim.engine.gauge import Gauge, Sleepers
 from podqos.sim.node.alarms import Alarms
 from podqos.sim.node.pods import DemandOf, SimContainer
 from podqos.sim.node.settings import SimNodeSettings
@@ -55,8 +55,8 @@ class Columns(Sleepers, Protocol):
     def wake_due(self, now_us: int) -> None:
         """Wake the parts of the sums that could reach a mark next."""
 
-    def in_view(self, now_us: int) -> AbstractContextManager[None]:
-        """Let all sums be complete for a look at them, without waking anything."""
+    def in_view(self, whole: Gauge, now_us: int) -> AbstractContextManager[None]:
+        """Let a sum and all with the same parts be complete for a look, without waking anything."""
 
     def next_us(self, now_us: int) -> int:
         """Return when to try again."""
@@ -228,7 +228,8 @@ class SimNode:
 
     def would_evict(self) -> WouldEvict | None:
         """Return which pod the kubelet would evict for memory if it looked now."""
-        with nullcontext() if self._columns is None else self._columns.in_view(self.now_us):
+        columns = self._columns
+        with nullcontext() if columns is None else columns.in_view(self.world.working_set, self.now_us):
             return self._would_evict()
 
     def _would_evict(self) -> WouldEvict | None:

@@ -102,9 +102,8 @@ class NodeMemory:
         return limit_bytes + lacking
 
     def remove(self, path: str) -> None:
-        """Remove a cgroup and those below it."""
-        for each in [each for each in self.groups if each == path or each.startswith(f"{path}/")]:
-            del self.groups[each]
+        """Remove a cgroup."""
+        self.groups.pop(path, None)
 
     def _parent(self, path: str) -> MemoryGroup:
         above = parent_path(path)

@@ -53,9 +53,8 @@ class NodeCpu:
         self._settings[path] = settings
 
     def remove(self, path: str) -> None:
-        """Forget a cgroup and those below it."""
-        for each in [each for each in self._settings if each == path or each.startswith(f"{path}/")]:
-            del self._settings[each]
+        """Forget a cgroup."""
+        self._settings.pop(path, None)
 
     @property
     def is_throttled(self) -> bool:

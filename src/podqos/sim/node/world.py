@@ -188,8 +188,9 @@ class NodeWorld(NodeResources):
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
         def remove() -> Sequence[Event]:
-            self.memory.remove(path)
-            self.cpu.remove(path)
+            for each in (path, *(container.path for container in self.pods[uid].containers.values())):
+                self.memory.remove(each)
+                self.cpu.remove(each)
             self.pid_limits.pop(path, None)
             return self._clean_up(self.pods[uid])
 
