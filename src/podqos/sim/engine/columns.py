@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,31 +38,39 @@ _FEW_PARTS = 8
 """So many wake on their own; if a sum of more could reach a mark, all do."""
 
 
+class _Row(NamedTuple):
+    """The most that one part holds at the start and at the end of every column, and ever."""
+
+    starts: Column
+    ends: Column
+    peak: int
+
+
 class _Bound:
     """The most that the parts of a sum hold at the start and at the end of every column."""
 
     __slots__ = ("ends", "is_own", "parts", "peak", "starts")
 
-    def __init__(self, part: Allocation, starts: Column, ends: Column) -> None:
-        self.starts, self.ends = starts, ends
+    def __init__(self, part: Allocation, row: _Row) -> None:
+        self.starts, self.ends = row.starts, row.ends
         self.is_own = False
         """Whether the columns are not those of its only part."""
         self.parts = {part: None}
-        self.peak: int | None = None
+        self.peak: int | None = row.peak
 
-    def add(self, part: Allocation, starts: Column, ends: Column) -> None:
+    def add(self, part: Allocation, row: _Row) -> None:
         if self.is_own:
-            self.starts += starts
-            self.ends += ends
+            self.starts += row.starts
+            self.ends += row.ends
         else:
-            self.starts, self.ends, self.is_own = self.starts + starts, self.ends + ends, True
+            self.starts, self.ends, self.is_own = self.starts + row.starts, self.ends + row.ends, True
         self.parts[part] = None
         self.peak = None
 
-    def remove(self, part: Allocation, starts: Column, ends: Column) -> None:
+    def remove(self, part: Allocation, row: _Row) -> None:
         assert self.is_own
-        self.starts -= starts
-        self.ends -= ends
+        self.starts -= row.starts
+        self.ends -= row.ends
         del self.parts[part]
         self.peak = None
 
@@ -95,7 +103,7 @@ class Columns:
         self._serials: dict[Allocation, int] = {}
         """Their places in the order of their start, in which bends of one moment are followed."""
         self._started = 0
-        self._rows: dict[Allocation, tuple[Column, Column]] = {}
+        self._rows: dict[Allocation, _Row] = {}
         self._bounds: dict[Gauge, _Bound] = {}
         self._is_stale: set[Gauge] = set()
         """The sums whose bound has changed since their headroom was computed."""
@@ -237,9 +245,9 @@ class Columns:
         for gauge in part.gauges:
             self._is_stale.add(gauge)
             if gauge in self._bounds:
-                self._bounds[gauge].add(part, *row)
+                self._bounds[gauge].add(part, row)
             else:
-                self._bounds[gauge] = _Bound(part, *row)
+                self._bounds[gauge] = _Bound(part, row)
 
     def _remove_row(self, part: Allocation) -> None:
         row = self._rows.pop(part)
@@ -247,7 +255,7 @@ class Columns:
         for gauge in part.gauges:
             bound = self._bounds[gauge]
             if len(bound.parts) > 1:
-                bound.remove(part, *row)
+                bound.remove(part, row)
                 self._is_stale.add(gauge)
             else:
                 del self._bounds[gauge]
@@ -376,17 +384,21 @@ def _points(curve: Curve, offset_us: int, until_us: int) -> tuple[Column, Column
     return repeated, np.tile(np.concatenate([values[:1], values, values[-1:]]), len(turns))
 
 
-def _row(curve: Curve, offset_us: int, grid: Column) -> tuple[Column, Column]:
+def _row(curve: Curve, offset_us: int, grid: Column) -> _Row:
     """Return the most that a curve holds at the start and at the end of every column, rounded up.
 
     Within a column it is linear between the two, unless it bends there: then both are its peak.
     """
     times, values = _points(curve, offset_us, int(grid[-1]))
-    if len(times) < len(grid) and np.array_equal(times, grid[: len(times)]):
-        starts = np.append(values, np.repeat(values[-1:], len(grid) - 1 - len(values)))
-        ends = np.append(starts[1:], starts[-1:])
+    count = len(times)
+    if count < len(grid) and (times == grid[:count]).all():
+        # It bends where columns begin.
+        starts = np.empty(len(grid) - 1, dtype=np.int64)
+        starts[:count], starts[count:] = values, values[-1]
+        ends = np.empty_like(starts)
+        ends[:-1], ends[-1] = starts[1:], starts[-1]
         ends += ends < starts
-        return starts, ends
+        return _Row(starts, ends, int(values.max()))
     starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
     ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
     # A slope is rounded towards zero: what falls ends a trifle higher.
@@ -400,7 +412,7 @@ def _row(curve: Curve, offset_us: int, grid: Column) -> tuple[Column, Column]:
         np.maximum.at(peaks, columns, values[inside] + 1)
         starts, ends = starts.copy(), ends.copy()
         starts[columns] = ends[columns] = peaks[columns]
-    return starts, ends
+    return _Row(starts, ends, int(max(starts.max(), ends.max())))
 
 
 def _values(times: Column, values: Column, at: Column, after: Column) -> Column:
