@@ -10,7 +10,7 @@ Parameters are NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE,…:
   policy              how pods are ranked for eviction: kubelet, qos-tiers, qos-usage
   spec.PATH           any other line of the scenario file: spec.nodes[0].capacity.memory
 
-With --results every finished run is kept; an interrupted sweep continues where it stopped.
+With --results every finished run is kept. After Ctrl-C, or if a cluster fails, the same command continues from there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         default="processes",
         metavar="ENGINE",
-        help="where to run: processes (on this machine), dask=HOST:PORT or ray=HOST:PORT (default: processes)",
+        help="where to run: processes (on this machine) or dask=HOST:PORT (default: processes)",
     )
     parser.add_argument("--jobs", metavar="N", type=int, default=-1, help="parallel runs here (default: one per core)")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.sweep:Sweep")
