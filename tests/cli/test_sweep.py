@@ -254,7 +254,7 @@ class _DaskCluster:
     def __init__(self, folder: Path, workers: int) -> None:
         command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
         file = folder / "scheduler.json"
-        self.scheduler = self._start(*command, "--no-dashboard", "--scheduler-file", str(file))
+        self.scheduler = self._start(*command, "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file))
         while not file.exists() and self.scheduler.poll() is None:
             time.sleep(0.02)
         self.address = json.loads(file.read_text())["address"]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from podqos.errors import HostError, PodqosError
+from podqos.errors import HostError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -94,21 +94,24 @@ class _Cluster:
         return int(threads)
 
     def _result(self, future: Any) -> Any:  # noqa: ANN401
+        """Return a result. It is on the worker that computed it, and computed again if that is lost."""
         from distributed import KilledWorker
 
-        try:
-            return future.result()
-        except KilledWorker as error:
-            raise self._lost("one task ended several workers in a row (out of memory?)") from error
-        except (PodqosError, KeyboardInterrupt):
-            raise
-        except ImportError as error:
-            what = f"its workers do not have podqos, or another version of it ({error})"
-            raise self._lost(what) from error
-        except Exception as error:
-            if future.status in {"cancelled", "lost"} or isinstance(error, OSError):
-                raise self._lost("the scheduler no longer answers") from error
-            raise
+        patience = _LOOK_SECONDS
+        while True:
+            try:
+                return future.result(timeout=patience)
+            except TimeoutError:
+                self._threads()
+                patience *= 2  # it may be large, and the network slow
+            except KilledWorker as error:
+                raise self._lost("a task ended several workers in a row (out of memory?)") from error
+            except ImportError as error:
+                raise self._lost(f"its workers do not have podqos, or another version ({error})") from error
+            except Exception as error:
+                if future.status in {"cancelled", "lost"} or isinstance(error, OSError):
+                    raise self._lost("the scheduler no longer answers") from error
+                raise
 
     def _lost(self, what: str) -> HostError:
         return HostError(f"the Dask cluster at {self._address}: {what}")
