@@ -91,6 +91,14 @@ def add_scenario_argument(parser: Parser) -> None:
     )
 
 
+def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
+    """Declare ``--engine`` and ``--jobs``: where independent work is done, and how much of it at a time."""
+    where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'in one process'})"
+    parser.add_argument("--engine", metavar="ENGINE", default=default, help=where)
+    jobs = "how many processes there are on this machine (default: one per core)"
+    parser.add_argument("--jobs", metavar="N", type=int, default=-1, help=jobs)
+
+
 def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None:
     """Declare an option that may be repeated."""
     parser.add_argument(name, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")

@@ -58,11 +58,13 @@ class _Cluster:
         done: SimpleQueue[Any] = SimpleQueue()
         under_way: set[Any] = set()
         room = _TASKS_PER_THREAD * max(1, self._threads())
+        # Sent once, and kept by the workers; what it takes along may be large.
+        shared = self._client.submit(_same, function, pure=False)
         has_more = True
         while has_more or under_way:
             while has_more and len(under_way) < room:
                 for task in tasks:
-                    future = self._client.submit(function, task, pure=False)
+                    future = self._client.submit(_call, shared, task, pure=False)
                     under_way.add(future)
                     future.add_done_callback(done.put)
                     break
@@ -115,3 +117,11 @@ class _Cluster:
 
     def _lost(self, what: str) -> HostError:
         return HostError(f"the Dask cluster at {self._address}: {what}")
+
+
+def _same(function: Callable[[Task], Result]) -> Callable[[Task], Result]:
+    return function
+
+
+def _call(function: Callable[[Task], Result], task: Task) -> Result:
+    return function(task)
