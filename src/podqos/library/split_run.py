@@ -63,7 +63,10 @@ def split_run(
 
 
 def _run(
-    scenario: Scenario, shown: tuple[str, ...], check: bool, bounds: tuple[int, int]  # noqa: FBT001 - in a partial
+    scenario: Scenario,
+    shown: tuple[str, ...],
+    check: bool,
+    bounds: tuple[int, int],  # noqa: FBT001 - in a partial
 ) -> ShardRun | Together:
     """Run some of the nodes. It is called in workers, which get the whole scenario once."""
     names = list(node_names(scenario))[slice(*bounds)]

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those of the manifests"
     )
     about = "what each of --nodes has"
-    options.add_value_option(parser, "--node-capacity", _capacity, about, "cpu=16,memory=64Gi,pods=110")
+    options.add_value_option(parser, "--node-capacity", options.capacity_option, about, "cpu=16,memory=64Gi,pods=110")
     options.add_kubelet_option(parser)
     about = "priority: all pods wait together, the more important first; arrival: each is placed as it arrives and may "
     about += "be preempted by a later one"
@@ -126,21 +126,6 @@ def _files(arguments: argparse.Namespace) -> Inputs:
     found = given_files(arguments, "place")
     # A file that is also named by itself counts once.
     return found.only(file for file in found.files if file.path != arguments.kubelet_config)
-
-
-def _capacity(text: str, option: str) -> ResourceList:
-    """Read ``cpu=16,memory=64Gi``."""
-    capacity: ResourceList = {}
-    for part in text.split(","):
-        name, _, amount = part.strip().partition("=")
-        try:
-            capacity[name] = Quantity.parse(amount)
-        except InvalidQuantity as error:
-            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix="write cpu=16,memory=64Gi") from error
-    missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
-    if missing:
-        raise InvalidOption(f"no {' and no '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
-    return capacity
 
 
 # ---- waiting -----------------------------------------------------------------------------------------------------

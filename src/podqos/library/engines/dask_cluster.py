@@ -24,9 +24,7 @@ _TASKS_PER_THREAD = 2
 
 
 @contextmanager
-def on_dask(
-    function: Callable[[Task], Result], tasks: Iterable[Task], address: str
-) -> Iterator[Iterator[Result]]:
+def on_dask(function: Callable[[Task], Result], tasks: Iterable[Task], address: str) -> Iterator[Iterator[Result]]:
     """Give an iterator over the results of all tasks, as they come from a cluster."""
     try:
         from distributed import Client

@@ -26,9 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
-def in_processes(
-    function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
-) -> Iterator[Iterator[Result]]:
+def in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Iterator[Result]]:
     """Give an iterator over the results of all tasks, as they come. One worker is this process itself."""
     if workers == 1:
         yield map(function, tasks)
