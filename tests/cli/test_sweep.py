@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.dask_cluster import DaskCluster
 from podqos.cli.main import main
 from podqos.errors import HostError
 from podqos.library.sweeping import sweep
@@ -248,34 +249,9 @@ def test_a_worker_that_is_killed_ends_the_sweep_with_an_error_and_kept_results(c
     assert 1 <= len(results.read_bytes().splitlines()) < 8
 
 
-class _DaskCluster:
-    """A real cluster on loopback: a scheduler and workers that nothing restarts, each a process of its own."""
-
-    def __init__(self, folder: Path, workers: int) -> None:
-        command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
-        file = folder / "scheduler.json"
-        self.scheduler = self._start(*command, "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file))
-        while not file.exists() and self.scheduler.poll() is None:
-            time.sleep(0.02)
-        self.address = json.loads(file.read_text())["address"]
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--no-dashboard"]
-        self.workers = [
-            self._start(*command, "--nthreads", "1", "--local-directory", str(folder)) for _ in range(workers)
-        ]
-
-    def _start(self, *command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def kill(self, *processes: subprocess.Popen[bytes]) -> None:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 @pytest.fixture
 def dask_cluster(tmp_path):
-    pytest.importorskip("distributed")
-    cluster = _DaskCluster(tmp_path, 2)
+    cluster = DaskCluster(tmp_path, 2)
     yield cluster
     cluster.kill(*cluster.workers, cluster.scheduler)
 
@@ -288,7 +264,6 @@ def test_the_loss_of_a_dask_cluster_is_an_error_and_what_is_done_is_kept(
     monkeypatch.setattr("podqos.library.engines.dask_cluster.NO_WORKERS_SECONDS", 0.0)
     results = tmp_path / "results.jsonl"
     vary = ["phase=0s,1s,2s,3s,4s", "policy=kubelet,qos-tiers,qos-usage"]
-    wait_for_workers(dask_cluster)
     said: list[str] = []
 
     def lose(done: int, _total: int) -> None:
@@ -311,9 +286,3 @@ def test_the_loss_of_a_dask_cluster_is_an_error_and_what_is_done_is_kept(
     again = sweep(RACE, vary, results=str(results), jobs=1)
     assert results.read_bytes().splitlines()[: len(kept)] == kept
     assert again == sweep(RACE, vary, jobs=1)
-
-
-def wait_for_workers(cluster: _DaskCluster) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(len(cluster.workers))

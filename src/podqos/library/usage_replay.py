@@ -31,7 +31,6 @@ from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.sim.scenario_format.document import API_VERSION, KIND
 from podqos.sim.scenario_format.recorded_usage import (
     GAP_STEPS,
-    Irregular,
     Measure,
     Point,
     RecordedPod,
@@ -131,7 +130,7 @@ def write_replay(made: Replay) -> None:
         if os.path.exists(path):
             raise InputError("exists already", where=path, fix="choose another name")
     # The scenario comes last: what is interrupted is none.
-    for path, text in reversed(made.files.items()):
+    for path, text in reversed(list(made.files.items())):
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             with open(path, "x", encoding="utf-8") as file:

@@ -1,8 +1,9 @@
 """A fleet in shards: nodes that do not interact can be simulated apart, on other cores and machines.
 
 Nodes interact through the scheduler alone. So a fleet can be split if all its pods are bound without it, by ``nodes``
-or ``spread``, and none is ever replaced by a pod that could go anywhere. The first is seen in the scenario
-(``together``), the second while it runs: a shard in which it happens says so, and the fleet has to be simulated together.
+or ``spread``, and none is ever replaced by a pod that could go anywhere; a template that names its node has its pods
+replaced there. The first is seen in the scenario (``together``), the second while it runs: a shard in which it happens
+says so, and the fleet has to be simulated together.
 
 A shard is a scenario with some of the nodes and their pods, under the same names and numbers. Its journal is that of
 the whole fleet, without the other nodes.

@@ -19,14 +19,12 @@ from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, selection_of
-from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.errors import InvalidOption
 from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.node import Node
 from podqos.model.profile import parse_version
-from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text

@@ -30,8 +30,8 @@ from podqos.errors import InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
-from podqos.report.simulation.together import together_words
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
+from podqos.report.simulation.together import together_words
 from podqos.report.simulation.view import RunView
 from podqos.report.text.controls import own
 from podqos.sim.run import Progress

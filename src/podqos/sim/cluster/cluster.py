@@ -43,7 +43,7 @@ NOTICED_AFTER_US = 50 * SECOND_US
 _DELETED = ("NodeLost", "Preempted")
 
 
-class LeavesShard(Exception):  # noqa: N818 - no error: the shard cannot be simulated apart
+class LeavesShard(Exception):
     """A pod of a shard asks the scheduler, which could place it on any node of the fleet."""
 
     def __init__(self, pod: str, time_us: int) -> None:
