@@ -14,7 +14,7 @@ from msgspec import Struct
 from podqos.agent.journal import Entry
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.cluster.long_journal import whole_journal
-from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.recording import Recorder
@@ -149,7 +149,7 @@ class _Watch:
         nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
             for node in self._recorded(nodes):
-                self._recorder.before(node, time_us)
+                self._recorder.before(node, time_us, perhaps=index == CLUSTER)
         queue.step()
         is_settled = queue.next is None or queue.next[0] > time_us
         if self._check:

@@ -30,7 +30,7 @@ from podqos.sim.scenario.replicas import (
     daemons,
     is_bound,
     is_there_first,
-    node_of,
+    places,
     pod_of,
     replacement,
     unreachable_seconds,
@@ -41,6 +41,15 @@ NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
 # Reasons for which the pod object is gone; otherwise a failed pod stays until its controller removes it.
 _DELETED = ("NodeLost", "Preempted")
+
+
+class LeavesShard(Exception):
+    """A pod of a shard asks the scheduler, which could place it on any node of the fleet."""
+
+    def __init__(self, pod: str, time_us: int) -> None:
+        super().__init__(pod, time_us)
+        self.pod = pod
+        self.time_us = time_us
 
 
 class SimCluster:
@@ -105,8 +114,7 @@ class SimCluster:
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         elif is_bound(workload):
-            for number in range(workload.replicas):
-                name = node_of(workload, number, self.fleet.names)
+            for number, name in places(workload, self.fleet.names):
                 self._bind(pod_of(workload, number), name, replica(number))
         else:
             for number in range(workload.replicas):
@@ -133,6 +141,8 @@ class SimCluster:
         return sorted(self._replicas.items(), key=lambda each: each[1].order)
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
+        if self.scenario.is_shard:
+            raise LeavesShard(pod.key, self.queue.now_us)
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
 
@@ -191,8 +201,13 @@ class SimCluster:
             again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
             made = replacement(pod, again)
             because = ReplacementFor(pod.key, why, wait_us // SECOND_US)
-            self.note(Kind.REPLACED, made, None, By.CONTROLLER, because)
-            self._let_wait(made, again)
+            # A template that names its node needs no scheduler: the replacement is bound where the pod was.
+            place = node if pod.spec.node_name else None
+            self.note(Kind.REPLACED, made, place, By.CONTROLLER, because)
+            if place is None:
+                self._let_wait(made, again)
+            else:
+                self._bind(made, place, again)
 
         self.plan(self.queue.now_us + wait_us + self.scenario.options.recreate_us, make)
 

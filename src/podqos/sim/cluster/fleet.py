@@ -18,7 +18,7 @@ from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadPods
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
 from podqos.sim.node.settings import SimNodeSettings, node_settings
-from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, pod_of
+from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
 
@@ -109,10 +109,7 @@ class Fleet:
 
     def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
         """Yield the numbers of the pods that are there from the beginning, and their nodes, without idle ones."""
-        places = workload.nodes or self.names
-        turns = [turn for turn, name in enumerate(places) if name not in self.idle]
-        for first in range(0, workload.replicas, len(places)):
-            yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
+        return places(workload, self.names, left_out=self.idle)
 
     def get(self, name: str) -> SimNode | None:
         """Return a node, woken if necessary; None if it is away."""

@@ -23,6 +23,9 @@ from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 # The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
 
+ELSEWHERE = ""
+"""In a shard: a node of another shard."""
+
 
 class Filesystem(Struct, frozen=True, gc=False):
     """A filesystem of a node. Demands say how much of it is in use."""
@@ -69,14 +72,18 @@ class NodeGroup(Struct, frozen=True):
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before; modulo ten seconds."""
+    first: int | None = None
+    """Of a group that is part of a larger one: which node of that its first one is."""
 
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
-        return self.spec.name if self.count == 1 else f"{self.spec.name}-{index}"
+        is_alone = self.count == 1 and self.first is None
+        return self.spec.name if is_alone else f"{self.spec.name}-{(self.first or 0) + index}"
 
     def loop_phase_us(self, index: int) -> int:
         """Return when the eviction loop of a node of the group runs first."""
-        return (self.spec.loop_phase_us + index * self.phase_step_us) % (10 * SECOND_US)
+        steps = (self.first or 0) + index
+        return (self.spec.loop_phase_us + steps * self.phase_step_us) % (10 * SECOND_US)
 
 
 class ScenarioWorkload(Struct, frozen=True, kw_only=True):
@@ -97,7 +104,8 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """At 0 it is there from the start: bound, started and running."""
     deleted_us: int | None = None
     nodes: tuple[str, ...] = ()
-    """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
+    """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``,
+    or in another shard if that is ``ELSEWHERE``."""
     spread: bool = False
     """Bound without asking the scheduler, evenly over all nodes: replica i runs on node i modulo their number."""
     recreate: bool = True
@@ -161,3 +169,5 @@ class Scenario(Struct, frozen=True, kw_only=True):
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
     options: Options = Options()
+    is_shard: bool = False
+    """Whether these are some nodes of a larger fleet (``sim.shards``), where no pod may ask the scheduler."""
