@@ -180,8 +180,13 @@ class Allocation(Flow):
         """Be what it would be if all bends up to ``bent_us`` had been followed. Its sums are told by the caller."""
         self.is_asleep = False
         self._version += 1
+        local_us = time_us - self._offset_us
         piece = self.curve.piece(bent_us - self._offset_us)
-        self.base, self.slope, self.since_us = _fine(piece, time_us - self._offset_us), _slope(piece), time_us
+        self.base, self.slope, self.since_us = _fine(piece, local_us), _slope(piece), time_us
+        if piece.start_us == local_us:
+            more = self.base - _fine(self.curve.piece(local_us - 1), local_us)
+            if more > 0:
+                self._step, self._stepped_us = more, time_us
         if piece.end_us is not None:
             self._plan(piece.end_us + self._offset_us)
 
