@@ -11,6 +11,7 @@ from podqos.agent.commands import (
     CreateCgroup,
     HoldPod,
     MemoryLevel,
+    PreemptPod,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -102,7 +103,7 @@ class MemoryWorld:
                 return (PodStarted(pod.metadata.uid),)
             case StartContainer(pod, plan):
                 return self._outcome(ContainerStarted(pod.metadata.uid, plan.name), self.start_seconds)
-            case StopPod(pod, grace) | EvictPod(pod, grace):
+            case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
                 self.held.add(pod.metadata.uid)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent.memory_world import MemoryWorld, Run
 from eviction.nodes import guaranteed, pod
 from podqos.agent.agent import handle, is_idle, skip_idle_passes
-from podqos.agent.commands import CreateCgroup, RejectPod, StartPod, StopPod, UpdateCgroup
+from podqos.agent.commands import CreateCgroup, PreemptPod, RejectPod, StartPod, StopPod, UpdateCgroup
 from podqos.agent.driver import Driver
 from podqos.agent.events import Observed, PodBound, PodCleanedUp, PodDeleted, PodStopped, Woken
 from podqos.agent.reasons import (
@@ -421,3 +421,62 @@ def test_a_node_under_pressure_is_not_idle():
     running = run(crowded(), GREEDY, MODEST)
     running.until(0)
     assert not is_idle(running.driver.state)
+
+
+# ---- critical pods -------------------------------------------------------------------------------------------------
+
+CRITICAL = pod("critical", "memory=600Mi", priority=2_000_000_000)
+SMALL = {"cpu": "4", "memory": "1000Mi", "ephemeral-storage": "1Gi"}
+
+
+def test_a_pod_that_makes_room_for_a_critical_one_gets_its_own_grace_period():
+    world = MemoryWorld()
+    world.stop_seconds = 4
+    running = run(world, pod("a", "memory=700Mi", termination_grace_period_seconds=7), CRITICAL, allocatable=SMALL)
+    (asked,) = (command for command in world.commands if isinstance(command, PreemptPod))
+    assert (asked.pod.metadata.name, asked.grace_period_seconds) == ("a", 7)
+    assert asked.message == "Preempted in order to admit critical pod"
+    running.until(3.9)
+    assert "critical" not in running.driver.state.pods
+    running.until(4)
+    assert running.driver.state.pods["critical"].stage is Stage.RUNNING
+    assert running.driver.state.preempting is None
+
+
+def test_a_pod_that_does_not_stop_is_waited_for_half_as_long_again_as_its_grace_period_and_at_least_ten_seconds():
+    world = MemoryWorld()
+    world.stop_seconds, world.ends_at_grace = 1000, False
+    stuck = [pod(name, "memory=400Mi", termination_grace_period_seconds=grace) for name, grace in (("a", 20), ("b", 1))]
+    running = run(world, *stuck, pod("critical", "memory=900Mi", priority=2_000_000_000), allocatable=SMALL)
+    running.tell(PodBound(pod("late")))
+    running.until(60)
+    told = [(entry.time_us / 1e6, entry.kind.value, entry.pod) for entry in running.journal if entry.time_us]
+    assert [each for each in told if each[1] in {"WaitTimedOut", "Preempted", "Admitted"}] == [
+        (10.0, "WaitTimedOut", "default/b"),
+        (10.0, "Preempted", "default/a"),
+        (40.0, "WaitTimedOut", "default/a"),
+        (40.0, "Admitted", "default/critical"),
+        (40.0, "Admitted", "default/late"),
+    ]
+
+
+def test_a_critical_pod_for_which_no_one_can_make_room_is_refused_in_the_kubelets_words():
+    world = MemoryWorld()
+    running = run(
+        world, pod("a", "memory=300Mi"), pod("critical", "memory=2Gi", priority=2_000_000_000), allocatable=SMALL
+    )
+    assert world.rejected == {"critical": "UnexpectedAdmissionError"}
+    (asked,) = (command for command in world.commands if isinstance(command, RejectPod))
+    assert asked.message == (
+        "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods "
+        "to preempt: no set of running pods found to reclaim resources: [(res: memory, q: 1098907648), ]"
+    )
+    assert "a" in running.driver.state.pods
+
+
+def test_a_node_that_only_shadows_preempts_no_pod():
+    world = MemoryWorld()
+    begun = Run(replace(config(allocatable=SMALL), shadow=True), world)
+    for each in (pod("a", "memory=700Mi"), CRITICAL):
+        begun.tell(PodBound(each))
+    assert world.rejected == {"critical": "OutOfmemory"}

@@ -25,6 +25,7 @@ from podqos.agent.reasons import (
     Promised,
     ReplacementFor,
     RestartedAfter,
+    RoomForCritical,
     ThresholdFigures,
     ThresholdsMet,
     ThrottledBy,
@@ -138,12 +139,35 @@ CASES = {
         CPUThrottled(3000, 2000, ThrottledBy.QUOTA),
         "web wants 3000m CPU, its limit grants 2000m",
     ),
+    "pod's limit": (
+        Kind.THROTTLED,
+        CPUThrottled(700, 500, ThrottledBy.QUOTA, pod_limit=True),
+        "web wants 700m CPU, its pod's limit grants 500m",
+    ),
+    "full volume": (
+        Kind.REFUSED,
+        LimitReached("emptyDir.cache.bytes", 60 << 20, 50 << 20),
+        "web wants 60Mi emptyDir.cache.bytes, the limit is 50Mi",
+    ),
     "limit": (Kind.REFUSED, LimitReached("pids", 500, 400), "web wants 500 pids, the limit is 400"),
     "placed": (Kind.PLACED, PlacedOn(("ns/low",)), "web placed: displaces ns/low"),
     "preempted": (
         Kind.PREEMPTED,
         PreemptedFor("ns/high", 1, 9),
         "web preempted: makes room for ns/high with priority 9, its own is 1",
+    ),
+    "preempted against its budget": (
+        Kind.PREEMPTED,
+        PreemptedFor("ns/high", 1, 9, breaks_budget=True),
+        (
+            "web preempted: makes room for ns/high with priority 9, its own is 1; its PodDisruptionBudget does not "
+            "allow that, but nothing else helps"
+        ),
+    ),
+    "room for a critical pod": (
+        Kind.PREEMPTED,
+        RoomForCritical("ns/high", {"cpu": 500, "memory": 200 << 20}, QOSClass.BURSTABLE),
+        "web preempted: makes room for the critical pod ns/high, which lacks 500m cpu and 200Mi memory",
     ),
     "replaced": (
         Kind.REPLACED,

@@ -7,15 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admission.pods import container
-from eviction.nodes import pod_of
+from eviction.nodes import pod_of, volume
 from podqos.agent.journal import Entry, Kind, decode, encode
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import EmptyDir
+from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
+from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
 from podqos.sim.scenario.scenario import (
     Filesystem,
     MachineSpec,
@@ -83,6 +85,7 @@ demands = st.builds(
     cpu_milli=st.one_of(st.just(Curve(((0, 0),))), curves(4000)),
     logs_bytes=AMOUNTS,
     rootfs_bytes=AMOUNTS,
+    volumes=st.dictionaries(st.just("v"), st.builds(VolumeDemand, AMOUNTS)),
     exits_after_us=st.one_of(st.none(), st.none(), st.integers(0, 30 * SECOND_US)),
     exit_code=st.integers(0, 1),
 )
@@ -101,7 +104,17 @@ def workloads(draw: st.DrawFn, index: int, nodes: int) -> ScenarioWorkload:
         *(container(name, requests=requests, limits=limits) for name in names),
         priority=draw(st.sampled_from([0, 0, 10])),
         restart_policy=draw(st.sampled_from(["Always", "OnFailure", "Never"])),
+        init_containers=(container("init", limits=limits),) if draw(st.booleans()) else (),
+        volumes=(
+            volume(
+                "v",
+                empty_dir=EmptyDir(
+                    draw(st.sampled_from(["", "Memory"])), draw(st.sampled_from([None, Quantity.parse("100Mi")]))
+                ),
+            ),
+        ),
     )
+    names += [each.name for each in made.spec.init_containers]
     placing = draw(st.sampled_from(["spread", "bound", "scheduled"]))
     return ScenarioWorkload(
         kind="Deployment",

@@ -15,6 +15,7 @@ from podqos.agent.commands import (
     CreateCgroup,
     HoldPod,
     MemoryLevel,
+    PreemptPod,
     RemoveCgroup,
     StartContainer,
     StartPod,
@@ -89,12 +90,12 @@ class WorldContract(ABC):
         assert set(seen.pods) == {pod.metadata.uid}
         assert [container.name for container in seen.pods[pod.metadata.uid].containers] == ["main"]
 
-    @pytest.mark.parametrize("how", ["deleted", "evicted"])
+    @pytest.mark.parametrize("how", ["deleted", "preempted", "evicted"])
     def test_a_pod_that_is_told_to_go_stops_within_its_grace_period_and_is_seen_no_more(self, stage, how):
         pod, other = stage.pod("a"), stage.pod("b")
         for each in (pod, other):
             _start(stage, each, self.patience_seconds)
-        command = StopPod(pod, 1) if how == "deleted" else _eviction(pod, 1)
+        command = {"deleted": StopPod(pod, 1), "preempted": PreemptPod(pod, 1), "evicted": _eviction(pod, 1)}[how]
         events = [*stage.world.carry_out(command), *stage.settle(1 + self.patience_seconds)]
         assert events == [PodStopped(pod.metadata.uid)]
         assert set(observe(stage.world.summary()).pods) == {other.metadata.uid}

@@ -4,7 +4,7 @@ The scheduler has asked the same questions before, with older figures; a static 
 node does not list are not asked for: they may be the cluster's as a whole.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (Admit), pkg/kubelet/lifecycle/predicate.go. Node
-affinity, host ports and the preemption for critical pods are not asked here.
+affinity and host ports are not asked here. For a critical pod others are preempted (``critical``).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Refusal(Struct, frozen=True, gc=False):
     reason: str
     message: str
     because: NotAdmitted | TooLittleLeft
+    lacking: Mapping[str, int] = {}
+    """If that is all: how much more there would have to be of what."""
 
 
 def requests_of(pod: Pod, config: AgentConfig) -> Mapping[str, int]:
@@ -40,22 +42,32 @@ def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[
     if not answer.admit:
         return Refusal(answer.reason, answer.message, NotAdmitted(answer.rule, answer.message))
     missing = _too_little_left(config, state, requests)
-    if missing is None:
+    if not missing:
         return None
+    first = missing[0]  # the kubelet names no other
     message = (
-        f"Node didn't have enough resource: {missing.resource}, "
-        f"requested: {missing.requested}, used: {missing.used}, capacity: {missing.capacity}"
+        f"Node didn't have enough resource: {first.resource}, "
+        f"requested: {first.requested}, used: {first.used}, capacity: {first.capacity}"
     )
-    return Refusal(f"OutOf{missing.resource}", message, missing)
+    lacking = {each.resource: each.requested - (each.capacity - each.used) for each in missing}
+    return Refusal(f"OutOf{first.resource}", message, first, lacking)
 
 
-def _too_little_left(config: AgentConfig, state: AgentState, requests: Mapping[str, int]) -> TooLittleLeft | None:
-    """Return the first resource that lacks; the kubelet names no other."""
+def without_victims(refused: Refusal, lacking: Mapping[str, int]) -> Refusal:
+    """Return why a critical pod is not taken: what would lack if all went that may be preempted."""
+    what = "".join(f"(res: {name}, q: {amount}), " for name, amount in lacking.items())
+    message = (
+        "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods "
+        f"to preempt: no set of running pods found to reclaim resources: [{what}]"
+    )
+    return Refusal("UnexpectedAdmissionError", message, refused.because)
+
+
+def _too_little_left(config: AgentConfig, state: AgentState, requests: Mapping[str, int]) -> list[TooLittleLeft]:
     allocatable = config.allocatable
     asked = {name: amount for name, amount in requests.items() if name in allocatable or not is_extended(name)}
     active = len(state.pods)
     if active >= config.max_pods:
         active = sum(record.is_active for record in state.pods.values())
-    for first in lacking(asked, state.requested, config.known_plans.allocatable, active, config.max_pods):
-        return TooLittleLeft(first.resource, first.requested, first.used, first.capacity)
-    return None
+    missing = lacking(asked, state.requested, config.known_plans.allocatable, active, config.max_pods)
+    return [TooLittleLeft(each.resource, each.requested, each.used, each.capacity) for each in missing]

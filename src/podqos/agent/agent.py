@@ -46,6 +46,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case Woken():
             eviction_loop.woken(turn)
             containers.woken(turn)
+            pods.woken(turn)
         case MemoryNotified():
             eviction_loop.notified(turn)
         case Observed(observation):
@@ -67,6 +68,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case PodStopped(uid):
             pods.stopped(turn, uid)
             eviction_loop.stopped(turn, uid)
+            pods.made_room(turn, uid)
         case PodCleanedUp(uid):
             pods.cleaned_up(turn, uid)
             eviction_loop.cleaned_up(turn, uid)

@@ -72,6 +72,17 @@ class StopPod(Struct, frozen=True, gc=False):
     grace_period_seconds: int
 
 
+class PreemptPod(Struct, frozen=True, gc=False):
+    """End a pod to make room for a critical one: it becomes ``Failed`` with reason ``Preempting``.
+
+    The answer is ``PodStopped``, at the latest after the grace period.
+    """
+
+    pod: Pod
+    grace_period_seconds: int
+    message: str = "Preempted in order to admit critical pod"
+
+
 class HoldPod(Struct, frozen=True, gc=False):
     """Stop a pod from growing, and kill it as soon as it tries to; ``EvictPod`` follows. There is no answer to it."""
 
@@ -125,6 +136,7 @@ Command = (
     | StartPod
     | StartContainer
     | StopPod
+    | PreemptPod
     | HoldPod
     | EvictPod
     | CleanUpNode

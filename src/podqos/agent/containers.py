@@ -123,7 +123,7 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
     """Handle the end of a container; return the phase of its pod if that has ended, too."""
     record = turn.state.pods.get(event.uid)
     index = None if record is None else _index(record, event.container)
-    if record is None or index is None or record.containers[index].stage not in _ALIVE:
+    if record is None or index is None or not record.is_active or record.containers[index].stage not in _ALIVE:
         return None
     because = ExitedWith(event.exit_code, event.oom_killed)
     turn.note(Kind.EXITED, pod=record.pod.key, container=event.container, because=because, by=None)

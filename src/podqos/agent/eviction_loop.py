@@ -41,7 +41,6 @@ from podqos.eviction.ranking import Policy, RankedPod
 from podqos.model.time_units import SECOND_US
 
 CLEAN_UP_POLL_SECONDS = 1
-LEAST_STOP_TIMEOUT_SECONDS = 10
 LOOK_AGAIN_US = 1000
 """How soon the fast path looks again: the figures have to be newer than those that led to the eviction."""
 
@@ -55,7 +54,7 @@ def woken(turn: Turn) -> None:
         turn.note(
             Kind.WAIT_TIMED_OUT,
             pod=loop.current.pod.key,
-            because=WaitedTooLong(_stop_timeout_seconds(loop.current.grace_period_seconds)),
+            because=WaitedTooLong(pods.stop_timeout_seconds(loop.current.grace_period_seconds)),
         )
         _after_stop(turn, loop)
         return
@@ -161,7 +160,7 @@ def _evict(turn: Turn, evictions: tuple[EvictPod, ...], evicted: tuple[str, ...]
     current, *waiting = there
     uid = current.pod.metadata.uid
     pods.evicting(turn, uid)
-    until_us = turn.now_us + _stop_timeout_seconds(current.grace_period_seconds) * SECOND_US
+    until_us = turn.now_us + pods.stop_timeout_seconds(current.grace_period_seconds) * SECOND_US
     turn.change(loop=Evicting(current, tuple(waiting), (*evicted, uid), until_us, resume_us))
     if turn.config.notification is MemoryNotification.FAST_PATH and is_for_memory_now(current):
         turn.ask(HoldPod(current.pod))
@@ -203,10 +202,6 @@ def _next_poll_us(since_us: int, now_us: int) -> int:
     period_us = CLEAN_UP_POLL_SECONDS * SECOND_US
     polls = max(1, -(-(now_us - since_us) // period_us))
     return since_us + polls * period_us
-
-
-def _stop_timeout_seconds(grace_period_seconds: int) -> int:
-    return max(LEAST_STOP_TIMEOUT_SECONDS, grace_period_seconds + grace_period_seconds // 2)
 
 
 # ---- what the journal gets to know -------------------------------------------------------------------------------

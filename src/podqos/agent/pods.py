@@ -1,5 +1,8 @@
 """The life of a pod on a node: admitted or rejected, started in its cgroups, stopped, removed.
 
+A critical pod for which too little is left is admitted when others have made room (``critical``); as in the kubelet,
+whose loop waits for that, no pod comes or is deleted meanwhile.
+
 Whenever pods come or go, the cgroups of the classes are written again, because they hold sums over all pods. Upstream
 does so when a pod comes and once a minute; here also when one goes.
 """
@@ -11,36 +14,50 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from podqos.agent import containers
-from podqos.agent.admission import refusal, requests_of
+from podqos.agent.admission import refusal, requests_of, without_victims
 from podqos.agent.commands import (
     ContainerPlan,
     CreateCgroup,
+    PreemptPod,
     RejectPod,
     RemoveCgroup,
     StartPod,
     StopPod,
     UpdateCgroup,
 )
-from podqos.agent.events import PodAdopted
+from podqos.agent.critical import NoVictims, victims
+from podqos.agent.events import PodAdopted, PodBound, PodDeleted
 from podqos.agent.journal import By, Kind
-from podqos.agent.state import ContainerStage, Phase, PodRecord, Stage
+from podqos.agent.reasons import RoomForCritical, WaitedTooLong
+from podqos.agent.state import ContainerStage, Phase, PodRecord, Preempting, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level, located
 from podqos.qos.cgroup_paths import cgroup_uid
 
 # Of a pod that does not say (pkg/apis/core/v1/defaults.go).
 _DEFAULT_GRACE_SECONDS = 30
+_LEAST_STOP_TIMEOUT_SECONDS = 10
+_WANTED = (Stage.STARTING, Stage.RUNNING)
 
 
 def bind(turn: Turn, pod: Pod) -> None:
     """Take a pod in, or turn it away."""
     config, uid = turn.config, pod.metadata.uid
     assert uid, f"pod {pod.key} has no uid"
-    if uid in turn.state.pods:
+    if uid in turn.state.pods or _has_to_wait(turn, PodBound(pod)):
         return
     requests = requests_of(pod, config)
     refused = refusal(config, turn.state, pod, requests)
+    if refused is not None and refused.lacking and pod.is_critical and not config.shadow:
+        try:
+            chosen = victims(pod, turn.state.active_pods, refused.lacking, config)
+        except NoVictims as none:
+            refused = without_victims(refused, none.lacking)
+        else:
+            _preempt(turn, Preempting(pod, refused.lacking, tuple(each.metadata.uid for each in chosen), 0))
+            return
     if refused is not None:
         turn.note(Kind.REJECTED, pod=pod.key, because=refused.because)
         turn.ask(RejectPod(pod, refused.reason, refused.message))
@@ -73,16 +90,18 @@ def started(turn: Turn, uid: str) -> None:
 def delete(turn: Turn, uid: str) -> None:
     """Stop a pod with the time it asked for itself."""
     record = turn.state.pods.get(uid)
-    if record is None or record.stage not in {Stage.STARTING, Stage.RUNNING}:
+    if _has_to_wait(turn, PodDeleted(uid)) or record is None or record.stage not in _WANTED:
         return
-    _stop(turn, record)
+    turn.ask(StopPod(record.pod, _grace_seconds(record.pod)))
+    turn.put(replace(record, stage=Stage.STOPPING))
 
 
 def finish(turn: Turn, uid: str, phase: Phase) -> None:
     """Stop a pod of which nothing is left to run; its sidecars may still do."""
     record = turn.state.pods[uid]
     turn.note(Kind(phase.value), pod=record.pod.key, by=None)
-    _stop(turn, replace(record, phase=phase))
+    turn.ask(StopPod(record.pod, _grace_seconds(record.pod)))
+    turn.put(replace(record, stage=Stage.STOPPING, phase=phase))
 
 
 def evicting(turn: Turn, uid: str) -> None:
@@ -112,10 +131,62 @@ def cleaned_up(turn: Turn, uid: str) -> None:
     turn.change(pods={other: kept for other, kept in turn.state.pods.items() if other != uid})
 
 
-def _stop(turn: Turn, record: PodRecord) -> None:
-    own = record.pod.spec.termination_grace_period_seconds
-    turn.ask(StopPod(record.pod, _DEFAULT_GRACE_SECONDS if own is None else own))
-    turn.put(replace(record, stage=Stage.STOPPING))
+def woken(turn: Turn) -> None:
+    """Go on with a preemption that has been waited for long enough."""
+    preempting = turn.state.preempting
+    if preempting is not None and turn.now_us >= preempting.wake_us:
+        pod = turn.state.pods[preempting.victims[0]].pod
+        turn.note(Kind.WAIT_TIMED_OUT, pod=pod.key, because=WaitedTooLong(stop_timeout_seconds(_grace_seconds(pod))))
+        _preempt(turn, replace(preempting, victims=preempting.victims[1:]))
+
+
+def made_room(turn: Turn, uid: str) -> None:
+    """Go on with a preemption when the pod that it waits for has stopped."""
+    preempting = turn.state.preempting
+    if preempting is not None and preempting.victims[0] == uid:
+        _preempt(turn, replace(preempting, victims=preempting.victims[1:]))
+
+
+def stop_timeout_seconds(grace_period_seconds: int) -> int:
+    """Return how long the kubelet waits for a pod that it kills before it goes on."""
+    return max(_LEAST_STOP_TIMEOUT_SECONDS, grace_period_seconds + grace_period_seconds // 2)
+
+
+def _preempt(turn: Turn, preempting: Preempting) -> None:
+    """Stop the next pod that makes room for a critical one; after the last admit that one, and hear of others."""
+    there = [uid for uid in preempting.victims if uid in turn.state.pods and turn.state.pods[uid].is_active]
+    pod = preempting.pod
+    if not there:
+        turn.change(preempting=None)
+        turn.note(Kind.ADMITTED, pod=pod.key)
+        _start(turn, pod, requests_of(pod, turn.config))
+        for event in preempting.unheard:
+            if isinstance(event, PodBound):
+                bind(turn, event.pod)
+            else:
+                delete(turn, event.uid)
+        return
+    victim = turn.state.pods[there[0]]
+    grace_seconds = _grace_seconds(victim.pod)
+    wake_us = turn.now_us + stop_timeout_seconds(grace_seconds) * SECOND_US
+    turn.change(preempting=replace(preempting, victims=tuple(there), wake_us=wake_us))
+    because = RoomForCritical(pod.key, dict(preempting.lacking), turn.config.plan_of(victim.pod).qos_class)
+    turn.note(Kind.PREEMPTED, pod=victim.pod.key, because=because)
+    turn.ask(PreemptPod(victim.pod, grace_seconds))
+    turn.put(replace(victim, stage=Stage.STOPPING, is_preempted=True))
+
+
+def _has_to_wait(turn: Turn, event: PodBound | PodDeleted) -> bool:
+    """Keep what is heard while room is made for a critical pod: the kubelet does nothing else meanwhile."""
+    preempting = turn.state.preempting
+    if preempting is not None:
+        turn.change(preempting=replace(preempting, unheard=(*preempting.unheard, event)))
+    return preempting is not None
+
+
+def _grace_seconds(pod: Pod) -> int:
+    own = pod.spec.termination_grace_period_seconds
+    return _DEFAULT_GRACE_SECONDS if own is None else own
 
 
 def _start(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> None:

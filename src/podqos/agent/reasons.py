@@ -192,6 +192,8 @@ class CPUThrottled(Reason, frozen=True):
     wanted_milli: int
     granted_milli: int
     throttled_by: ThrottledBy = field(name="by")
+    pod_limit: bool = False
+    """Whether it is the limit of its pod that all containers together have used up."""
 
 
 class LimitReached(Reason, frozen=True):
@@ -214,6 +216,18 @@ class PreemptedFor(Reason, frozen=True):
     preemptor: str
     priority: int
     preemptor_priority: int
+    breaks_budget: bool = False
+    """Whether a PodDisruptionBudget allowed no more pods to go: the scheduler heeds it only where it has a choice."""
+
+
+class RoomForCritical(Reason, frozen=True):
+    """The critical pod that the kubelet preempted another for when it admitted it."""
+
+    preemptor: str
+    lacking: dict[str, int]
+    """By resource: how much more of it the pod requests than was left. Thousandths of cpu."""
+    qos_class: QOSClass
+    """Of the pod that goes: as few of the higher classes as possible."""
 
 
 class ReplacementFor(Reason, frozen=True):
@@ -268,6 +282,7 @@ Because = (
     | LimitReached
     | PlacedOn
     | PreemptedFor
+    | RoomForCritical
     | ReplacementFor
     | NoPlace
 )

@@ -20,6 +20,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.agent.commands import Command, ContainerPlan
+from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import Entry
 from podqos.agent.pod_plans import PodPlan, PodPlans
 from podqos.eviction.commands import EvictPod
@@ -149,11 +150,19 @@ class PodRecord(Struct, frozen=True, gc=False):
     """In the order in which they start: init containers and sidecars, regular, ephemeral."""
     phase: Phase | None = None
     """Set when it came to its own end."""
+    is_preempted: bool = False
+    """Whether it makes room for a critical pod."""
 
     @property
     def is_active(self) -> bool:
         """Whether it still holds what it requested, and could be evicted."""
         return self.stage is not Stage.STOPPED
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it runs with all containers that should."""
+        lasting = (each.stage for each in self.containers if each.role in {Role.REGULAR, Role.SIDECAR})
+        return self.stage is Stage.RUNNING and all(stage is ContainerStage.RUNNING for stage in lasting)
 
 
 class Resting(Struct, frozen=True, gc=False):
@@ -208,6 +217,18 @@ class Restart(Struct, frozen=True, gc=False, order=True):
     container: str
 
 
+class Preempting(Struct, frozen=True, gc=False):
+    """A critical pod waits for others to make room, one after the other. The kubelet hears of no pod until then."""
+
+    pod: Pod
+    lacking: Mapping[str, int]
+    victims: tuple[str, ...]
+    """The uids of those to go, the first of which is being stopped."""
+    wake_us: int
+    """Until when that is waited for."""
+    unheard: tuple[PodBound | PodDeleted, ...] = ()
+
+
 class AgentState(Struct, frozen=True, gc=False):
     """The state of an agent."""
 
@@ -221,17 +242,23 @@ class AgentState(Struct, frozen=True, gc=False):
     loop: Loop = Resting(0)
     restarts: tuple[Restart, ...] = ()
     """Those that are put off, next first."""
+    preempting: Preempting | None = None
     watched_us: int | None = None
     """When a kubelet last set the levels it is notified of."""
 
     @property
     def wake_us(self) -> int | None:
-        """When the agent wants to be woken next: by the eviction loop or by a restart."""
-        own = self.loop.wake_us
-        if not self.restarts:
-            return own
-        restart = self.restarts[0].wake_us
-        return restart if own is None or restart < own else own
+        """When the agent wants to be woken next: by the eviction loop, or otherwise."""
+        own, other = self.loop.wake_us, self.wake_besides_us
+        return own if other is None or (own is not None and own < other) else other
+
+    @property
+    def wake_besides_us(self) -> int | None:
+        """When it wants to be woken for anything but the eviction loop: a restart, or a preemption that takes long."""
+        restart_us = self.restarts[0].wake_us if self.restarts else None
+        if self.preempting is None:
+            return restart_us
+        return self.preempting.wake_us if restart_us is None else min(restart_us, self.preempting.wake_us)
 
     @property
     def active_pods(self) -> tuple[Pod, ...]:

@@ -186,6 +186,11 @@ class Volume(Struct, frozen=True, gc=False, rename="camel"):
         on_disk = self.empty_dir is not None and self.empty_dir.medium == ""
         return on_disk or not (self.host_path is None and self.git_repo is None and self.config_map is None)
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether what it holds is memory (tmpfs)."""
+        return self.empty_dir is not None and self.empty_dir.medium == "Memory"
+
 
 class PodResourceClaim(Struct, frozen=True, gc=False):
     """A claim for a device, which containers refer to by name."""

@@ -24,6 +24,8 @@ class ContainerUsage(Struct, frozen=True, gc=False):
     """Page cache out of use: not part of the working set."""
     swap_bytes: int = 0
     page_table_bytes: int = 0
+    tmpfs_bytes: int = 0
+    """What it wrote into volumes in memory: part of the working set, of no process, and not freed when it ends."""
     processes: int = 1
     """Over how many processes its memory is spread evenly."""
     is_measured: bool = True
@@ -32,7 +34,7 @@ class ContainerUsage(Struct, frozen=True, gc=False):
     @property
     def working_set_bytes(self) -> int:
         """What the kubelet counts."""
-        return self.anon_bytes + self.page_table_bytes + self.active_file_bytes
+        return self.anon_bytes + self.page_table_bytes + self.active_file_bytes + self.tmpfs_bytes
 
 
 class PodUsage(Struct, frozen=True, gc=False):

@@ -25,9 +25,10 @@ from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.node.pods import SimPod
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
-from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
@@ -106,6 +107,8 @@ class NodePods(Struct, frozen=True):
 
     node: MachineSpec
     pods: tuple[tuple[Pod, tuple[ContainerUsage, ...]], ...]
+    ended: Mapping[str, tuple[ContainerUsage, ...]] = {}
+    """By key of a pod: its containers that have ended and left something in a volume in memory."""
 
 
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
@@ -121,7 +124,8 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
         still = replace(system, anon_bytes=constant(system.anon_bytes.at(0)))
         spec = replace(node.settings.spec, name=node.name, system=still, loop_phase_us=0)
         pods = {pod.key: pod.pod for pod in node.world.pods.values()}
-        found.append(NodePods(spec, tuple((pods[key], each.containers) for key, each in moment.pods.items())))
+        ended = {pod.key: tuple(_left(pod)) for pod in node.world.memory.keeping.values()}
+        found.append(NodePods(spec, tuple((pods[key], each.containers) for key, each in moment.pods.items()), ended))
     return tuple(found)
 
 
@@ -153,7 +157,10 @@ class BlastNode:
             name="blast",
             duration_us=until_us,
             nodes=(NodeGroup(pods.node),),
-            workloads=tuple(_workload(pod, containers, pods.node.name) for pod, containers in pods.pods),
+            workloads=tuple(
+                _workload(pod, (*containers, *pods.ended.get(pod.key, ())), pods.node.name)
+                for pod, containers in pods.pods
+            ),
             profile=profile,
             policy=policy,
         )
@@ -225,7 +232,7 @@ def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
 
 
 def _workload(pod: Pod, containers: Sequence[ContainerUsage], node: str) -> ScenarioWorkload:
-    demands: Mapping[str, ContainerDemand] = {usage.name: _still(usage) for usage in containers}
+    demands: Mapping[str, ContainerDemand] = {usage.name: _still(pod, usage) for usage in containers}
     return ScenarioWorkload(
         kind="Pod",
         namespace=pod.metadata.namespace,
@@ -237,14 +244,32 @@ def _workload(pod: Pod, containers: Sequence[ContainerUsage], node: str) -> Scen
     )
 
 
-def _still(usage: ContainerUsage) -> ContainerDemand:
+def _left(pod: SimPod) -> Iterator[ContainerUsage]:
+    """Yield the containers of a pod that have ended, with what they left in volumes in memory."""
+    for name in dict.fromkeys(name for name, _ in pod.kept):
+        if not pod.containers[name].is_running:
+            yield ContainerUsage(name, tmpfs_bytes=sum(want.at(0) for (of, _), want in pod.kept.items() if of == name))
+
+
+def _still(pod: Pod, usage: ContainerUsage) -> ContainerDemand:
     """Return the demand of a container that keeps what it holds."""
     return ContainerDemand(
         anon_bytes=constant(usage.anon_bytes + usage.page_table_bytes),
         active_file_bytes=constant(usage.active_file_bytes),
         inactive_file_bytes=constant(usage.inactive_file_bytes),
         processes=constant(max(1, usage.processes)),
+        volumes=dict(_files(pod, usage.tmpfs_bytes)),
     )
+
+
+def _files(pod: Pod, size_bytes: int) -> Iterator[tuple[str, VolumeDemand]]:
+    """Yield what is in each of a pod's volumes in memory: as much as fits, one after the other."""
+    for volume in pod.spec.volumes:
+        if volume.is_in_memory and volume.empty_dir is not None and size_bytes:
+            limit = volume.empty_dir.size_limit
+            part = min(size_bytes, limit.value) if limit else size_bytes
+            size_bytes -= part
+            yield volume.name, VolumeDemand(constant(part))
 
 
 def _death(entry: Entry, pod: Pod, profile: Profile) -> Death:

@@ -34,6 +34,7 @@ class PodSeries(Struct, frozen=True, rename="camel"):
     pod: int
     """Its place in the list of the run's pods."""
     anon_bytes: Gaps
+    """With what it wrote into volumes in memory."""
     active_file_bytes: Gaps
     inactive_file_bytes: Gaps
     cpu_wanted_milli: Gaps
@@ -105,9 +106,10 @@ def _figures(pod: PodMoment | None) -> tuple[int | None, ...]:
     """Return a pod's part of each of its series; nothing where none of its containers runs."""
     if pod is None or not pod.containers:
         return (None,) * 5
-    memory = ("anon_bytes", "active_file_bytes", "inactive_file_bytes")
-    sums = (sum(getattr(container, kind) for container in pod.containers) for kind in memory)
-    return *sums, pod.cpu_wanted_milli, pod.cpu_granted_milli
+    anon = pod.kept_bytes + sum(each.anon_bytes + each.tmpfs_bytes for each in pod.containers)
+    active = sum(each.active_file_bytes for each in pod.containers)
+    inactive = sum(each.inactive_file_bytes for each in pod.containers)
+    return anon, active, inactive, pod.cpu_wanted_milli, pod.cpu_granted_milli
 
 
 def condition_spans(entries: Iterable[Entry], node: str) -> Iterator[ConditionSpan]:
@@ -173,6 +175,7 @@ def part_way(one: Moment, other: Moment, step: int, steps: int) -> Moment:
             active_file_bytes=way(start.active_file_bytes, end.active_file_bytes),
             inactive_file_bytes=way(start.inactive_file_bytes, end.inactive_file_bytes),
             swap_bytes=way(start.swap_bytes, end.swap_bytes),
+            tmpfs_bytes=way(start.tmpfs_bytes, end.tmpfs_bytes),
         )
 
     pods = {

@@ -39,7 +39,7 @@ def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile =
                 (Kind.ANON, usage.anon_bytes),
                 (Kind.ACTIVE_FILE, usage.active_file_bytes),
                 (Kind.INACTIVE_FILE, usage.inactive_file_bytes),
-                (Kind.KERNEL, usage.page_table_bytes),
+                (Kind.KERNEL, usage.page_table_bytes + usage.tmpfs_bytes),
                 (Kind.SWAP, usage.swap_bytes),
             ):
                 memory.put(path, kind, amount)

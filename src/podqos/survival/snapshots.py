@@ -6,10 +6,11 @@ not how many processes hold it nor their page tables; that is taken as one proce
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.manifest.decode import convert, convert_pod
@@ -17,7 +18,7 @@ from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
-from podqos.model.stats import ContainerStats, Summary
+from podqos.model.stats import ContainerStats, PodStats, Summary
 from podqos.survival.pods import NodePod, identified
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import usage_row
@@ -36,7 +37,7 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
         stats = by_uid.get(metadata.uid) or by_name.get((metadata.namespace, metadata.name))
         measured = {each.name: each for each in (stats.containers or ())} if stats is not None else {}
         containers = (_measured(container.name, measured.get(container.name)) for container in pod.running_containers)
-        entries.append(PodUsage(pod, stats, tuple(containers)))
+        entries.append(PodUsage(pod, stats, tuple(_with_files(containers, pod, stats))))
     return Snapshot(node, tuple(entries))
 
 
@@ -100,6 +101,17 @@ def _list(source: str, value: dict[str, Plain], name: str) -> list[Plain]:
     if not isinstance(found, list):
         raise InputError(f"{name} is not a list", where=source, fix=_FIX)
     return found
+
+
+def _with_files(containers: Iterable[ContainerUsage], pod: Pod, stats: PodStats | None) -> Iterator[ContainerUsage]:
+    """Yield containers with their part of what is in volumes in memory; the kubelet counts it as page cache."""
+    in_memory = {volume.name for volume in pod.spec.volumes if volume.is_in_memory}
+    volumes = (stats.volumes or ()) if stats is not None else ()
+    left = sum(volume.used_bytes or 0 for volume in volumes if volume.name in in_memory)
+    for usage in containers:
+        part = min(left, usage.active_file_bytes)
+        left -= part
+        yield replace(usage, active_file_bytes=usage.active_file_bytes - part, tmpfs_bytes=part) if part else usage
 
 
 def _measured(name: str, stats: ContainerStats | None) -> ContainerUsage:

@@ -24,6 +24,7 @@ from podqos.agent.commands import (
     ContainerPlan,
     CreateCgroup,
     HoldPod,
+    PreemptPod,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -207,7 +208,7 @@ class HostWorld:
             case StartContainer(pod, plan):
                 uid = pod.metadata.uid
                 return ContainerStarted(uid, plan.name), ContainerExited(uid, plan.name, _CANNOT_START_CODE)
-            case StopPod() | EvictPod() | RemoveCgroup():
+            case StopPod() | PreemptPod() | EvictPod() | RemoveCgroup():
                 self._loop.call_after(_LONGEST_RETRY_SECONDS, lambda: self._try_again(command))
         return ()
 
@@ -233,6 +234,9 @@ class HostWorld:
                 return self._stop(pod, grace)
             case HoldPod(pod):
                 self._hold(pod)
+            case PreemptPod(pod, grace, message):
+                self._fail(pod, "Preempting", message)
+                return self._stop(pod, grace)
             case EvictPod():
                 return self._evict(command)
             case CleanUpNode(what):
@@ -468,15 +472,18 @@ class HostWorld:
         host_pod.stop(grace_seconds, self.runtime, self._loop, self.kill)
         return ()
 
+    def _fail(self, pod: Pod, reason: str, message: str) -> None:
+        """Note why a pod is ended."""
+        host_pod = self.pods.get(pod.metadata.uid)
+        if host_pod is not None:
+            host_pod.state = msgspec.structs.replace(
+                host_pod.state, phase="Failed", reason=reason, message=message, ended_us=_now_us()
+            )
+
     def _evict(self, command: EvictPod) -> Sequence[Event]:
-        host_pod = self.pods.get(command.pod.metadata.uid)
-        if host_pod is None:
-            return (PodStopped(command.pod.metadata.uid),)
-        host_pod.state = msgspec.structs.replace(
-            host_pod.state, phase="Failed", reason="Evicted", message=command.message, ended_us=_now_us()
-        )
+        self._fail(command.pod, "Evicted", command.message)
         events = self._stop(command.pod, command.grace_period_seconds)
-        reaction = self._reacting.get(host_pod.uid)
+        reaction = self._reacting.get(command.pod.metadata.uid)
         if reaction is not None:
             reaction.terminated = time.monotonic()
         return events

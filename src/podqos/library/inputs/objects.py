@@ -466,28 +466,16 @@ class Objects:
         from podqos.model.disruption import PodDisruptionBudget
 
         for found, budget in self.found(PodDisruptionBudget):
-            refusal = budget.spec.refusal
-            if refusal is None:
+            refused = budget_problem(found.source, found.other, budget)
+            if refused is None:
                 yield found, budget
             else:
-                field, what, fix = refusal
-                self.note(found.source.problem(found.other.place, ("spec", field), what, fix))
+                self.note(refused)
 
     def _converted(self, found: FoundObject, model: type[Model]) -> Model | None:
-        from podqos.manifest.decode import convert
-        from podqos.manifest.examine import Examination
-
-        place = found.other.place
-        value = found.source.lookup.plain(place)
-        try:
-            return convert(value, model)
-        except msgspec.ValidationError:
-            examination = Examination(is_live=True)
-            cleaned = examination.clean(value, model, ())
-            if not examination.findings:
-                return convert(cleaned, model)
-        self.note(*(found.source.problem(place, each.path, each.what, each.fix) for each in examination.findings))
-        return None
+        item, problems = converted(found.source, found.other, model)
+        self.note(*problems)
+        return item
 
     def _read_kubelets(self) -> Iterator[KubeletObject]:
         for found in self.others:
@@ -584,3 +572,27 @@ def in_namespace(workload: Workload, namespace: str) -> Workload:
         metadata=replace(workload.metadata, namespace=own),
         pod=replace(pod, metadata=replace(pod.metadata, namespace=own)),
     )
+
+
+def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model | None, list[Problem]]:
+    """Return an object that holds no pods as a value, or None and what is wrong with it."""
+    from podqos.manifest.decode import convert
+    from podqos.manifest.examine import Examination
+
+    value = source.lookup.plain(other.place)
+    try:
+        return convert(value, model), []
+    except msgspec.ValidationError:
+        examination = Examination(is_live=True)
+        cleaned = examination.clean(value, model, ())
+        if not examination.findings:
+            return convert(cleaned, model), []
+    return None, [source.problem(other.place, each.path, each.what, each.fix) for each in examination.findings]
+
+
+def budget_problem(source: Source, other: Other, budget: PodDisruptionBudget) -> Problem | None:
+    """Return why the API server rejects a PodDisruptionBudget, if it does."""
+    if budget.spec.refusal is None:
+        return None
+    field, what, fix = budget.spec.refusal
+    return source.problem(other.place, ("spec", field), what, fix)

@@ -7,7 +7,7 @@ means one of the scenarios that come with podqos: ``race``.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
@@ -19,10 +19,13 @@ from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.inputs.files import STDIN, Inputs, read_bytes
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.kubelet_notes import ignored_problems
+from podqos.library.inputs.objects import budget_problem, converted
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source
+from podqos.manifest.kinds import group_of
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
@@ -122,7 +125,10 @@ class _Fetched:
         self._file = file
         self._spec = document.spec
         self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
-        self.materials = Materials(tuple(self._workloads()), self._kubelets(), self._samples)
+        sources = self._sources()
+        self.materials = Materials(
+            tuple(self._workloads(sources)), tuple(self._budgets(sources)), self._kubelets(), self._samples
+        )
 
     def _path(self, name: str) -> str:
         return os.path.normpath(os.path.join(self._folder, name))
@@ -130,8 +136,23 @@ class _Fetched:
     def _complain(self, field: tuple[str | int, ...], what: str, fix: str) -> None:
         self.problems.append(self._file.problem(Finding(field, what, fix)))
 
-    def _workloads(self) -> list[ScenarioWorkload]:
-        sources = self._sources()
+    def _budgets(self, sources: Sequence[Source]) -> Iterator[PodDisruptionBudget]:
+        for source in sources:
+            for other in source.reading.others:
+                if (group_of(other.api_version), other.kind) != ("policy", "PodDisruptionBudget"):
+                    continue
+                budget, problems = converted(source, other, PodDisruptionBudget)
+                self.problems += problems
+                if budget is None:
+                    continue
+                refused = budget_problem(source, other, budget)
+                if refused is not None:
+                    self.problems.append(refused)
+                    continue
+                namespace = budget.metadata.namespace or self._spec.namespace
+                yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
+
+    def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
         policies = PolicyCollector(self._spec.namespace)
         for source in sources:
             self.problems += source.reading.problems

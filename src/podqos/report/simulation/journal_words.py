@@ -12,10 +12,11 @@ from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
+from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount, scheduled
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 
 def line(entry: Entry) -> str:
@@ -118,13 +119,19 @@ def _short(because: r.Because | None) -> str:
         case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
         case r.CPUThrottled() as cpu:
-            return f"wants {cpu.wanted_milli}m CPU{_GRANTED[cpu.throttled_by].format(cpu.granted_milli)}"
+            granted = _OF_POD if cpu.pod_limit else _GRANTED[cpu.throttled_by]
+            return f"wants {cpu.wanted_milli}m CPU{granted.format(cpu.granted_milli)}"
         case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
-            return f"wants {amount(wanted, resource)} {resource}, the limit is {amount(limit, resource)}"
+            unit = MEMORY if resource.endswith(".bytes") else resource
+            return f"wants {amount(wanted, unit)} {resource}, the limit is {amount(limit, unit)}"
         case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
-        case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority):
-            return f"makes room for {pod} with priority {higher}, its own is {priority}"
+        case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority, breaks_budget=breaks):
+            budget = "; its PodDisruptionBudget does not allow that, but nothing else helps" if breaks else ""
+            return f"makes room for {pod} with priority {higher}, its own is {priority}{budget}"
+        case r.RoomForCritical(preemptor=pod, lacking=lacking):
+            what = [f"{scheduled(number, resource)} {resource}" for resource, number in lacking.items()]
+            return f"makes room for the critical pod {pod}, which lacks {listed(what)}"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"for {pod}, {why}{waited}"
@@ -184,6 +191,7 @@ _GRANTED = {
     r.ThrottledBy.CONTENTION: ", its share grants {}m",
     r.ThrottledBy.NOTHING: " and gets it again",
 }
+_OF_POD = ", its pod's limit grants {}m"
 
 
 # ---- the kernel's kills ----------------------------------------------------------------------------------------------

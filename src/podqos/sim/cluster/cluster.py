@@ -7,7 +7,7 @@ fails on the same node (``daemon_backoff``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
@@ -73,18 +73,33 @@ class SimCluster:
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
+        self._awaited: dict[str, Pod] = {}
+        """By uid: pods that are gone and whose controllers are about to replace them."""
         self._later = 0
         """How many pods were created after the start."""
         self._daemon_backoff = DaemonBackoff()
         self.fleet = Fleet(self, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
-        for index, workload in enumerate(scenario.workloads):
-            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
+        self._plan_all()
+
+    def _plan_all(self) -> None:
+        """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
+
+        So a pod that arrives finds room that another leaves at that moment, wherever the two stand in the files.
+        """
+        scenario = self.scenario
+        lost = {each for each in scenario.happenings if isinstance(each, NodeLost)}
+        later = [each for each in scenario.happenings if NodeLost(each.at_us, each.node) in lost]
+        for each in scenario.happenings:
+            if each not in later:
+                self.plan(each.at_us, partial(self._join, each.node))
+        for workload in scenario.workloads:
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
-        for happening in scenario.happenings:
-            act = self._lose if isinstance(happening, NodeLost) else self._join
-            self.plan(happening.at_us, partial(act, happening.node))
+        for index, workload in enumerate(scenario.workloads):
+            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
+        for each in later:
+            self.plan(each.at_us, partial(self._lose if each in lost else self._join, each.node))
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -106,10 +121,10 @@ class SimCluster:
         def replica(number: int) -> Replica:
             return Replica(workload, number, self._next_order() if now_us else (index, number))
 
-        if workload.kind == DAEMON_SET:
-            nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
-            for number, pod in enumerate(daemons(workload, nodes, self.scenario.profile)):
-                self._let_wait(pod, replica(number))
+        pods = self._pods_of(workload)
+        if workload.deleted_us == workload.arrives_us:
+            for pod in pods:
+                self.note(Kind.DELETED, pod, None, By.USER)  # before any of them runs
         elif is_there_first(workload):
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
@@ -117,8 +132,15 @@ class SimCluster:
             for number, name in places(workload, self.fleet.names):
                 self._bind(pod_of(workload, number), name, replica(number))
         else:
-            for number in range(workload.replicas):
-                self._let_wait(pod_of(workload, number), replica(number))
+            for number, pod in enumerate(pods):
+                self._let_wait(pod, replica(number))
+
+    def _pods_of(self, workload: ScenarioWorkload) -> Iterator[Pod]:
+        """Yield the pods of a workload that arrives."""
+        if workload.kind != DAEMON_SET:
+            return (pod_of(workload, number) for number in range(workload.replicas))
+        nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
+        return daemons(workload, nodes, self.scenario.profile)
 
     def _next_order(self) -> tuple[int, int]:
         self._later += 1
@@ -139,6 +161,18 @@ class SimCluster:
     def in_order(self) -> list[tuple[str, Replica]]:
         """Return the pods in the order of creation, by uid; without those on idle nodes."""
         return sorted(self._replicas.items(), key=lambda each: each[1].order)
+
+    def expected_pods(self) -> Iterable[Pod]:
+        """Return the pods that should run, without those on idle nodes."""
+        return [pod for pod, _ in self.pods.values()] + list(self._awaited.values())
+
+    def healthy_pods(self) -> Iterator[Pod]:
+        """Yield the pods whose containers all run and that are not being removed, without those on idle nodes."""
+        for uid, (pod, name) in self.pods.items():
+            node = None if name is None or uid in self._why else self.fleet.awake.get(name)
+            record = None if node is None else node.state.pods.get(uid)
+            if record is not None and record.is_ready:
+                yield pod
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
         if self.scenario.is_shard:
@@ -195,7 +229,10 @@ class SimCluster:
             return
         wait_us = self._wait_us(workload, node, why)
 
+        self._awaited[pod.metadata.uid] = pod
+
         def make(now_us: int) -> None:
+            del self._awaited[pod.metadata.uid]
             if workload.deleted_us is not None and now_us >= workload.deleted_us:
                 return
             again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
@@ -229,8 +266,10 @@ class SimCluster:
         """Tell the controller that a pod no longer runs."""
         uid = pod.metadata.uid
         record = node.state.pods.get(uid)
-        phase = None if record is None else record.phase
-        self._replace(pod, self._why.get(uid) or ("Rejected" if rejected else phase or "Evicted"))
+        why = "Rejected" if rejected else "Evicted"
+        if record is not None:
+            why = "Preempting" if record.is_preempted else record.phase or why
+        self._replace(pod, self._why.get(uid) or why)
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""

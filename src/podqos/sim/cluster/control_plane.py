@@ -5,16 +5,18 @@ The scheduler is created when the first pod has to be placed: pods with a fixed 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because, NoPlace, PlacedOn, PreemptedFor
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.sim.cluster.fleet import Fleet
-from podqos.sim.cluster.scheduling import Scheduler
+from podqos.sim.cluster.scheduling import Covered, Scheduler
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
 from podqos.sim.node.node import SimNode
 from podqos.sim.scenario.replicas import Replica
@@ -30,6 +32,12 @@ class ClusterPods(Protocol):
 
     def in_order(self) -> Sequence[tuple[str, Replica]]:
         """Return the pods in the order of creation, by uid."""
+
+    def expected_pods(self) -> Iterable[Pod]:
+        """Return the pods that should run."""
+
+    def healthy_pods(self) -> Iterable[Pod]:
+        """Return the pods that run and are not being removed."""
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""
@@ -121,7 +129,8 @@ class ControlPlane:
     def _the_scheduler(self) -> Scheduler:
         if self._scheduler is None:
             fleet = self._fleet
-            self._scheduler = Scheduler(map(self.api_node, fleet.names), self._scenario.profile)
+            covered = self._covered if self._scenario.budgets else None
+            self._scheduler = Scheduler(map(self.api_node, fleet.names), self._scenario.profile, covered)
             for name in fleet.names:
                 if not fleet.is_present(name):
                     self._scheduler.remove_node(name)
@@ -130,6 +139,13 @@ class ControlPlane:
             for _, pod, where in sorted(self._bound(), key=lambda each: each[0]):
                 self._scheduler.bound(pod, where)
         return self._scheduler
+
+    def _covered(self) -> Covered:
+        """Return what disruption budgets are about; pods on idle nodes all run."""
+        idle = [pod for pod, _, _ in self._fleet.idle_pods()]
+        budgets = tuple(replace(budget, status=None) for budget in self._scenario.budgets)
+        cluster = self._cluster
+        return Covered(budgets, [*cluster.expected_pods(), *idle], [*cluster.healthy_pods(), *idle])
 
     def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
         """Yield all pods that have a node, with their place in the order of creation."""
@@ -153,11 +169,12 @@ class ControlPlane:
                 self._pending.discard(pod.metadata.uid)
                 cluster.note(Kind.PLACED, pod, name, By.SCHEDULER, PlacedOn())
                 cluster.placed(pod, name)
-            for victim in displaced:
-                uid = victim.metadata.uid
-                because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
+            for each in displaced:
+                victim = each.pod
+                priorities = victim.spec.priority or 0, pod.spec.priority or 0
+                because = PreemptedFor(pod.key, *priorities, breaks_budget=each.breaks_budget)
                 cluster.note(Kind.PREEMPTED, victim, scheduler.node_of(victim), By.SCHEDULER, because)
-                cluster.remove(uid, "Preempted")
+                cluster.remove(victim.metadata.uid, "Preempted")
         why: dict[int, NoPlace] = {}
         for view in scheduler.waiting.values():
             uid = view.pod.metadata.uid

@@ -18,7 +18,7 @@ from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadPods
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
 from podqos.sim.node.settings import SimNodeSettings, node_settings
-from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, places, pod_of
+from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
 
@@ -76,7 +76,7 @@ class Fleet:
         scenario = self._cluster.scenario
         kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
         kept_back -= {each.node for each in scenario.happenings if isinstance(each, NodeLost)}
-        busy = _busy(scenario, self.names)
+        busy = _busy(scenario)
         parts = _first_parts(scenario, self.names)
         for name in self.names:
             if name in kept_back:
@@ -176,11 +176,6 @@ def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[Wor
     return found
 
 
-def _busy(scenario: Scenario, names: Sequence[str]) -> set[str]:
+def _busy(scenario: Scenario) -> set[str]:
     """Return the nodes that something happens to at time 0."""
-    found: set[str] = set()
-    for workload in scenario.workloads:
-        if is_bound(workload) and workload.arrives_us == 0 and not is_there_first(workload):
-            found.update(workload.nodes or names)
-    lost = (each for each in scenario.happenings if isinstance(each, NodeLost))
-    return found | {each.node for each in lost if each.at_us == 0}
+    return {each.node for each in scenario.happenings if isinstance(each, NodeLost) and each.at_us == 0}

@@ -1,17 +1,19 @@
 """The scheduler of a simulated cluster: which pods are pending, placed and preempted.
 
 ``placement`` decides; this module adds time. A pod that preempts others is tried again when they are gone. The
-scheduler knows a node's conditions as of its last status.
+scheduler knows a node's conditions as of its last status, and what disruption budgets allow as of now.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.reasons import NodesRefusing, NoPlace
+from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node, NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
@@ -26,11 +28,30 @@ from podqos.placement.reasons import Insufficient, Reason, SelectorMismatch, Und
 from podqos.placement.taints import taints_of
 
 
+class Covered(Struct, frozen=True):
+    """Disruption budgets, and the pods that they may be about."""
+
+    budgets: tuple[PodDisruptionBudget, ...]
+    expected: Iterable[Pod]
+    """All that should run."""
+    healthy: Iterable[Pod]
+    """Those that do, and are not being removed."""
+
+
+class Displaced(Struct, frozen=True, gc=False):
+    """A pod that makes room for another."""
+
+    pod: Pod
+    breaks_budget: bool
+
+
 class Scheduler:
     """The nodes as the scheduler knows them, and the pods that wait."""
 
-    def __init__(self, nodes: Iterable[Node], profile: Profile) -> None:
+    def __init__(self, nodes: Iterable[Node], profile: Profile, covered: Callable[[], Covered] | None = None) -> None:
+        """``covered`` says what disruption budgets are about now; None where there are none."""
         self._profile = profile
+        self._covered = covered
         self._states = {node.name: NodeState(node, profile) for node in nodes}
         self._away: dict[str, NodeState] = {}
         self._views = Views(profile)
@@ -45,6 +66,16 @@ class Scheduler:
         self._cluster = Cluster(self._states.values(), Namespaces(selectors_leak=leak), self._profile)
         self._chooser = OneByOne(self._cluster)
         self._preemption = Preemption(self._cluster, Budgets())
+
+    def _budgets(self) -> Budgets:
+        """Return what disruption budgets allow now."""
+        if self._covered is None:
+            return Budgets()
+        covered = self._covered()
+        budgets = Budgets(covered.budgets, map(self._views.of, covered.expected))
+        for pod in covered.healthy:
+            budgets.count(self._views.of(pod), 1)
+        return budgets
 
     def bound(self, pod: Pod, node: str) -> None:
         """Add a pod that is bound to a node."""
@@ -101,12 +132,12 @@ class Scheduler:
             self._states[name] = NodeState(self._away.pop(name).node, self._profile)
             self._rebuild()
 
-    def place(self) -> list[tuple[Pod, str | None, tuple[Pod, ...]]]:
+    def place(self) -> list[tuple[Pod, str | None, tuple[Displaced, ...]]]:
         """Try to place all pending pods, the higher priority first.
 
         Returns pod, node and preempted pods where there was a result. A pod that preempts others has no node yet.
         """
-        placed: list[tuple[Pod, str | None, tuple[Pod, ...]]] = []
+        placed: list[tuple[Pod, str | None, tuple[Displaced, ...]]] = []
         for view in sorted(self.waiting.values(), key=lambda view: -view.priority):
             choice = self._chooser.choose(view)
             if choice is not None:
@@ -118,10 +149,13 @@ class Scheduler:
                 continue
             if self._leaving:
                 continue  # another preemption is under way
-            candidate = self._preemption.candidate(view)
+            budgets = self._budgets()
+            preemption = Preemption(self._cluster, budgets) if budgets else self._preemption
+            candidate = preemption.candidate(view)
             if isinstance(candidate, Candidate):
                 self._leaving |= {victim.key for victim in candidate.victims}
-                placed.append((view.pod, None, tuple(victim.pod for victim in candidate.victims)))
+                breaking = zip(candidate.victims, budgets.violating(candidate.victims), strict=True)
+                placed.append((view.pod, None, tuple(Displaced(victim.pod, breaks) for victim, breaks in breaking)))
         return placed
 
 

@@ -190,6 +190,17 @@ class Allocation(Flow):
         if piece.end_us is not None:
             self._plan(piece.end_us + self._offset_us)
 
+    def fine(self, time_us: int) -> int:
+        """Return the amount in 2⁻⁴⁰ units; asleep or not."""
+        if self.is_asleep:
+            assert self._sleepers is not None
+            return self.unseen(time_us, self._sleepers.bent_us(time_us))
+        return self.base + self.slope * (time_us - self.since_us)
+
+    def at(self, time_us: int) -> int:
+        """Return the amount in whole units, rounded down; asleep or not."""
+        return self.fine(time_us) >> FRACTION_BITS
+
     def unseen(self, time_us: int, bent_us: int) -> int:
         """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
         return _fine(self.curve.piece(bent_us - self._offset_us), time_us - self._offset_us)

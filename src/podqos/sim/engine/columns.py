@@ -96,7 +96,7 @@ class Columns:
         """
         self.until_us = until_us
         self._least = least
-        self._bent_us = bent_us
+        self.bent_us = bent_us
         self._woke = woke
         self._awake: dict[Allocation, None] = {}
         self._asleep: dict[Allocation, None] = {}
@@ -305,7 +305,7 @@ class Columns:
 
     def _get_up(self, parts: list[Allocation], now_us: int) -> None:
         """Let parts follow their curves again, in the order in which they would have bent next."""
-        bent_us = self._bent_us(now_us)
+        bent_us = self.bent_us(now_us)
         parts.sort(key=lambda each: (each.last_bend_us(bent_us), self._serials[each]))
         for part in parts:
             del self._asleep[part]
@@ -317,7 +317,7 @@ class Columns:
     @contextmanager
     def in_view(self, whole: Gauge, now_us: int) -> Iterator[None]:
         """Let a sum and all with the same parts be complete for a look, at this moment only, without waking anything."""
-        bent_us = self._bent_us(now_us)
+        bent_us = self.bent_us(now_us)
         sums: dict[Gauge, int] = {}
         for part in self._asleep:
             if whole in part.gauges:

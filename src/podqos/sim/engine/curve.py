@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from operator import itemgetter
 from typing import overload
@@ -174,6 +174,30 @@ def _piece(knots: Sequence[Knot], time_us: int, offset_us: int, period_us: int |
         return Piece(offset_us + start_us, start_value, end_us, start_value)
     next_us, next_value = knots[after]
     return Piece(offset_us + start_us, start_value, offset_us + next_us, next_value)
+
+
+def below(curve: Curve, level: int) -> Curve:
+    """Return a curve that follows another up to a level, and stays there while the other is higher."""
+    return _clipped(curve, level, lambda value: min(value, level))
+
+
+def above(curve: Curve, level: int) -> Curve:
+    """Return by how much a curve is above a level: the rest of ``below``."""
+    return _clipped(curve, level, lambda value: max(0, value - level))
+
+
+def _clipped(curve: Curve, level: int, clip: Callable[[int], int]) -> Curve:
+    """Return a curve with clipped values, and a knot where it crosses the level."""
+    knots: list[Knot] = []
+    before = curve.knots[0][1]
+    for time_us, value in curve.knots:
+        if before < level < value or value < level < before:
+            start_us = knots[-1][0]
+            crossed_us = start_us - -(level - before) * (time_us - start_us) // (value - before)
+            knots.append((crossed_us, clip(level)))
+        knots.append((time_us, clip(value)))
+        before = value
+    return Curve(tuple(knots), curve.period_us, curve.clock)
 
 
 def constant(value: int, clock: Clock = Clock.SCENARIO) -> Curve:

@@ -1,8 +1,8 @@
 """The virtual clock: one queue of events for all nodes.
 
 Events run in the order of time, then of nodes; on one node demands change first, then the kernel acts, then containers
-start and stop, then the kubelet looks. Equal events run in the order in which they were planned, so that every run is
-the same.
+start and stop, then the kubelet looks, and last the CPU is shared out. Equal events run in the order in which they were
+planned, so that every run is the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class EventPriority(IntEnum):
     KERNEL = 1
     LIFE = 2
     KUBELET = 3
-    REST = 4
+    SHARING = 4
+    """Of the CPU, among those that run after all that: nothing else depends on it."""
+    REST = 5
     """A node on which nothing more happens for now goes to sleep."""
 
 

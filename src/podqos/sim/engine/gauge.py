@@ -48,6 +48,9 @@ class Sleepers(Protocol):
     until_us: int
     """The end of the run."""
 
+    def bent_us(self, now_us: int) -> int:
+        """Return up to when bends count as followed at this point of the run."""
+
     def register(self, part: Flow) -> None:
         """Take note of a part that bends."""
 

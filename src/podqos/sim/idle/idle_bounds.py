@@ -109,10 +109,6 @@ class IdleBounds:
         for gauge, curves in own.items():
             if not self._fits(curves, _lowest_mark(gauge)):
                 return None
-        quota = world.cpu.quota_milli(pod.group.path)
-        cpu = [container.cpu.curve for container in pod.running if container.cpu is not None]
-        if quota is not None and not self._fits(cpu, (quota + 1) << FRACTION_BITS):
-            return None
         return self._added(world, allocations)
 
     def _fits(self, curves: Sequence[Curve], level: int | None) -> bool:

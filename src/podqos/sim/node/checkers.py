@@ -28,19 +28,28 @@ def _memory_is_conserved(node: SimNode, now_us: int) -> None:
         held = sum(want.fine(now_us) for want in container.memory)
         for group in container.groups:
             sums[group.path] = sums.get(group.path, 0) + held
+    for pod in memory.keeping.values():
+        held = sum(want.fine(now_us) for want in pod.kept.values())
+        for group in pod.group.chain():
+            sums[group.path] = sums.get(group.path, 0) + held
     sums[ROOT] = sums.get(ROOT, 0) + sum(want.fine(now_us) for want in memory.system.values())
     for path, group in memory.groups.items():
         if group.gauge is not None and not _is_left_out(node, path):
             counted = group.gauge.fine(now_us)
             assert counted == sums.get(path, 0), f"{node.name}{path}: {counted} counted, {sums.get(path, 0)} held"
-    working = sum(container.working_set_bytes(now_us) for container in memory.running.values())
+    kept = sum(pod.kept_bytes(now_us) for pod in memory.keeping.values())
+    working = kept + sum(container.working_set_bytes(now_us) for container in memory.running.values())
     counted = node.world.pods_working_set.at(now_us)
     assert 0 <= counted - working <= 3 * len(memory.running), "the working set is the sum of its parts"
+    for pod in node.world.pods.values():
+        own = pod.kept_bytes(now_us) + sum(container.working_set_bytes(now_us) for container in pod.running)
+        counted = pod.working_set_bytes(now_us)
+        assert 0 <= counted - own <= 3 * len(pod.containers), f"{pod.key}: {counted} in its working set, {own} held"
 
 
 def _is_left_out(node: SimNode, path: str) -> bool:
     """Whether a cgroup is the pod's of a single container, whose sum is not kept a second time."""
-    return any(pod.group.path == path and len(pod.pod.spec.containers) == 1 for pod in node.world.pods.values())
+    return any(pod.group.path == path and pod.counts_once for pod in node.world.pods.values())
 
 
 def _nothing_is_negative(node: SimNode, now_us: int) -> None:

@@ -182,7 +182,10 @@ class SimNode:
             self._plan_wake()
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Let the kubelet find out at its next relist that a container has ended."""
+        """Let the kubelet find out at its next relist that a container has ended, or at once if it stops the pod."""
+        if container.pod.is_stopping:
+            self.world.ended_while_stopping(container.pod)
+            return
         now_us = self.now_us
         if not self._ended:
             # Init containers of pods that are there from the beginning have ended before it.
@@ -275,8 +278,8 @@ class SimNode:
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
         if may_skip and self._columns is not None and self._columns.are_tired:
             self._plan_rest(self.now_us)
-        if state.restarts:
-            due_us = min(due_us, state.restarts[0].wake_us)
+        if state.wake_besides_us is not None:
+            due_us = min(due_us, state.wake_besides_us)
         if due_us < self._wake_us:
             self._wake_us = due_us
             self.plan(due_us, EventPriority.KUBELET, self._woken)

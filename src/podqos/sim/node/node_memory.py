@@ -24,7 +24,7 @@ from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_layout import laid_out
-from podqos.sim.node.pods import SimContainer
+from podqos.sim.node.pods import SimContainer, SimPod
 
 LEAST_BATCH_BYTES = 1 << 20
 """A cgroup at its limit reclaims at least this much at a time, if it can, or a sixteenth of all that is reclaimable."""
@@ -49,6 +49,8 @@ class NodeMemory:
         self.groups: dict[str, MemoryGroup] = {}
         self.running: dict[str, SimContainer] = {}
         """By path of their cgroups, in the order in which they started."""
+        self.keeping: dict[str, SimPod] = {}
+        """By uid: pods with something in volumes in memory that a container left there."""
         self.system: dict[Kind, Allocation] = {}
         """What runs outside of pods."""
         self.reclaimable = 0
@@ -186,7 +188,7 @@ class NodeMemory:
             lacking -= self._reclaim(group, time_us, lacking)
         if lacking > 0:
             self._out_of_memory(group, time_us)
-        if group.mark is not None:
+        if group.mark is not None and (group.parent is None or group.excess_bytes(time_us) <= 0):
             group.mark.arm(time_us)
         self.eased(time_us)
 
@@ -208,7 +210,7 @@ class NodeMemory:
             self._low.arm(time_us)
 
     def _laid_out(self, time_us: int) -> Memory:
-        return laid_out(self.machine, self.system, self.running.values(), time_us)
+        return laid_out(self.machine, self.system, self.running.values(), self.keeping.values(), time_us)
 
     def _can_gain(self, time_us: int) -> bool:
         """Whether anything can be reclaimed at all: a fast check before the tree is laid out."""

@@ -6,7 +6,7 @@ with the worst processes are passed to the model; a fast scan finds them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import oom_total_pages
 from podqos.kernel.oom import OOM_SCORE_ADJ_MIN, Process, Selection, kill, select
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node_memory import NodeMemory
@@ -50,7 +51,11 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     done = kill(selection, processes[victim], groups, cgroup_version=memory.machine.cgroup_version)
     has_ended = done.group is not None or pid == victim.first_pid
     others = {container: own for container, own in processes.items() if container is not victim}
-    freed = victim.usage_bytes(time_us) if has_ended else selection.victim.process.rss_pages * PAGE_BYTES
+    freed = (
+        victim.usage_bytes(time_us) - victim.tmpfs_bytes(time_us)
+        if has_ended
+        else selection.victim.process.rss_pages * PAGE_BYTES
+    )
     because = OOMKill(
         level=group.level,
         domain=group.path,
@@ -120,10 +125,26 @@ def cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) ->
     assert group.gauge is not None
     if lacking <= (group.gauge.slope >> FRACTION_BITS) + 1:
         return {}
-    steps = {
-        container.path: step
+    total = _steps(members, time_us)
+    return {
+        container.path: min(step, lacking * step // total)
         for container in members
-        if container.anon is not None and (step := container.anon.step(time_us))
+        if container.anon is not None and (step := min(container.anon.step(time_us), container.anon.at(time_us)))
     }
-    total = sum(steps.values())
-    return {path: min(step, lacking * step // total) for path, step in steps.items()}
+
+
+def unwritten(
+    container: SimContainer, members: Collection[SimContainer], group: MemoryGroup, time_us: int
+) -> Iterator[tuple[Allocation, int]]:
+    """Yield what a container that is killed was writing into volumes in memory, and how much of it does not fit."""
+    lacking = group.excess_bytes(time_us)
+    total = _steps(members, time_us)
+    for volume in container.files:
+        step = min(volume.step(time_us), volume.at(time_us))
+        yield volume, -(-lacking * step // total) if step else lacking
+
+
+def _steps(members: Collection[SimContainer], time_us: int) -> int:
+    """Return by how much demands for memory that cannot be reclaimed step up now."""
+    growing = (each for member in members for each in (member.anon, *member.files))
+    return sum(min(want.step(time_us), want.at(time_us)) for want in growing if want is not None)

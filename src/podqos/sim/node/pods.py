@@ -68,8 +68,8 @@ class SimContainer:
         self.inactive_file: Allocation | None = None
         self.pids: Allocation | None = None
         self.cpu: Allocation | None = None
-        self.tmpfs: list[Allocation] = []
-        """Volumes in memory: charged to it, but no part of any process."""
+        self.tmpfs: dict[str, Allocation] = {}
+        """By volume in memory: what it wrote there. Charged to it while it runs, but no part of any process."""
         self.disk: dict[tuple[str, str], Allocation] = {}
         """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when
         the container ends, until it is started again or its pod is gone."""
@@ -80,7 +80,7 @@ class SimContainer:
         for want in (self.anon, self.active_file, self.inactive_file):
             if want is not None:
                 yield want
-        yield from self.tmpfs
+        yield from self.tmpfs.values()
 
     def process_count(self, time_us: int) -> int:
         """Return how many processes share its memory."""
@@ -103,9 +103,17 @@ class SimContainer:
         size_bytes = 0 if self.anon is None else self.anon.at(time_us)
         if self.active_file is not None:
             size_bytes += self.active_file.at(time_us)
-        for volume in self.tmpfs:
-            size_bytes += volume.at(time_us)
-        return size_bytes
+        return size_bytes + self.tmpfs_bytes(time_us)
+
+    @property
+    def files(self) -> Iterator[Allocation]:
+        """What it and its earlier runs wrote into volumes in memory."""
+        yield from self.tmpfs.values()
+        yield from (want for (name, _), want in self.pod.kept.items() if name == self.name)
+
+    def tmpfs_bytes(self, time_us: int) -> int:
+        """Return what it wrote into volumes in memory since it was started."""
+        return sum(volume.at(time_us) for volume in self.tmpfs.values())
 
     def usage_bytes(self, time_us: int) -> int:
         """Return all that it holds."""
@@ -131,6 +139,7 @@ class SimPod:
         "is_critical",
         "is_gone",
         "is_stopping",
+        "kept",
         "key",
         "local_limits",
         "over_request_fine",
@@ -138,6 +147,7 @@ class SimPod:
         "pod",
         "priority",
         "request_nanos",
+        "tmpfs",
         "uid",
         "working_set",
     )
@@ -162,6 +172,21 @@ class SimPod:
         self.pids: tuple[Supply, ...] = ()
         """What its process ids come from."""
         self.local_limits: LocalLimits = {}
+        self.tmpfs: dict[str, Supply] = {}
+        """By volume in memory: how much fits in."""
+        self.kept: dict[tuple[str, str], Allocation] = {}
+        """By container and volume in memory: what it wrote before it ended. Charged to the pod, and part of its working
+        set, until nothing is left of the pod."""
+
+    @property
+    def counts_once(self) -> bool:
+        """Whether its only container holds all that its cgroup does, so that one sum is enough for both."""
+        spec = self.pod.spec
+        return len(spec.containers) == 1 and not spec.init_containers and not self.tmpfs
+
+    def kept_bytes(self, time_us: int) -> int:
+        """Return what containers that have ended left in volumes in memory."""
+        return sum(volume.at(time_us) for volume in self.kept.values())
 
     @property
     def running(self) -> Iterator[SimContainer]:

@@ -59,6 +59,8 @@ class PodMoment(Struct, frozen=True, gc=False):
     containers: tuple[ContainerUsage, ...]
     cpu_wanted_milli: int = 0
     cpu_granted_milli: int = 0
+    kept_bytes: int = 0
+    """What containers that have ended left in volumes in memory."""
 
 
 class Moment(Struct, frozen=True, gc=False):
@@ -299,6 +301,7 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
         containers=tuple(_container(container, now_us) for container in running),
         cpu_wanted_milli=sum(container.cpu.at(now_us) for container in running if container.cpu is not None),
         cpu_granted_milli=sum(granted.get(container.path, 0) for container in running),
+        kept_bytes=pod.kept_bytes(now_us),
     )
 
 
@@ -310,12 +313,13 @@ def _container(container: SimContainer, now_us: int, cut_bytes: int = 0) -> Cont
         active_file_bytes=0 if active is None else active.at(now_us),
         inactive_file_bytes=0 if inactive is None else inactive.at(now_us),
         swap_bytes=container.swap_bytes(),
+        tmpfs_bytes=container.tmpfs_bytes(now_us),
         processes=container.process_count(now_us),
     )
 
 
 def _usage(pod: Pod, moment: PodMoment) -> PodUsage:
-    working_set = sum(container.working_set_bytes for container in moment.containers)
+    working_set = moment.kept_bytes + sum(container.working_set_bytes for container in moment.containers)
     metadata = pod.metadata
     reference = PodReference(metadata.name, metadata.namespace, metadata.uid)
     stats = PodStats(reference, memory=MemoryStats(working_set_bytes=working_set))

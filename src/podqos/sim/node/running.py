@@ -2,17 +2,22 @@
 
 Every curve that is not zero for all time becomes an ``Allocation`` that feeds the sums it is part of: memory its
 cgroups and the machine, disk its filesystem, process ids the limits on them.
+
+What a container writes into a volume in memory is charged to it. When it ends its cgroup goes and the charge falls to
+the pod's, where it stays until nothing is left of the pod (Linux mm/memcontrol.c: pages stay charged to an offline
+cgroup, and so to those above it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from podqos.kernel.memcg import Kind
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.curve import Clock, Curve, above, below, constant
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
+from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.supply import BYTES, INODES, Supply, Taker
@@ -47,15 +52,15 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
 
 
 def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """End a container: its memory is free at once, what it wrote stays."""
+    """End a container: its memory is free at once, what it wrote stays, also in volumes in memory."""
     container.is_running = False
     del world.memory.running[container.path]
+    _keep(world, container, now_us)
     for want in container.memory:
         want.end(now_us)
     if _can_be_taken_back(world, container):
         world.memory.reclaimable -= 1
     container.anon = container.active_file = container.inactive_file = None
-    container.tmpfs = []
     if container.pids is not None:
         container.pids.end(now_us)
         for supply in container.pod.pids:
@@ -87,8 +92,7 @@ def lose_process(container: SimContainer, now_us: int) -> None:
 def grow(world: NodeResources, container: SimContainer, curve: Curve, now_us: int) -> None:
     """Make a running container's private memory follow another curve; after a restart it follows its demand again."""
     if container.anon is None:
-        counted = [*_limited(container), world.working_set, world.pods_working_set]
-        container.anon = Allocation(curve, counted, world.owner.plan, now_us)
+        container.anon = Allocation(curve, _counted(world, container), world.owner.plan, now_us)
     else:
         container.anon.turn_to(curve, now_us)
 
@@ -97,6 +101,11 @@ def remove_traces(world: NodeResources, pod: SimPod, now_us: int) -> None:
     """Remove what a pod wrote."""
     for container in pod.containers.values():
         _drop_disk(world, container, now_us)
+    for want in pod.kept.values():
+        want.end(now_us)
+    pod.kept = {}
+    world.memory.keeping.pop(pod.uid, None)
+    world.memory.eased(now_us)
 
 
 def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> None:
@@ -126,22 +135,82 @@ def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> Non
 
 def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) -> None:
     demand, plan = container.demand, world.owner.plan
-    charged = list(_limited(container))
-    counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
+    charged, counted = tuple(_limited(container)), _counted(world, container)
 
-    def held(curve: Curve, gauges: list[Gauge]) -> Allocation | None:
+    def held(curve: Curve, gauges: Iterable[Gauge]) -> Allocation | None:
         return None if _is_nothing(curve) else Allocation(curve, gauges, plan, now_us)
 
     container.anon = held(demand.anon_bytes, counted)
     container.active_file = held(demand.active_file_bytes, counted)
     container.inactive_file = held(demand.inactive_file_bytes, charged)
     for name, volume in demand.volumes.items():
-        if _is_in_memory(container, name) and not _is_nothing(volume.used_bytes):
-            limits = container.pod.local_limits.get((container.name, f"volume/{name}"), ())
-            container.tmpfs.append(Allocation(volume.used_bytes, [*counted, *limits], plan, now_us))
+        if name in container.pod.tmpfs and not _is_nothing(volume.used_bytes):
+            _write(world, container, name, volume.used_bytes, now_us)
     if _can_be_taken_back(world, container):
         world.memory.reclaimable += 1
         world.memory.eased(now_us)
+
+
+def _write(world: NodeResources, container: SimContainer, name: str, curve: Curve, now_us: int) -> None:
+    """Write into a volume in memory, besides what an earlier run of the container left there.
+
+    A curve on the container's clock says what this run adds. One on the scenario's says what the volume holds at a
+    time: what is there is not written again, and deleted where the curve falls.
+    """
+    pod = container.pod
+    kept = pod.kept.get((container.name, name))
+    if kept is not None and curve.clock is Clock.SCENARIO:
+        left = kept.at(now_us)
+        kept.turn_to(below(curve, left), now_us)
+        curve = above(curve, left)
+    gauges = (*_counted(world, container), *_volume_sums(container, name))
+    own = container.tmpfs[name] = Allocation(curve, gauges, world.owner.plan, now_us)
+    pod.tmpfs[name].add(own, (pod.key, container.name))
+
+
+def _keep(world: NodeResources, container: SimContainer, now_us: int) -> None:
+    """Charge what a container that ends wrote into volumes in memory to its pod."""
+    pod = container.pod
+    charged = tuple(group.gauge for group in pod.group.chain() if group.gauge is not None)
+    for name, own in container.tmpfs.items():
+        supply, key = pod.tmpfs[name], (container.name, name)
+        before = pod.kept.pop(key, None)
+        left = own.at(now_us) + (0 if before is None else before.at(now_us))
+        for want in (own, before):
+            if want is not None:
+                want.end(now_us)
+                supply.drop(want)
+        if left:
+            gauges = (*charged, *_working_sets(world, pod), *_volume_sums(container, name))
+            kept = pod.kept[key] = Allocation(constant(left), gauges, world.owner.plan, now_us)
+            supply.add(kept, (pod.key, container.name))
+            world.memory.keeping[pod.uid] = pod
+        supply.eased(now_us)
+    container.tmpfs = {}
+
+
+def forget_unwritten(world: NodeResources, group: MemoryGroup, now_us: int) -> None:
+    """Take what containers just left in memory, and what did not fit into a cgroup, out of it: it was never written."""
+    for pod in world.memory.keeping.values():
+        for want in pod.kept.values() if group in pod.group.chain() else ():
+            excess = min(group.excess_bytes(now_us), want.step(now_us), want.at(now_us))
+            if excess > 0:
+                want.turn_to(constant(want.at(now_us) - excess), now_us)
+
+
+def _volume_sums(container: SimContainer, name: str) -> tuple[Gauge, ...]:
+    """Return the sums that what is in a volume in memory counts for, besides memory."""
+    pod = container.pod
+    return pod.tmpfs[name].gauge, *pod.local_limits.get((container.name, f"volume/{name}"), ())
+
+
+def _working_sets(world: NodeResources, pod: SimPod) -> tuple[Gauge, ...]:
+    return pod.working_set, world.pods_working_set, world.working_set
+
+
+def _counted(world: NodeResources, container: SimContainer) -> tuple[Gauge, ...]:
+    """Return the sums that memory counts for which is part of the working set."""
+    return *_limited(container), *_working_sets(world, container.pod)
 
 
 def _limited(container: SimContainer) -> Iterator[Gauge]:
@@ -150,7 +219,7 @@ def _limited(container: SimContainer) -> Iterator[Gauge]:
     The cgroup of a pod of one container fills no sooner than that container's.
     """
     own = container.groups[0]
-    alone = len(container.pod.pod.spec.containers) == 1 and not container.pod.pod.spec.init_containers
+    alone = container.pod.counts_once
     for group in container.groups:
         if group.gauge is None:
             continue
@@ -172,7 +241,7 @@ def _disk_curves(world: NodeResources, container: SimContainer) -> Iterator[tupl
         ("logs", disks.nodefs, demand.logs_bytes, demand.logs_inodes),
     ]
     for name, volume in demand.volumes.items():
-        if not _is_in_memory(container, name):
+        if name not in container.pod.tmpfs:
             found.append((f"volume/{name}", disks.nodefs, volume.used_bytes, volume.inodes))
     for what, filesystem, size, inodes in found:
         for unit, curve in ((BYTES, size), (INODES, inodes)):
@@ -207,13 +276,6 @@ def _plan_exit(world: NodeResources, container: SimContainer, now_us: int) -> No
 
 def _is_init(container: SimContainer) -> bool:
     return any(init.name == container.name and not init.is_sidecar for init in container.pod.pod.spec.init_containers)
-
-
-def _is_in_memory(container: SimContainer, volume: str) -> bool:
-    return any(
-        each.name == volume and each.empty_dir is not None and each.empty_dir.medium == "Memory"
-        for each in container.pod.pod.spec.volumes
-    )
 
 
 def _is_nothing(curve: Curve) -> bool:

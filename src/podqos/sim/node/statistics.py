@@ -38,7 +38,8 @@ def working_set_bytes(world: NodeResources, time_us: int) -> int:
     """Return the working set of the whole node."""
     memory = world.memory
     pods = sum(container.working_set_bytes(time_us) for container in memory.running.values())
-    return memory.system_working_set_bytes(time_us) + pods
+    kept = sum(pod.kept_bytes(time_us) for pod in memory.keeping.values())
+    return memory.system_working_set_bytes(time_us) + pods + kept
 
 
 def _node(world: NodeResources, time_us: int, time: datetime) -> NodeStats:
@@ -76,11 +77,11 @@ def _memory(capacity: int, working_set: int, usage: int, anon: int, time: dateti
 def pod_stats(pod: SimPod, time_us: int, time: datetime | None = None) -> PodStats:
     """Return the figures of a pod."""
     metadata = pod.pod.metadata
-    running = tuple(pod.running)
+    running, kept = tuple(pod.running), pod.kept_bytes(time_us)
     memory = MemoryStats(
         time=time,
-        usage_bytes=sum(container.usage_bytes(time_us) for container in running),
-        working_set_bytes=sum(container.working_set_bytes(time_us) for container in running),
+        usage_bytes=kept + sum(container.usage_bytes(time_us) for container in running),
+        working_set_bytes=kept + sum(container.working_set_bytes(time_us) for container in running),
         rss_bytes=sum(container.anon_bytes(time_us) for container in running),
     )
     volumes = tuple(_volumes(pod, time_us))
@@ -118,7 +119,7 @@ def _amount(container: SimContainer, what: str, unit: str, time_us: int) -> int:
 
 
 def _volumes(pod: SimPod, time_us: int) -> Iterable[VolumeStats]:
-    used: dict[str, list[int]] = {}
+    used = {name: [supply.used(time_us), 0] for name, supply in pod.tmpfs.items()}
     for container in pod.containers.values():
         for (what, unit), want in container.disk.items():
             kind, _, name = what.partition("/")

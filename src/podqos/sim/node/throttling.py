@@ -1,7 +1,8 @@
 """CPU on a simulated node: how much each container gets, and when throttling begins or ends.
 
 The kernel model (``kernel.cpu``) divides the CPU. It is asked again only when the result can have changed: a demand
-bends, a container crosses its quota, or all together cross the capacity of the machine.
+bends, a container crosses its quota, the containers of a pod together cross the pod's, or all cross the capacity of the
+machine.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class NodeCpu:
         """The containers that want CPU, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
         self._settings: dict[str, CpuSettings] = {}
+        self._quotas: dict[str, Gauge] = {}
+        """By path of a cgroup with a quota: what all in it want."""
         self._planner = planner
         self._note = note
         self._bounds: dict[str, ThrottledBy] = {}
@@ -55,26 +58,17 @@ class NodeCpu:
     def remove(self, path: str) -> None:
         """Forget a cgroup."""
         self._settings.pop(path, None)
+        self._quotas.pop(path, None)
 
     @property
     def is_throttled(self) -> bool:
         """Whether any container gets less than it wants."""
         return bool(self._bounds)
 
-    def quota_milli(self, path: str) -> int | None:
-        """Return how much a cgroup may use at most; None is as much as there is."""
-        setting = self._settings.get(path)
-        return None if setting is None else setting.quota_milli
-
     def start(self, container: SimContainer, now_us: int) -> None:
         """Add a container that starts."""
-        gauges = [self.wanted]
-        setting = self._settings[container.path]
-        if setting.quota_milli is not None:
-            own = Gauge()
-            own.since_us = now_us
-            gauges.append(own)
-            self._watch(own, setting.quota_milli)
+        quotas = (self._quota(group.path, now_us) for group in container.groups)
+        gauges = (self.wanted, *(gauge for gauge in quotas if gauge is not None))
         container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)
@@ -88,6 +82,18 @@ class NodeCpu:
         del self.running[container.path]
         self._bounds.pop(container.path, None)
         self.look(now_us)
+
+    def _quota(self, path: str, now_us: int) -> Gauge | None:
+        """Return what all in a cgroup want, if it has a quota."""
+        setting = self._settings.get(path)
+        if setting is None or setting.quota_milli is None:
+            return None
+        gauge = self._quotas.get(path)
+        if gauge is None:
+            gauge = self._quotas[path] = Gauge()
+            gauge.since_us = now_us
+            self._watch(gauge, setting.quota_milli)
+        return gauge
 
     def _watch(self, gauge: Gauge, limit: int) -> None:
         """Look whenever a gauge passes a limit, upwards or downwards."""
@@ -109,7 +115,7 @@ class NodeCpu:
         """Check, after all other events of this moment, whether throttling begins or ends for a container."""
         if self._looks_at_us != now_us:
             self._looks_at_us = now_us
-            self._planner(now_us, EventPriority.KERNEL, self._look)
+            self._planner(now_us, EventPriority.SHARING, self._look)
 
     def shares(self, time_us: int) -> dict[str, CpuShare]:
         """Divide the CPU; by path, in thousandths of the model's units."""
@@ -150,18 +156,14 @@ class NodeCpu:
                 else:
                     self._bounds[path] = bound
                 wanted, granted = share.demand_nano // CORE_NANO, share.granted_nano // CORE_NANO
-                self._note(container, CPUThrottled(wanted, granted, bound), now_us)
+                of_pod = bound is ThrottledBy.QUOTA and share.bound_at == container.pod.group.path
+                self._note(container, CPUThrottled(wanted, granted, bound, of_pod), now_us)
 
     def _may_bind(self, now_us: int) -> bool:
         if self.wanted.headroom is None and self.wanted.at(now_us) > self.cpu_milli:
             return True
-        for path, container in self.running.items():
-            assert container.cpu is not None
-            if container.cpu.is_asleep:
-                continue
-            wanted = container.cpu.at(now_us)
-            for group_path in (path, container.pod.group.path):
-                setting = self._settings.get(group_path)
-                if setting is not None and setting.quota_milli is not None and wanted > setting.quota_milli:
-                    return True
+        for path, gauge in self._quotas.items():
+            quota = self._settings[path].quota_milli
+            if quota is not None and gauge.headroom is None and gauge.at(now_us) > quota:
+                return True
         return False

@@ -7,13 +7,14 @@ learns of things.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from podqos.agent.commands import (
     Command,
     ContainerPlan,
     CreateCgroup,
     HoldPod,
+    PreemptPod,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -29,6 +30,7 @@ from podqos.agent.reasons import OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
+from podqos.model.resources import MEMORY
 from podqos.model.stats import Summary
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
@@ -37,14 +39,22 @@ from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_watch import MemoryWatch, Source
-from podqos.sim.node.oom_kill import next_kill
+from podqos.sim.node.oom_kill import next_kill, unwritten
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.resources import NodeResources
-from podqos.sim.node.running import begin, begin_system, exited, finish, lose_process, remove_traces
+from podqos.sim.node.running import (
+    begin,
+    begin_system,
+    exited,
+    finish,
+    forget_unwritten,
+    lose_process,
+    remove_traces,
+)
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
-from podqos.sim.node.supply import PIDS, Supply
+from podqos.sim.node.supply import BYTES, PIDS, Supply
 from podqos.sim.scenario.scenario import Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
@@ -79,7 +89,7 @@ class NodeWorld(NodeResources):
                 return self._start_pod(command)
             case StartContainer():
                 return self._start_container(command)
-            case StopPod(pod, grace) | EvictPod(pod, grace):
+            case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
                 self._hold(self.pods[pod.metadata.uid])
@@ -120,6 +130,7 @@ class NodeWorld(NodeResources):
         made.local_limits = local_limits(
             pod, self.settings.layout, self.owner.plan, self.owner.alarm, self.owner.now_us
         )
+        made.tmpfs = dict(self._memory_volumes(made))
         self.pods[made.uid] = made
         for plan in command.containers:
             self._add(made, plan)
@@ -132,6 +143,22 @@ class NodeWorld(NodeResources):
             return (PodStarted(made.uid),)
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
+
+    def _memory_volumes(self, pod: SimPod) -> Iterator[tuple[str, Supply]]:
+        """Yield the volumes of a pod that are in memory, each as large as the kubelet mounts it.
+
+        The limit of the pod bounds it, too, but there the kernel kills before the volume is full.
+        Source: Kubernetes v1.36 pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize).
+        """
+        of_node = self.settings.allocatable.allocatable[MEMORY].value
+        for volume in pod.pod.spec.volumes:
+            directory = volume.empty_dir
+            if directory is not None and volume.is_in_memory:
+                own = None if directory.size_limit is None else directory.size_limit.value
+                size = min(own or of_node, of_node)
+                supply = Supply(f"emptyDir.{volume.name}.{BYTES}", size, self.owner.plan, self.refused)
+                supply.gauge.since_us = self.owner.now_us
+                yield volume.name, supply
 
     def _start_container(self, command: StartContainer) -> Sequence[Event]:
         pod, name = self.pods[command.pod.metadata.uid], command.plan.name
@@ -158,12 +185,14 @@ class NodeWorld(NodeResources):
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         stopping = self.pods[pod.metadata.uid]
         stopping.is_stopping = True
+        if not any(stopping.running):
+            return self._stopped(stopping)
         after_us = min(self._options.container_stop_us, grace_seconds * SECOND_US)
         return self._later(after_us, lambda: self._stopped(stopping))
 
     def _stopped(self, pod: SimPod) -> Sequence[Event]:
         if pod.is_gone:
-            # It was stopped twice (deleted, then evicted), and the shorter time counts.
+            # It ended before its time was over, or was stopped twice (deleted, then evicted): the shorter time counts.
             return ()
         self._kill(pod)
         pod.is_gone = True
@@ -171,6 +200,11 @@ class NodeWorld(NodeResources):
         stopped = PodStopped(pod.uid)
         # Without a cgroup of its own there is no further command for it.
         return (stopped, *self._clean_up(pod)) if pod.group is self.memory.root else (stopped,)
+
+    def ended_while_stopping(self, pod: SimPod) -> None:
+        """Note that a container of a pod that is being stopped has ended by itself: after the last the pod is gone."""
+        if not any(pod.running):
+            self.owner.plan(self.owner.now_us, EventPriority.LIFE, lambda _: self._report(self._stopped(pod)))
 
     def _kill(self, pod: SimPod) -> None:
         for container in tuple(pod.running):
@@ -222,11 +256,16 @@ class NodeWorld(NodeResources):
                 self.before_kill(group, now_us)
             killed = next_kill(self.memory, group, now_us, self.owner.would_evict())
             if killed is None:
-                self.owner.lost(now_us)
+                if group.parent is None:
+                    self.owner.lost(now_us)
+                else:
+                    forget_unwritten(self, group, now_us)
                 return
             container = killed.container
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
+                for volume, lacking in unwritten(container, self.memory.members(group), group, now_us):
+                    volume.cap(now_us, lacking)
                 exited(self, container, KILLED_CODE, oom_killed=True)
             else:
                 lose_process(container, now_us)

@@ -11,14 +11,18 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
+from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
+
+LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 # The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
@@ -58,7 +62,7 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase_us: int = 0
-    """When the kubelet's eviction loop runs first; from then on every ten seconds."""
+    """When the kubelet's eviction loop runs first; from then on every ten seconds. Before it no pod is evicted."""
     statistics_age_us: int = 0
     """How old the figures are that the kubelet decides on."""
     fast_path: bool = False
@@ -71,7 +75,7 @@ class NodeGroup(Struct, frozen=True):
     spec: MachineSpec
     count: int = 1
     phase_step_us: int = 0
-    """By how much each next node's eviction loop runs later than the one before; modulo ten seconds."""
+    """By how much each next node's eviction loop runs later than the one before, within the same ten seconds."""
     first: int | None = None
     """Of a group that is part of a larger one: which node of that its first one is."""
 
@@ -82,8 +86,9 @@ class NodeGroup(Struct, frozen=True):
 
     def loop_phase_us(self, index: int) -> int:
         """Return when the eviction loop of a node of the group runs first."""
+        rounds, phase_us = divmod(self.spec.loop_phase_us, LOOP_INTERVAL_US)
         steps = (self.first or 0) + index
-        return (self.spec.loop_phase_us + steps * self.phase_step_us) % (10 * SECOND_US)
+        return rounds * LOOP_INTERVAL_US + (phase_us + steps * self.phase_step_us) % LOOP_INTERVAL_US
 
 
 class ScenarioWorkload(Struct, frozen=True, kw_only=True):
@@ -165,6 +170,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     workloads: tuple[ScenarioWorkload, ...]
     """In the order in which they were written, which is that of arrival at the same time."""
     happenings: tuple[Happening, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
     profile: Profile = LATEST
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""

@@ -125,9 +125,9 @@ class NodePart(_Part, frozen=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase: Duration = Duration(0)
-    """When the eviction loop runs first; from then on every 10 s."""
+    """When the eviction loop runs first; from then on every 10 s. Before it the kubelet evicts no pod."""
     phase_step: Duration = Duration(0)
-    """How much later the loop of each next machine runs."""
+    """How much later the loop of each next machine runs, within the same 10 s."""
     statistics_age: Duration = Duration(0)
     """How old the figures are that the kubelet sees."""
     fast_path: bool = False

@@ -17,6 +17,7 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Finding, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
+from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
@@ -49,6 +50,7 @@ class Materials(Struct, frozen=True):
 
     workloads: tuple[ScenarioWorkload, ...] = ()
     """As the API server stores them, without demands, in the order of the manifests."""
+    budgets: tuple[PodDisruptionBudget, ...] = ()
     kubelets: Mapping[str, KubeletConfiguration] = {}
     """By the path that the scenario names."""
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
@@ -113,7 +115,7 @@ class _Resolution:
         kubelets = self._materials.kubelets
         nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
-        demands = DemandReader(self._setting, names)
+        demands = DemandReader(self._setting, names, self._warn)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
@@ -122,6 +124,7 @@ class _Resolution:
             nodes=nodes,
             workloads=demands.workloads(spec.workloads, self._materials.workloads),
             happenings=tuple(self._happenings(names)),
+            budgets=self._materials.budgets,
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),

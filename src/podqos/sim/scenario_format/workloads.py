@@ -14,7 +14,7 @@ from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
-from podqos.sim.scenario_format.shape_document import Setting, curves
+from podqos.sim.scenario_format.shape_document import Report, Setting, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
@@ -24,11 +24,12 @@ _Made = tuple[int, Callable[[int], ContainerDemand]]
 class DemandReader:
     """Adds demands and settings from the file to workloads."""
 
-    def __init__(self, setting: Setting, nodes: Sequence[str]) -> None:
+    def __init__(self, setting: Setting, nodes: Sequence[str], warn: Report) -> None:
         self._setting = setting
         self._nodes = nodes
         self._known_nodes = frozenset(nodes)
         self._report = setting.report
+        self._warn = warn
 
     def workloads(
         self, parts: Sequence[WorkloadPart], found: Sequence[ScenarioWorkload]
@@ -92,8 +93,11 @@ class DemandReader:
     def _workload(self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath) -> ScenarioWorkload:
         if part.replicas is not None and part.replicas < 0:
             self._report((*path, "replicas"), "is below zero", "0 leaves the workload out")
-        if part.deleted is not None and part.deleted <= part.arrives:
+        if part.deleted is not None and part.deleted < part.arrives:
             self._report((*path, "deleted"), "is deleted before it arrives", "swap the two")
+        if part.deleted == part.arrives:
+            what = "is deleted the moment it arrives: its pods never run"
+            self._warn((*path, "deleted"), what, "delete it later, or leave it out with replicas: 0")
         if part.nodes and part.spread:
             self._report((*path, "spread"), "nodes and spread exclude each other", "remove one of the two")
         for index, node in enumerate(part.nodes):
