@@ -5,12 +5,16 @@ the writing of the journal as JSON lines. Times are those of the processor; on a
 
     quiet   24 hours in which nothing happens; the budget for 10,000 nodes is 60 s and 4 GiB
     daily   the same with daily load curves that cross nothing, no two nodes alike; 180 s
-    busy    daily curves, and leaks on every node: what it costs where every bend has to be followed
+    busy    daily curves, and leaks on every node
+    fleet   a real day: every pod its own daily curve and noise, a new value every 5 minutes, no two alike; on every
+            node two leaks, two rollouts and a cron job each hour, and one node of a hundred runs out of memory; on
+            two cores, with ``--nodes 10000`` the whole: the budget is 15 minutes, 0.18 s of one core a node, and 4 GiB
+    fleet-hourly  the same with a new value every hour; 5 minutes, 0.06 s of one core a node
     kills   an hour of leaks, killed at the limits of containers and of nodes; 2,000 kills a second on one core
     length  the same leaks in 2 hours, 24 hours, 7 days: the time per event must not grow
     events  leaks that fill up one, two, four times as often on the same nodes: nor there
 
-    python bench/simulate.py [KIND …]
+    python bench/simulate.py [KIND …] [--nodes N]
 """
 
 from __future__ import annotations
@@ -20,16 +24,27 @@ import resource
 import subprocess
 import sys
 import time
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from random import Random
+from typing import overload
+from zlib import crc32
 
+import numpy as np
 from history import record
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from podqos.agent.journal import encode
+from podqos.library.simulation import simulate
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.time_units import SECOND_US
-from podqos.sim.engine.curve import Clock, Curve, constant
+from podqos.sim.engine.curve import Clock, Curve, Knots, constant
 from podqos.sim.run import Simulation
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
@@ -43,6 +58,8 @@ SIZES = {
     "quiet": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "daily": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "busy": ((20, 24, 1), (40, 24, 1), (80, 24, 1)),
+    "fleet": ((100, 24, 1), (300, 24, 1), (1_000, 24, 1)),
+    "fleet-hourly": ((100, 24, 1), (300, 24, 1), (1_000, 24, 1)),
     "kills": ((250, 1, 1), (500, 1, 1), (1_000, 1, 1)),
     "length": ((100, 2, 1), (100, 24, 1), (100, 7 * 24, 1)),
     "events": ((100, 1, 1), (100, 1, 2), (100, 1, 4)),
@@ -51,7 +68,7 @@ SIZES = {
 
 PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173, 179, 181, 191, 193, 197)
 
-Demands = tuple[dict[str, ContainerDemand], ...]
+Demands = Sequence[dict[str, ContainerDemand]]
 
 
 def workload(index: int, nodes: int, limit: str | None, demands: Demands) -> ScenarioWorkload:
@@ -111,27 +128,107 @@ def spill(hours: int, times: int) -> Demands:
     return ({"app": ContainerDemand(anon_bytes=Curve(((0, 40 * MI), (span_us, 6 * GI)), clock=Clock.CONTAINER))},)
 
 
+class Noise(Sequence[dict[str, ContainerDemand]]):
+    """Demands of which no two are alike, made when they are asked for: a daily curve, and a new value at every step."""
+
+    def __init__(self, name: str, count: int, hours: int, every_us: int) -> None:
+        self._count = count
+        self._seed = crc32(name.encode()) << 32
+        self._times = range(0, hours * HOUR_US + 1, every_us)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, ContainerDemand]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, ContainerDemand]]: ...
+
+    def __getitem__(self, index: int | slice) -> dict[str, ContainerDemand] | list[dict[str, ContainerDemand]]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(self._count))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        random = Random(self._seed + index)
+        phase, size = random.randrange(len(self._times)), random.randrange(20, 50)
+        memory, cpu = self._curve(random, phase, size * MI), self._curve(random, phase, size // 2)
+        return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
+
+    @cached_property
+    def _days(self) -> NDArray[np.int64]:
+        day = 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
+        return np.concatenate([day, day])
+
+    def _curve(self, random: Random, phase: int, size: int) -> Curve:
+        """Return a curve between ``size`` and twice that, and noise of up to a quarter of it."""
+        drawn = np.frombuffer(random.randbytes(2 * len(self._times)), dtype=np.uint16).astype(np.int64)
+        values = size + size * self._days[phase : phase + len(self._times)] // 1000 + (size * drawn >> 18)
+        return Curve(Knots(self._times, array("q", values.tobytes())))
+
+
+def fleet_workloads(nodes: int, hours: int, every_us: int) -> list[ScenarioWorkload]:
+    """Return what runs on a fleet: 100 pods on every node, and a cron job."""
+
+    def noisy(index: int, name: str, arrives_us: int = 0, deleted_us: int | None = None) -> ScenarioWorkload:
+        demands = Noise(name, nodes * PER_NODE, hours, every_us)
+        return replace(workload(index, nodes, None, demands), name=name, arrives_us=arrives_us, deleted_us=deleted_us)
+
+    rollouts = {3: hours * HOUR_US * 10 // 24, 4: hours * HOUR_US * 15 // 24}
+    made = []
+    for index in range(WORKLOADS):
+        made.append(noisy(index, f"service-{index}", 0, rollouts.get(index)))
+        if index in rollouts:
+            made.append(noisy(index, f"service-{index}-new", rollouts[index]))
+    # Two of the pods leak, at their own pace: they replace two of the last workload.
+    made[-1] = replace(made[-1], replicas=nodes * (PER_NODE - 2))
+    for name, share in (("leak", 9), ("slow-leak", 13)):
+        slow = tuple(leaking(share * HOUR_US + each * 7 * SECOND_US) for each in range(nodes))
+        made.append(replace(workload(0, nodes, "512Mi", slow), name=name, replicas=nodes))
+    job = {"app": ContainerDemand(anon_bytes=constant(100 * MI), cpu_milli=constant(80), exits_after_us=HOUR_US // 12)}
+    for hour in range(1, hours):
+        cron = workload(0, nodes, "256Mi", (job,))
+        pod = replace(cron.pod, spec=replace(cron.pod.spec, restart_policy="Never"))
+        made.append(replace(cron, kind="Job", name=f"cron-{hour}", pod=pod, replicas=nodes, arrives_us=hour * HOUR_US))
+    pressed = tuple(f"node-{each}" for each in range(0, nodes, 100)) if nodes > 1 else ("node",)
+    spill = workload(
+        0, nodes, None, ({"app": ContainerDemand(anon_bytes=Curve(((0, 0), (HOUR_US * hours, 48 * GI))))},)
+    )
+    made.append(replace(spill, name="spill", replicas=len(pressed), nodes=pressed, spread=False, recreate=False))
+    return made
+
+
+def leaking(span_us: int) -> dict[str, ContainerDemand]:
+    """Return a leak that fills 512Mi within a time, and begins again with its container."""
+    curve = Curve(((0, 64 * MI), (20 * span_us, 64 * MI + 20 * 448 * MI)), clock=Clock.CONTAINER)
+    return {"app": ContainerDemand(anon_bytes=curve, cpu_milli=constant(30))}
+
+
 def scenario(kind: str, nodes: int, hours: int, times: int) -> Scenario:
     """Return the scenario of a row."""
+    is_fleet = kind.startswith("fleet")
     if kind == "quiet":
         workloads = [workload(index, nodes, None, still(index)) for index in range(WORKLOADS)]
     elif kind == "busy":
         workloads = [workload(0, nodes, "256Mi", leaks(0, hours, times))]
         workloads += [workload(index, nodes, None, daily(index)) for index in range(1, WORKLOADS)]
+    elif is_fleet:
+        workloads = fleet_workloads(nodes, hours, HOUR_US if kind == "fleet-hourly" else HOUR_US // 12)
     elif kind == "daily":
         workloads = [workload(index, nodes, None, daily(index)) for index in range(WORKLOADS)]
     else:
         workloads = [workload(0, nodes, None, spill(hours, times))]
         workloads += [workload(index, nodes, "256Mi", leaks(index, hours, times)) for index in (1, 2, 3)]
         workloads += [workload(index, nodes, None, still(index)) for index in range(4, WORKLOADS)]
+    with_room = KubeletConfiguration(eviction_hard={"memory.available": "500Mi"})
     kernel_only = KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=())
     spec = MachineSpec(
         name="node",
-        memory_bytes=16 * GI,
+        memory_bytes=32 * GI if is_fleet else 16 * GI,
         cpu_milli=16_000,
         nodefs=Filesystem(100 * GI, 6_000_000),
         system=SystemDemand(anon_bytes=constant(6 * GI if kind == "daily" else GI)),
-        config=KubeletConfiguration() if kind in {"quiet", "daily", "busy"} else kernel_only,
+        config=with_room if is_fleet else KubeletConfiguration() if kind in {"quiet", "daily", "busy"} else kernel_only,
     )
     return Scenario(
         name=kind,
@@ -157,12 +254,12 @@ def measure(kind: str, nodes: int, hours: int, times: int) -> None:
     written = time.process_time()
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     pods = nodes * WORKLOADS * PER_NODE
-    kills = done.tallies.kinds.get("OOMKilled", 0)
+    kills, evictions = (done.tallies.kinds.get(each, 0) for each in ("OOMKilled", "Evicted"))
     run = ran - set_up
     print(
         f"{kind:7} {nodes:6,} nodes {pods:9,} pods {hours:4} h: set-up {set_up - began:7.2f} s, run {run:7.2f} s, "
         f"{done.tallies.events:9,} events ({done.tallies.events / run:9,.0f}/s), "
-        f"{kills:7,} kills ({kills / run:7,.0f}/s), "
+        f"{kills:7,} kills ({kills / run:7,.0f}/s), {evictions:5,} evictions, "
         f"journal {lines:9,} lines, {size / 1e6:6.1f} MB in {written - ran:6.2f} s, "
         f"peak {peak_kib / 1024:6.0f} MiB, {(peak_kib - before_kib) * 1024 / pods:6.0f} bytes per pod",
         flush=True,
@@ -172,17 +269,51 @@ def measure(kind: str, nodes: int, hours: int, times: int) -> None:
     record(f"{name}, peak memory", peak_kib * 1024, "bytes")
 
 
+def measure_split(kind: str, nodes: int, hours: int, times: int) -> None:
+    """Run one row on two cores and print it: nodes that do not interact are simulated apart."""
+    made = scenario(kind, nodes, hours, times)
+    began, began_cpu = time.perf_counter(), _cpu_seconds()
+    run = simulate(made, record=False, engine="processes", jobs=_CORES)
+    assert run.together is None, "the nodes were simulated apart"
+    kinds = Counter(entry.kind.value for entry in run.journal)
+    wall, cpu = time.perf_counter() - began, _cpu_seconds() - began_cpu
+    own, workers = (resource.getrusage(who).ru_maxrss * 1024 for who in _WHO)
+    peak = own + _CORES * workers
+    print(
+        f"{kind:12} {nodes:6,} nodes {nodes * WORKLOADS * PER_NODE:9,} pods {hours:4} h: {cpu:7.2f} s of CPU "
+        f"({cpu / nodes:6.3f} a node), {wall:7.2f} s on {_CORES} cores, {kinds['OOMKilled']:7,} kills, "
+        f"{kinds['Evicted']:5,} evictions, journal {kinds.total():9,} lines, peak {peak / (1 << 20):6.0f} MiB",
+        flush=True,
+    )
+    name = f"simulate {kind}, {nodes} nodes, {hours} h"
+    record(f"{name}, CPU", cpu, "s")
+    record(f"{name}, peak memory", peak, "bytes")
+
+
+_CORES = 2
+_WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
+def _cpu_seconds() -> float:
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, _WHO))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(SIZES)} (default: all)")
+    parser.add_argument("--nodes", type=int, help="one row, with so many nodes")
     parser.add_argument("--row", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     for kind in arguments.kinds or SIZES:
+        run = measure_split if kind.startswith("fleet") else measure
+        if arguments.nodes is not None:
+            run(kind, arguments.nodes, *SIZES[kind][0][1:])
+            continue
         for row, size in enumerate(SIZES[kind]):
             if arguments.row is None:
                 subprocess.run([sys.executable, __file__, kind, "--row", str(row)], check=True)
             elif arguments.row == row:
-                measure(kind, *size)
+                run(kind, *size)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.dask_cluster import DaskCluster
 from podqos.cli.main import main
+from podqos.errors import HostError
+from podqos.library.sweeping import sweep
 
 ROOT = Path(__file__).parents[2]
 RACE = str(ROOT / "scenarios" / "race.yaml")
@@ -90,6 +94,7 @@ BAD = {
     "twice": (["sweep", RACE, "--vary", "phase=0s", "--vary", "phase=1s"], "phase is varied twice"),
     "no seeds": (["sweep", RACE, "--seeds", "0"], "'0' is not a number of seeds"),
     "no such engine": (["sweep", RACE, "--engine", "spark=x"], "unknown engine 'spark=x'"),
+    "no jobs": (["sweep", RACE, "--jobs", "0"], "'0' is not a number of jobs"),
 }
 
 
@@ -196,22 +201,88 @@ def test_a_dask_cluster_of_two_worker_processes_gives_the_same_answer(capsys):
     assert done.stdout == expected
 
 
-@pytest.mark.slow
-def test_an_interrupted_sweep_goes_on_where_it_was(capsys, tmp_path):
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on_from_there(capsys, tmp_path, jobs):
+    """The plan is far too long to be through when the interruption comes; a shorter one asks for what was kept."""
     results = tmp_path / "results.jsonl"
-    options = ["--vary", "phase=0s,1s,2s,3s", "--seeds", "50", "-o", "csv"]
-    command = [sys.executable, "-m", "podqos", "sweep", RACE, *options, "--results", str(results), "--jobs", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not results.exists() or results.read_bytes().count(b"\n") < 5):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    plan = [*PHASES, "--results", str(results), "-o", "csv", "--seeds"]
+    command = [sys.executable, "-m", "podqos", "sweep", RACE, "--jobs", jobs, *plan, "50000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and (not results.exists() or results.read_bytes().count(b"\n") < 3):
+            time.sleep(0.02)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    kept = results.read_bytes()
     assert (process.returncode, out) == (130, "")
-    assert err == "podqos: interrupted\n"
-    before = results.read_bytes().splitlines()
-    assert 5 <= len(before) < 200
-    code, again, _ = _sweep(capsys, *options, "--results", str(results))
-    assert code == 0
-    assert results.read_bytes().splitlines()[: len(before)] == before
-    assert again == _sweep(capsys, *options)[1]
+    assert kept.endswith(b"\n"), "no line is half written"
+    before = kept.splitlines()
+    said = f"{results} keeps the {len(before)} runs that are done; the same command goes on from there\n"
+    assert err == said + "podqos: interrupted\n"
+    assert len(children) == (2 if jobs == "2" else 0)
+    assert not [pid for pid in children if Path("/proc", pid).exists()], "its workers are gone"
+    code, again, _ = _sweep(capsys, *plan, "4")
+    after = results.read_bytes().splitlines()
+    assert (code, after[: len(before)]) == (0, before)
+    keys = [json.loads(line)["key"] for line in after]
+    assert len(keys) == len(set(keys)), "nothing is run twice"
+    assert again == _sweep(capsys, *PHASES, "-o", "csv", "--seeds", "4")[1]
+
+
+def _children() -> set[int]:
+    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
+def test_a_worker_that_is_killed_ends_the_sweep_with_an_error_and_kept_results(capsys, tmp_path):
+    results = tmp_path / "results.jsonl"
+    others = _children()
+    killed: set[int] = set()
+
+    def kill(_done: int, _total: int) -> None:
+        for pid in _children() - others - killed:
+            killed.add(pid)
+            os.kill(pid, signal.SIGKILL)
+
+    with pytest.raises(HostError, match="a worker process was ended before its work was done"):
+        sweep(RACE, ["phase=0s,1s,2s,3s,4s,5s,6s,7s"], results=str(results), jobs=2, progress=kill)
+    assert len(killed) == 2
+    assert 1 <= len(results.read_bytes().splitlines()) < 8
+
+
+@pytest.fixture
+def dask_cluster(tmp_path):
+    cluster = DaskCluster(tmp_path, 2)
+    yield cluster
+    cluster.kill(*cluster.workers, cluster.scheduler)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["workers", "scheduler"])
+def test_the_loss_of_a_dask_cluster_is_an_error_and_what_is_done_is_kept(
+    capsys, tmp_path, monkeypatch, dask_cluster, lost
+):
+    monkeypatch.setattr("podqos.library.engines.dask_cluster.NO_WORKERS_SECONDS", 0.0)
+    results = tmp_path / "results.jsonl"
+    vary = ["phase=0s,1s,2s,3s,4s", "policy=kubelet,qos-tiers,qos-usage"]
+    said: list[str] = []
+
+    def lose(done: int, _total: int) -> None:
+        if done == 3:  # at most as many are under way as keep two threads busy
+            dask_cluster.kill(*(dask_cluster.workers if lost == "workers" else [dask_cluster.scheduler]))
+
+    message = {"workers": "it has no workers left", "scheduler": "the scheduler no longer answers"}[lost]
+    with pytest.raises(HostError, match=f"the Dask cluster at {dask_cluster.address}: {message}"):
+        sweep(
+            RACE,
+            vary,
+            results=str(results),
+            engine=f"dask={dask_cluster.address}",
+            progress=lose,
+            say=said.append,
+        )
+    kept = results.read_bytes().splitlines()
+    assert 3 <= len(kept) < 15
+    assert said == [f"{results} keeps the {len(kept)} runs that are done; the same command goes on from there"]
+    again = sweep(RACE, vary, results=str(results), jobs=1)
+    assert results.read_bytes().splitlines()[: len(kept)] == kept
+    assert again == sweep(RACE, vary, jobs=1)

@@ -32,9 +32,6 @@ def command_line() -> NoReturn:
     for stream in filter(None, (sys.stdout, sys.stderr)):
         with suppress(OSError):
             stream.flush()
-    if "joblib" in sys.modules:
-        # It has files and workers of its own to clean up.
-        sys.exit(code)
     os._exit(code)
 
 

@@ -15,6 +15,7 @@ from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.model.profile import NEWEST, RECORDED
 from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, ResourceList
 
 if TYPE_CHECKING:
     from podqos.library.inputs.kubelet_node import Kubelet
@@ -90,6 +91,14 @@ def add_scenario_argument(parser: Parser) -> None:
     parser.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
     )
+
+
+def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
+    """Declare ``--engine`` and ``--jobs``: where independent work is done, and how much of it at a time."""
+    where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'in one process'})"
+    parser.add_argument("--engine", metavar="ENGINE", default=default, help=where)
+    jobs = "how many processes there are on this machine (default: one per core)"
+    parser.add_argument("--jobs", metavar="N", type=int, default=-1, help=jobs)
 
 
 def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None:
@@ -251,3 +260,18 @@ def _stated_runtime_class(text: str) -> RuntimeClass:
     if not name:
         raise InvalidOption(f"{text!r} names no class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi")
     return RuntimeClass(ObjectMeta(name), overhead=Overhead(overhead) if overhead else None)
+
+
+def capacity_option(text: str, option: str) -> ResourceList:
+    """Read ``cpu=16,memory=64Gi``."""
+    capacity: ResourceList = {}
+    for part in text.split(","):
+        name, _, amount = part.strip().partition("=")
+        try:
+            capacity[name] = Quantity.parse(amount)
+        except InvalidQuantity as error:
+            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix="write cpu=16,memory=64Gi") from error
+    missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
+    if missing:
+        raise InvalidOption(f"no {' and no '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
+    return capacity

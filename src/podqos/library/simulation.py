@@ -6,16 +6,19 @@ most victims are recorded in a second run, when a picture is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from podqos.errors import HostError, InvalidOption
-from podqos.sim.node.recording import Recorder
+from podqos.library.engines.engines import PER_CORE
+from podqos.library.split_run import recorded, split_run
+from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.recorded_node import deadliest_nodes, node_names
 from podqos.sim.run import FinishedRun, Progress
 from podqos.sim.run import simulate as run_to_the_end
+from podqos.sim.shards import Together
 from podqos.sim.summary import RunSummary, run_summary
 
 if TYPE_CHECKING:
@@ -33,30 +36,49 @@ def simulate(
     nodes: Sequence[str] | None = None,
     record: bool = True,
     check: bool = False,
+    engine: str | None = None,
+    jobs: int = PER_CORE,
     progress: Progress | None = None,
 ) -> Run:
     """Run a scenario from beginning to end.
 
     ``nodes`` are those to show (by default all of a few, of many those with most victims). Without ``record`` the run
     is faster, and made again if its report is asked for. ``check`` verifies the simulator's invariants after every
-    event. ``progress`` gets the time reached, in microseconds, and the number of events now and then.
+    event. ``engine``, ``processes`` or ``dask=HOST:PORT``, simulates nodes apart that do not interact, with the same
+    result; ``jobs`` is how many processes there are here. The run's ``together`` says where it could not. ``progress``
+    gets the time reached, in microseconds, and the number of events now and then.
     """
     names = _known(scenario, nodes)
-    recorder = Recorder(only=names) if record and names is not None else None
+    shown = names if record and names is not None else None
+    together = None
+    if engine is not None:
+        split = split_run(scenario, shown or (), check=check, engine=engine, jobs=jobs, progress=progress)
+        if not isinstance(split, Together):
+            run, records = split
+            return Run(run, names, records if shown is not None else None, progress)
+        together = split
+    recorder = None if shown is None else Recorder(only=shown)
     done = run_to_the_end(scenario, recorder=recorder, check=check, progress=progress)
-    return Run(done, names, recorder, progress)
+    return Run(done, names, None if recorder is None else recorder.nodes, progress, together)
 
 
 class Run:
     """A scenario that has been run."""
 
     def __init__(
-        self, done: FinishedRun, names: Sequence[str] | None, recorder: Recorder | None, progress: Progress | None
+        self,
+        done: FinishedRun,
+        names: Sequence[str] | None,
+        records: Mapping[str, NodeRecord] | None,
+        progress: Progress | None,
+        together: Together | None = None,
     ) -> None:
         self._done = done
         self._names = names
-        self._recorder = recorder
+        self._records = records
         self._progress = progress
+        self.together = together
+        """Why an engine did not simulate its nodes apart; None if it did, or none was asked for."""
 
     @property
     def scenario(self) -> Scenario:
@@ -78,13 +100,11 @@ class Run:
         """All that is shown of a run: what ``podqos simulate -o json`` prints."""
         from podqos.report.simulation.reading import run_view
 
-        names, recorder = self._names, self._recorder
+        names, records = self._names, self._records
         if names is None:
             names = deadliest_nodes(self.journal)[:_FEW_NODES] or [next(node_names(self.scenario))]
-        if recorder is None:
-            recorder = Recorder(only=names)
-            run_to_the_end(self.scenario, recorder=recorder, progress=self._progress)
-        records = recorder.nodes
+        if records is None:
+            records = recorded(self.scenario, names, self._progress)
         return run_view(self._done, {name: records[name] for name in names if name in records})
 
     def html(self) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidOption
-from podqos.library.engines.engines import carry_out
+from podqos.library.engines.engines import PER_CORE, carried_out
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.model.assumption import of_version
@@ -43,7 +43,7 @@ def sweep(
     seeds: int = 1,
     results: str | None = None,
     engine: str = "processes",
-    jobs: int = -1,
+    jobs: int = PER_CORE,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Sweep:
@@ -62,10 +62,16 @@ def sweep(
         )
     points = list(plan(varied, () if seeds == 1 else range(seeds)))
     with _Results(scenario, results, say) as found:
-        for result in carry_out(_run, found.tasks(points), engine=engine, jobs=jobs):
-            found.keep(result)
-            if progress is not None:
-                progress(len(found), len(points))
+        try:
+            with carried_out(_run, found.tasks(points), engine=engine, jobs=jobs) as runs_done:
+                for result in runs_done:
+                    found.keep(result)
+                    if progress is not None:
+                        progress(len(found), len(points))
+        except (HostError, KeyboardInterrupt):
+            if results is not None:
+                say(f"{results} keeps the {len(found)} runs that are done; the same command goes on from there")
+            raise
     runs = found.in_order()
     if seeds > 1 and _are_alike(runs):
         say(f"all {seeds} seeds gave the same results; one would do")

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from podqos.agent.journal import Entry
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.cluster.long_journal import whole_journal
-from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
-from podqos.sim.node.node import SimNode
+from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.scenario.scenario import Scenario
 
@@ -23,6 +24,10 @@ Progress = Callable[[int, int], None]
 """Called now and then with the time reached and the number of events so far."""
 
 _PROGRESS_EVERY = 1024
+
+# From this many bends on, columns pay; with fewer bent curves on a node they do not.
+_MANY_BENDS = 50_000
+_FEW_PARTS = 16
 
 
 class Tallies(Struct, frozen=True):
@@ -57,10 +62,19 @@ def simulate(
 class Simulation:
     """A scenario after its first moment: everything present at the start is running."""
 
-    def __init__(self, scenario: Scenario, *, recorder: Recorder | None = None, check: bool = False) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        recorder: Recorder | None = None,
+        check: bool = False,
+        columns: bool | None = None,
+    ) -> None:
+        """Set it up. ``columns`` is whether bends that cannot matter are left out; None is where that pays."""
         self._scenario = scenario
         self._queue = EventQueue(scenario.duration_us)
-        self._cluster = SimCluster(scenario, self._queue, is_watched=_watched(recorder, check=check))
+        is_watched = _watched(recorder, check=check)
+        self._cluster = SimCluster(scenario, self._queue, is_watched=is_watched, columns=_columns(scenario, columns))
         self._watch = _Watch(self._cluster, recorder, check=check) if recorder is not None or check else None
         while self._queue.next is not None and self._queue.next[0] == 0:
             self._step()
@@ -92,6 +106,28 @@ class Simulation:
             self._watch.step(self._queue, *self._queue.next)
 
 
+def _columns(scenario: Scenario, asked: bool | None) -> MakeColumns | None:
+    """Return what nodes put the parts of their sums to sleep with; None where bends are followed one by one."""
+    if asked is False or (asked is None and _bends(scenario) < _MANY_BENDS):
+        return None
+    try:
+        from podqos.sim.engine.columns import Columns
+    except ImportError:
+        return None
+    return partial(Columns, scenario.duration_us, _FEW_PARTS if asked is None else 1)
+
+
+def _bends(scenario: Scenario) -> int:
+    """Return about how many bends of memory and CPU there are to follow: by the first demand of each workload."""
+    bends = 0
+    for workload in scenario.workloads:
+        for demand in workload.demands[0].values():
+            for curve in (demand.anon_bytes, demand.cpu_milli):
+                turns = 1 if curve.period_us is None else scenario.duration_us // curve.period_us + 1
+                bends += workload.replicas * (len(curve.knots) - 1) * turns
+    return bends
+
+
 def _watched(recorder: Recorder | None, *, check: bool) -> Callable[[str], bool]:
     """Return which nodes are watched, whether or not anything happens there."""
     if check:
@@ -113,7 +149,7 @@ class _Watch:
         nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
             for node in self._recorded(nodes):
-                self._recorder.before(node, time_us)
+                self._recorder.before(node, time_us, perhaps=index == CLUSTER)
         queue.step()
         is_settled = queue.next is None or queue.next[0] > time_us
         if self._check:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, OOMKill, ReplacementFor, ThrottledBy, cause_of
@@ -82,8 +83,16 @@ class Owner(Struct, frozen=True, gc=False):
     priority: int
 
 
+class SplitRun(FinishedRun, frozen=True):
+    """A run of which parts were counted apart."""
+
+    summary: RunSummary
+
+
 def run_summary(run: FinishedRun) -> RunSummary:
     """Count a run, on all its nodes."""
+    if isinstance(run, SplitRun):
+        return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
     nodes = sum(group.count for group in scenario.nodes)
@@ -142,6 +151,37 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
     )
 
 
+def added_up(parts: Sequence[RunSummary], scenario: Scenario) -> RunSummary:
+    """Return the summary of a fleet from those of its parts, which have no pods in common."""
+    rows: dict[str, list[WorkloadSummary]] = {f"{each.namespace}/{each.name}": [] for each in scenario.workloads}
+    for part in parts:
+        for row in part.workloads:
+            rows[row.workload].append(row)
+    repeated = (each for part in parts for each in part.repeated_evictions)
+    return RunSummary(
+        **{name: sum(getattr(part, name) for part in parts) for name in ("nodes", *_ADDED_UP)},
+        oom_kills_by_level=_counts(part.oom_kills_by_level for part in parts),
+        evictions_by_signal=_counts(part.evictions_by_signal for part in parts),
+        workloads=tuple(
+            replace(same[0], **{name: sum(getattr(row, name) for row in same) for name in (*_ADDED_UP, "throttled_us")})
+            for same in rows.values()
+            if same
+        ),
+        repeated_evictions=tuple(sorted(repeated, key=_most_first)),
+    )
+
+
+def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items()))
+
+
+def _most_first(each: RepeatedEvictions) -> tuple[int, str]:
+    return -each.times, each.pod
+
+
 def first_pods(entries: Iterable[Entry]) -> dict[str, str]:
     """Return for every replacement the pod that was there first."""
     found: dict[str, str] = {}
@@ -159,7 +199,7 @@ def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
         if entry.kind is Kind.EVICTED and entry.pod is not None:
             times.setdefault(firsts.get(entry.pod, entry.pod), []).append(entry.time_us)
     found = (RepeatedEvictions(pod, len(at), at[0], at[-1]) for pod, at in times.items() if len(at) >= _REPEATED)
-    return tuple(sorted(found, key=lambda each: (-each.times, each.pod)))
+    return tuple(sorted(found, key=_most_first))
 
 
 class _Tally:

@@ -28,8 +28,8 @@ def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[Container
     found: dict[Identity, dict[str, list[ContainerSamples]]] = {}
     unmatched: list[str] = []
     for each in samples:
-        identity = _owner(each.pod, list(workloads))
-        container = None if identity is None else _container(each.container, workloads[identity])
+        identity = owner_of(each.pod, workloads)
+        container = None if identity is None else container_of(each.container, workloads[identity])
         if identity is None or container is None:
             name = f"{each.pod} {each.container}".strip()
             unmatched.append(name)
@@ -42,7 +42,8 @@ def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[Container
     return Matched(usages, tuple(sorted(set(unmatched))))
 
 
-def _owner(pod: str, identities: Sequence[Identity]) -> Identity | None:
+def owner_of(pod: str, identities: Iterable[Identity]) -> Identity | None:
+    """Return the workload that a pod belongs to by its name, ``namespace/name`` or a name."""
     namespace, slash, name = pod.rpartition("/")
     candidates = [
         identity
@@ -53,7 +54,8 @@ def _owner(pod: str, identities: Sequence[Identity]) -> Identity | None:
     return max(candidates, key=lambda identity: (len(identity.name), identity), default=None)
 
 
-def _container(name: str, pod: Pod) -> str | None:
+def container_of(name: str, pod: Pod) -> str | None:
+    """Return the container that samples are about; they need not name the only one."""
     names = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
     if not name and len(pod.running_containers) == 1:
         return pod.running_containers[0].name

@@ -19,14 +19,12 @@ from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, selection_of
-from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.errors import InvalidOption
 from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.node import Node
 from podqos.model.profile import parse_version
-from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text
@@ -49,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those of the manifests"
     )
     about = "what each of --nodes has"
-    options.add_value_option(parser, "--node-capacity", _capacity, about, "cpu=16,memory=64Gi,pods=110")
+    options.add_value_option(parser, "--node-capacity", options.capacity_option, about, "cpu=16,memory=64Gi,pods=110")
     options.add_kubelet_option(parser)
     about = "priority: all pods wait together, the more important first; arrival: each is placed as it arrives and may "
     about += "be preempted by a later one"
@@ -126,21 +124,6 @@ def _files(arguments: argparse.Namespace) -> Inputs:
     found = given_files(arguments, "place")
     # A file that is also named by itself counts once.
     return found.only(file for file in found.files if file.path != arguments.kubelet_config)
-
-
-def _capacity(text: str, option: str) -> ResourceList:
-    """Read ``cpu=16,memory=64Gi``."""
-    capacity: ResourceList = {}
-    for part in text.split(","):
-        name, _, amount = part.strip().partition("=")
-        try:
-            capacity[name] = Quantity.parse(amount)
-        except InvalidQuantity as error:
-            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix="write cpu=16,memory=64Gi") from error
-    missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
-    if missing:
-        raise InvalidOption(f"no {' and no '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
-    return capacity
 
 
 # ---- waiting -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
   validate FILE…   read each with everything it refers to, and report all problems
   new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
+  from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used:
+                   podqos scenario from-usage tuesday -f manifests/ --usage memory.json --usage cpu.json
   schema           print the JSON Schema, for editors
   list             the built-in scenarios, which every command accepts by name
 
@@ -15,6 +17,7 @@ import os
 import re
 import sys
 
+from podqos.cli.from_usage_options import add_usage_arguments
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.errors import HostError, InputError, InvalidOption
 
@@ -28,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of built-in scenarios")
     new = commands.add_parser("new", help="write a scenario to start from")
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
+    from_usage = commands.add_parser("from-usage", help="write a scenario of recorded usage")
+    add_usage_arguments(from_usage)
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
     commands.add_parser("list", help="list the built-in scenarios")
 
@@ -39,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _validate(arguments.files)
         case "new":
             return _new(arguments.name)
+        case "from-usage":
+            return _from_usage(arguments)
         case "schema":
             return _schema()
         case _:
@@ -63,6 +70,18 @@ def _validate(files: list[str]) -> int:
         seconds = scenario.duration_us / SECOND_US
         print(f"{reading.path}: {nodes} node{'s' if nodes != 1 else ''}, {pods} pods, {seconds:g} s")
     return code
+
+
+def _from_usage(arguments: argparse.Namespace) -> int:
+    from podqos.cli.from_usage import run as from_usage
+
+    _check_name(arguments.name)
+    return from_usage(arguments)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
 
 
 def _schema() -> int:
@@ -95,8 +114,7 @@ def _list() -> int:
 def _new(name: str) -> int:
     from podqos.library.inputs.shipped_scenarios import starter_files
 
-    if not _NAME.fullmatch(name):
-        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
+    _check_name(name)
     files = starter_files(name)
     for path in files:
         if os.path.exists(path):

@@ -6,6 +6,9 @@ always give the same run.
   podqos simulate race                     a timeline and a summary
   podqos simulate race --html race.html    a self-contained page to click through
   podqos simulate race -o jsonl            the journal: a line for everything observed, decided and done
+
+A large fleet takes less time and memory with --engine: nodes whose pods never ask the scheduler (`nodes` or `spread`,
+and no replacements) are simulated apart, on all cores or on a Dask cluster, with the same result to the byte.
 """
 
 from __future__ import annotations
@@ -20,13 +23,15 @@ from itertools import islice
 from msgspec.structs import replace
 
 from podqos.agent.journal import encode
-from podqos.cli.options import add_scenario_argument, add_value_option, duration_option
+from podqos.cli.options import add_engine_options, add_scenario_argument, add_value_option, duration_option
 from podqos.cli.output import add_output_options, emit, print_csv
 from podqos.cli.scenarios import scenario_argument
 from podqos.errors import InvalidOption
+from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
+from podqos.report.simulation.together import together_words
 from podqos.report.simulation.view import RunView
 from podqos.report.text.controls import own
 from podqos.sim.run import Progress
@@ -51,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="check the simulator's invariants after every event (slow)"
     )
+    add_engine_options(parser, None, "simulate nodes apart that do not interact")
     parser.add_argument("--html", metavar="FILE", help="write a page to view the run in a browser")
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--png", metavar="FILE", help="write a picture (needs the extra podqos[png])")
@@ -69,8 +75,18 @@ def run(arguments: argparse.Namespace) -> int:
         scenario = replace(scenario, duration_us=arguments.until)
     is_shown = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))
     with _progress("simulating", scenario.duration_us) as progress:
-        done = simulate(scenario, nodes=arguments.node, record=is_shown, check=arguments.check, progress=progress)
+        done = simulate(
+            scenario,
+            nodes=arguments.node,
+            record=is_shown,
+            check=arguments.check,
+            engine=_engine(arguments),
+            jobs=arguments.jobs,
+            progress=progress,
+        )
         report = done.report if is_shown else None
+    if done.together is not None:
+        print(f"podqos: ran in one process: {together_words(done.together)}", file=sys.stderr)
     if arguments.html is not None:
         _write(arguments.html, done.html().encode())
     if arguments.svg is not None:
@@ -79,6 +95,14 @@ def run(arguments: argparse.Namespace) -> int:
         _write(arguments.png, renderer(done.svg()))
     _print(done, report, arguments)
     return 0
+
+
+def _engine(arguments: argparse.Namespace) -> str | None:
+    """Return where to simulate nodes apart; --jobs alone means here."""
+    if arguments.engine is None and arguments.jobs != PER_CORE:
+        return "processes"
+    engine: str | None = arguments.engine
+    return engine
 
 
 def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ Parameters are NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE,…:
   policy              how pods are ranked for eviction: kubelet, qos-tiers, qos-usage
   spec.PATH           any other line of the scenario file: spec.nodes[0].capacity.memory
 
-With --results every finished run is kept; an interrupted sweep continues where it stopped.
+With --results every finished run is kept. After Ctrl-C, or if a cluster fails, the same command continues from there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from podqos.cli.options import add_list_option, add_scenario_argument
+from podqos.cli.options import add_engine_options, add_list_option, add_scenario_argument
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
@@ -37,13 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", metavar="FILE", help="keep finished runs in this file, one JSON line each; they are not run again"
     )
-    parser.add_argument(
-        "--engine",
-        default="processes",
-        metavar="ENGINE",
-        help="where to run: processes (on this machine), dask=HOST:PORT or ray=HOST:PORT (default: processes)",
-    )
-    parser.add_argument("--jobs", metavar="N", type=int, default=-1, help="parallel runs here (default: one per core)")
+    add_engine_options(parser, "processes", "where to run")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.sweep:Sweep")
 
 

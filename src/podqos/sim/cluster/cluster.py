@@ -22,7 +22,7 @@ from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
-from podqos.sim.node.node import SimNode
+from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.replicas import (
@@ -30,7 +30,7 @@ from podqos.sim.scenario.replicas import (
     daemons,
     is_bound,
     is_there_first,
-    node_of,
+    places,
     pod_of,
     replacement,
     unreachable_seconds,
@@ -43,13 +43,27 @@ NOTICED_AFTER_US = 50 * SECOND_US
 _DELETED = ("NodeLost", "Preempted")
 
 
+class LeavesShard(Exception):
+    """A pod of a shard asks the scheduler, which could place it on any node of the fleet."""
+
+    def __init__(self, pod: str, time_us: int) -> None:
+        super().__init__(pod, time_us)
+        self.pod = pod
+        self.time_us = time_us
+
+
 class SimCluster:
     """All nodes of a scenario, and everything above them."""
 
     def __init__(
-        self, scenario: Scenario, queue: EventQueue, *, is_watched: Callable[[str], bool] = lambda _: True
+        self,
+        scenario: Scenario,
+        queue: EventQueue,
+        *,
+        is_watched: Callable[[str], bool] = lambda _: True,
+        columns: MakeColumns | None = None,
     ) -> None:
-        """Set up the cluster. Unwatched nodes are left out if provably nothing happens there."""
+        """Set up the cluster. Unwatched nodes are left out, or follow no bends, while provably nothing happens there."""
         self.scenario = scenario
         self.queue = queue
         self.entries: list[Entry] = []
@@ -64,7 +78,7 @@ class SimCluster:
         self._later = 0
         """How many pods were created after the start."""
         self._daemon_backoff = DaemonBackoff()
-        self.fleet = Fleet(self, is_watched)
+        self.fleet = Fleet(self, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         self._plan_all()
 
@@ -115,8 +129,8 @@ class SimCluster:
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         elif is_bound(workload):
-            for number, pod in enumerate(pods):
-                self._bind(pod, node_of(workload, number, self.fleet.names), replica(number))
+            for number, name in places(workload, self.fleet.names):
+                self._bind(pod_of(workload, number), name, replica(number))
         else:
             for number, pod in enumerate(pods):
                 self._let_wait(pod, replica(number))
@@ -161,6 +175,8 @@ class SimCluster:
                 yield pod
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
+        if self.scenario.is_shard:
+            raise LeavesShard(pod.key, self.queue.now_us)
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
 
@@ -222,8 +238,13 @@ class SimCluster:
             again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
             made = replacement(pod, again)
             because = ReplacementFor(pod.key, why, wait_us // SECOND_US)
-            self.note(Kind.REPLACED, made, None, By.CONTROLLER, because)
-            self._let_wait(made, again)
+            # A template that names its node needs no scheduler: the replacement is bound where the pod was.
+            place = node if pod.spec.node_name else None
+            self.note(Kind.REPLACED, made, place, By.CONTROLLER, because)
+            if place is None:
+                self._let_wait(made, again)
+            else:
+                self._bind(made, place, again)
 
         self.plan(self.queue.now_us + wait_us + self.scenario.options.recreate_us, make)
 

@@ -16,9 +16,9 @@ from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadPods
-from podqos.sim.node.node import NodeIdentity, Outside, SimNode
+from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
 from podqos.sim.node.settings import SimNodeSettings, node_settings
-from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, pod_of
+from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
 
@@ -44,8 +44,12 @@ class IdleNode(Struct, frozen=True):
 class Fleet:
     """All nodes, by name, in the order of the scenario."""
 
-    def __init__(self, cluster: FleetOwner, is_watched: Callable[[str], bool]) -> None:
+    def __init__(
+        self, cluster: FleetOwner, is_watched: Callable[[str], bool], columns: MakeColumns | None = None
+    ) -> None:
         self._cluster = cluster
+        self._is_watched = is_watched
+        self._columns = columns
         self._identities: dict[str, NodeIdentity] = {}
         self.settings: dict[str, SimNodeSettings] = {}
         self.awake: dict[str, SimNode] = {}
@@ -55,7 +59,7 @@ class Fleet:
         self._initial_states = InitialStates(cluster.scenario, cluster.requests)
         self._learn()
         self.names: tuple[str, ...] = tuple(self._identities)
-        self._set_up(is_watched)
+        self._set_up()
 
     def _learn(self) -> None:
         """List the nodes of the scenario."""
@@ -67,7 +71,7 @@ class Fleet:
                 self.settings[name] = settings
                 self._identities[name] = NodeIdentity(len(self._identities), name, group.loop_phase_us(number))
 
-    def _set_up(self, is_watched: Callable[[str], bool]) -> None:
+    def _set_up(self) -> None:
         """Set up the nodes, except idle ones that are not watched."""
         scenario = self._cluster.scenario
         kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
@@ -77,13 +81,18 @@ class Fleet:
         for name in self.names:
             if name in kept_back:
                 continue
-            if name not in busy and not is_watched(name):
+            if name not in busy and not self._is_watched(name):
                 own = tuple(parts.get(name, ()))
-                initial = self._initial_states.of_idle(self.settings[name], own)
+                initial = self._initial_states.of_idle(self.settings[name], own) if self._may_idle(own) else None
                 if initial is not None:
                     self.idle[name] = IdleNode(name, initial, own)
                     continue
             self.add(name)
+
+    def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
+        """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
+        workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
+        return self._columns is None or not any(each.replicas <= len(each.demands) > 1 for each in workloads)
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
@@ -100,10 +109,7 @@ class Fleet:
 
     def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
         """Yield the numbers of the pods that are there from the beginning, and their nodes, without idle ones."""
-        places = workload.nodes or self.names
-        turns = [turn for turn, name in enumerate(places) if name not in self.idle]
-        for first in range(0, workload.replicas, len(places)):
-            yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
+        return places(workload, self.names, left_out=self.idle)
 
     def get(self, name: str) -> SimNode | None:
         """Return a node, woken if necessary; None if it is away."""
@@ -121,7 +127,9 @@ class Fleet:
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster
-        return SimNode(self._identities[name], self.settings[name], cluster.scenario.options, queue, cluster)
+        columns = None if self._is_watched(name) else self._columns
+        options = cluster.scenario.options
+        return SimNode(self._identities[name], self.settings[name], options, queue, cluster, columns)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from podqos.sim.engine.curve import Clock, Curve, Piece
 from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
+from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner, Sleepers
 
 
 class Allocation(Flow):
@@ -24,12 +24,15 @@ class Allocation(Flow):
         "_offset_us",
         "_parts",
         "_planner",
+        "_sleepers",
         "_step",
         "_stepped_us",
         "_version",
         "curve",
         "debt",
+        "is_asleep",
         "is_capped",
+        "is_covered",
         "was_refused",
     )
 
@@ -49,12 +52,29 @@ class Allocation(Flow):
         self._parts = self._lived = 1
         self._is_paused = False
         self._version = 0
+        self.is_asleep = False
+        """Whether it bends unseen, and what it holds is missing from its sums (``columns``)."""
+        self.is_covered = False
+        """Whether what it can hold is part of what its sums are known to hold at most."""
+        self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(started_us)
+        if self._sleepers is not None:
+            self._sleepers.register(self)
 
     @property
     def gauges(self) -> tuple[Gauge, ...]:
         """The sums that it is part of."""
         return self._gauges
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it holds what its curve says, and will."""
+        return not (self.debt or self.is_capped or self._is_paused or self._lived != self._parts)
+
+    @property
+    def offset_us(self) -> int:
+        """When the time of its curve begins."""
+        return self._offset_us
 
     def wanted(self, time_us: int) -> int:
         """Return what the curve asks for, in whole units."""
@@ -62,22 +82,33 @@ class Allocation(Flow):
 
     def follow(self, time_us: int) -> None:
         """Go on with the curve, from where it is now."""
+        self._rouse(time_us)
         self.is_capped = False
         self._follow(time_us)
 
     def turn_to(self, curve: Curve, time_us: int) -> None:
         """Follow another curve from now on."""
+        self._rouse(time_us)
+        if self._sleepers is not None:
+            self._sleepers.drop(self, time_us)
         self.curve = curve
         self._offset_us = time_us if curve.clock is Clock.CONTAINER else 0
+        self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(time_us)
+        if self._sleepers is not None:
+            self._sleepers.register(self)
 
     def hold(self, time_us: int) -> None:
         """Stay at what is held now, whatever the curve says."""
+        self._rouse(time_us)
+        if self._sleepers is not None:
+            self._sleepers.drop(self, time_us)
         self._version += 1
         self._set(time_us, self.fine(time_us), 0)
 
     def cap(self, time_us: int, excess: int) -> None:
         """Stay at the current amount, because no more is available: not even ``excess`` of what was just added."""
+        self._rouse(time_us)
         self.is_capped = True
         added = (self._step if self._stepped_us == time_us else 0) + max(0, self.slope)
         less = min(excess << FRACTION_BITS, added, self.fine(time_us))
@@ -91,16 +122,21 @@ class Allocation(Flow):
         """Release everything."""
         self._version += 1
         self.debt = 0
-        self._set(time_us, 0, 0)
+        if not self.is_asleep:
+            self._set(time_us, 0, 0)
+        if self._sleepers is not None:
+            self._sleepers.drop(self, time_us)
 
     def take(self, time_us: int, amount: int) -> None:
         """Reclaim that many whole units."""
+        self._rouse(time_us)
         self._resume(time_us)
         self.debt += amount << FRACTION_BITS
         self._follow(time_us)
 
     def pause(self, time_us: int, pause_us: int) -> None:
         """Do not rise for a while, at most until the next bend: what the curve adds until then is reclaimed at once."""
+        self._rouse(time_us)
         end_us = self.curve.piece(time_us - self._offset_us).end_us
         if self.slope <= 0 or end_us is None:
             return
@@ -121,12 +157,65 @@ class Allocation(Flow):
 
     def shrink(self, time_us: int, lived: int, parts: int) -> None:
         """Hold only ``lived`` of ``parts`` from now on: some of the processes behind it are gone."""
+        self._rouse(time_us)
         self._lived, self._parts = lived, parts
         self._follow(time_us)
 
     def step(self, time_us: int) -> int:
         """Return by how much what is held has stepped up at this very time, in whole units."""
         return self._step >> FRACTION_BITS if self._stepped_us == time_us else 0
+
+    # ---- asleep --------------------------------------------------------------------------------------------------
+
+    def fall_asleep(self) -> None:
+        """Bend unseen from now on. Its sums are told by the caller."""
+        self._version += 1
+        self.is_asleep = True
+
+    def last_bend_us(self, time_us: int) -> int:
+        """Return when it bent last, up to a time."""
+        return self.curve.piece(time_us - self._offset_us).start_us + self._offset_us
+
+    def get_up(self, time_us: int, bent_us: int) -> None:
+        """Be what it would be if all bends up to ``bent_us`` had been followed. Its sums are told by the caller."""
+        self.is_asleep = False
+        self._version += 1
+        local_us = time_us - self._offset_us
+        piece = self.curve.piece(bent_us - self._offset_us)
+        self.base, self.slope, self.since_us = _fine(piece, local_us), slope_of(piece), time_us
+        if piece.start_us == local_us:
+            more = self.base - _fine(self.curve.piece(local_us - 1), local_us)
+            if more > 0:
+                self._step, self._stepped_us = more, time_us
+        if piece.end_us is not None:
+            self._plan(piece.end_us + self._offset_us)
+
+    def fine(self, time_us: int) -> int:
+        """Return the amount in 2⁻⁴⁰ units; asleep or not."""
+        if self.is_asleep:
+            assert self._sleepers is not None
+            return self.unseen(time_us, self._sleepers.bent_us(time_us))
+        return self.base + self.slope * (time_us - self.since_us)
+
+    def at(self, time_us: int) -> int:
+        """Return the amount in whole units, rounded down; asleep or not."""
+        return self.fine(time_us) >> FRACTION_BITS
+
+    def unseen(self, time_us: int, bent_us: int) -> int:
+        """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
+        return _fine(self.curve.piece(bent_us - self._offset_us), time_us - self._offset_us)
+
+    def stop_sleeping(self) -> None:
+        """Hold nothing: it ends while it is asleep."""
+        self.is_asleep = False
+        self.base = self.slope = 0
+
+    def _rouse(self, time_us: int) -> None:
+        if self.is_asleep:
+            assert self._sleepers is not None
+            self._sleepers.rouse(self, time_us)
+
+    # ---- how it follows ------------------------------------------------------------------------------------------
 
     def _resume(self, time_us: int) -> None:
         """Add what the curve gained during a pause to the debt."""
@@ -182,7 +271,11 @@ class Allocation(Flow):
         self.base, self.slope, self.since_us = amount, slope, time_us
         if more or steeper:
             for gauge in self._gauges:
-                gauge.change(time_us, more, steeper)
+                gauge.change(time_us, more, steeper, self.is_covered)
+
+
+def _sleepers(gauges: Iterable[Gauge]) -> Sleepers | None:
+    return next((gauge.sleepers for gauge in gauges if gauge.sleepers is not None), None)
 
 
 def _fine(piece: Piece, time_us: int) -> int:

@@ -9,10 +9,12 @@ for in small steps. All arithmetic is exact.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from operator import itemgetter
+from typing import overload
 
 from msgspec import Struct
 
@@ -20,6 +22,8 @@ Knot = tuple[int, int]
 """Time in microseconds, value."""
 
 _time_of = itemgetter(0)
+
+_MANY_KNOTS = 32
 
 
 class Clock(StrEnum):
@@ -29,6 +33,57 @@ class Clock(StrEnum):
     """The beginning of the scenario."""
     CONTAINER = "container"
     """The start of the container: one that is started again begins again, as a leak does."""
+
+
+class Knots(Sequence[Knot]):
+    """Many knots, as two columns of numbers: a day in samples is a few kilobytes."""
+
+    __slots__ = ("times_us", "values")
+
+    def __init__(self, times_us: range | array[int], values: array[int]) -> None:
+        assert len(times_us) == len(values), "every knot has a time and a value"
+        self.times_us = times_us
+        """A range where they are evenly spaced."""
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @overload
+    def __getitem__(self, index: int) -> Knot: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Knot]: ...
+
+    def __getitem__(self, index: int | slice) -> Knot | Sequence[Knot]:
+        if isinstance(index, slice):
+            return Knots(self.times_us[index], self.values[index])
+        return self.times_us[index], self.values[index]
+
+    def __iter__(self) -> Iterator[Knot]:
+        return zip(self.times_us, self.values, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Knots):
+            return self.values == other.values and list(self.times_us) == list(other.times_us)
+        return isinstance(other, tuple) and tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def kept(knots: Sequence[Knot]) -> Sequence[Knot]:
+    """Return knots as they are kept: many of them as columns."""
+    if len(knots) < _MANY_KNOTS:
+        return tuple(knots)
+    times_us = [time_us for time_us, _ in knots]
+    values = array("q", (value for _, value in knots))
+    step_us = times_us[1] - times_us[0]
+    even = range(times_us[0], times_us[0] + len(times_us) * step_us, step_us) if step_us else range(0)
+    return Knots(even if times_us == list(even) else array("q", times_us), values)
 
 
 class Piece(Struct, frozen=True, gc=False):
@@ -64,15 +119,15 @@ class Curve(Struct, frozen=True, gc=False):
     last one likewise. With a period, the times of the knots lie between 0 and the period, and the curve repeats.
     """
 
-    knots: tuple[Knot, ...]
+    knots: Sequence[Knot]
     """At least one; times never fall."""
     period_us: int | None = None
     clock: Clock = Clock.SCENARIO
 
     def __post_init__(self) -> None:
         assert self.knots, "a curve has at least one knot"
-        times = [time_us for time_us, _ in self.knots]
-        assert all(map(int.__le__, times, times[1:])), "the times of knots never fall"
+        times = self.knots.times_us if isinstance(self.knots, Knots) else [time_us for time_us, _ in self.knots]
+        assert isinstance(times, range) or all(map(int.__le__, times, times[1:])), "the times of knots never fall"
         if self.period_us is not None:
             assert times[0] >= 0 < self.period_us >= times[-1], "knots lie within the period"
 
@@ -104,9 +159,12 @@ class Curve(Struct, frozen=True, gc=False):
             piece = self.piece(piece.end_us)
 
 
-def _piece(knots: tuple[Knot, ...], time_us: int, offset_us: int, period_us: int | None) -> Piece:
+def _piece(knots: Sequence[Knot], time_us: int, offset_us: int, period_us: int | None) -> Piece:
     """Return the piece around a time of the first period; ``offset_us`` is where the period in question begins."""
-    after = bisect_right(knots, time_us, key=_time_of)
+    if isinstance(knots, Knots):
+        after = bisect_right(knots.times_us, time_us)
+    else:
+        after = bisect_right(knots, time_us, key=_time_of)
     end_us = None if period_us is None else offset_us + period_us
     if after == 0:
         next_us, value = knots[0]

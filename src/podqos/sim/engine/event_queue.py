@@ -33,18 +33,22 @@ class EventPriority(IntEnum):
     KUBELET = 3
     SHARING = 4
     """Of the CPU, among those that run after all that: nothing else depends on it."""
+    REST = 5
+    """A node on which nothing more happens for now goes to sleep."""
 
 
 class EventQueue:
     """The events to come."""
 
-    __slots__ = ("_at_once", "_began", "_heap", "_sequence", "_where", "done", "now_us", "reached", "until_us")
+    __slots__ = ("_at_once", "_began", "_heap", "_sequence", "_where", "done", "node", "now_us", "reached", "until_us")
 
     def __init__(self, until_us: int) -> None:
         self.now_us = 0
         self.until_us = until_us
         self.done = 0
         """How many events have run."""
+        self.node = CLUSTER
+        """Where the current event is."""
         self.reached = CLUSTER
         """The highest number of a node that had an event at the current time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
@@ -79,6 +83,7 @@ class EventQueue:
             assert self._at_once - self._began < MOST_ON_A_NODE, f"time stands still at {time_us} µs"
         assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
         self.done += 1
+        self.node = node
         action(time_us)
 
     def take_over(self, other: EventQueue) -> None:

@@ -11,6 +11,7 @@ they are made. A slope rounded down to that loses less than a tenth of a byte a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority
 
@@ -41,26 +42,74 @@ class Flow:
         return (self.base + self.slope * (time_us - self.since_us)) >> FRACTION_BITS
 
 
-class Gauge(Flow):
-    """A sum of flows that knows when it crosses its marks."""
+class Sleepers(Protocol):
+    """The parts of a node's sums that are asleep: their bends are not followed one by one (``columns``)."""
 
-    __slots__ = ("marks",)
+    until_us: int
+    """The end of the run."""
+
+    def bent_us(self, now_us: int) -> int:
+        """Return up to when bends count as followed at this point of the run."""
+
+    def register(self, part: Flow) -> None:
+        """Take note of a part that bends."""
+
+    def drop(self, part: Flow, now_us: int) -> None:
+        """Forget a part that ends or bends no more."""
+
+    def rouse(self, part: Flow, now_us: int) -> None:
+        """Wake one part."""
+
+    def wake(self, now_us: int) -> None:
+        """Wake all parts."""
+
+
+class Gauge(Flow):
+    """A sum of flows that knows when it crosses its marks.
+
+    Parts that are asleep are missing from its amount; whoever needs it wakes them first.
+    """
+
+    __slots__ = ("headroom", "marks", "sleepers")
 
     def __init__(self) -> None:
         super().__init__()
         self.marks: list[Mark] = []
+        self.sleepers: Sleepers | None = None
+        """Where its parts can sleep."""
+        self.headroom: int | None = None
+        """While parts are asleep: by how much the others can grow until nothing is certain any more. Else None."""
 
-    def change(self, time_us: int, amount: int, slope: int) -> None:
-        """Add to the amount and to the slope, both in 2⁻⁴⁰ units."""
+    def change(self, time_us: int, amount: int, slope: int, is_covered: bool = False) -> None:  # noqa: FBT001, FBT002 - in the innermost loop
+        """Add to the amount and to the slope, both in 2⁻⁴⁰ units. What is covered does not count as growth."""
         passed_us = time_us - self.since_us
         if passed_us:
             self.base += self.slope * passed_us
             self.since_us = time_us
         self.base += amount
         self.slope += slope
+        if self.headroom is not None:
+            if not is_covered:
+                assert self.sleepers is not None
+                self.uncover(time_us, amount + max(0, slope) * (self.sleepers.until_us - time_us))
+            return
         for mark in self.marks:
             if mark.is_armed:
                 mark.plan()
+
+    def uncover(self, now_us: int, amount: int) -> None:
+        """Take from the headroom, if parts are asleep."""
+        if self.headroom is not None:
+            assert self.sleepers is not None
+            self.headroom -= amount
+            if self.headroom <= 0:
+                self.sleepers.wake(now_us)
+
+    def rouse(self, now_us: int) -> None:
+        """Wake the parts that are asleep, so that the amount is known."""
+        if self.headroom is not None:
+            assert self.sleepers is not None
+            self.sleepers.wake(now_us)
 
 
 class Mark:
@@ -85,6 +134,7 @@ class Mark:
 
     def arm(self, now_us: int) -> None:
         """Wait for the gauge to reach the level; if it is there already, the action runs now."""
+        self._gauge.rouse(now_us)
         self.is_armed = True
         self._gauge.change(now_us, 0, 0)
 
@@ -148,7 +198,7 @@ class Mark:
         if time_us != self._queued_us:
             return  # an earlier look has taken the place of this one
         self._queued_us = NEVER_US
-        if not self.is_armed:
+        if not self.is_armed or self._gauge.headroom is not None:
             return
         if self.is_reached(time_us):
             self.is_armed = False

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from podqos.eviction.signals import CleanUp
 from podqos.model.stats import FsStats
-from podqos.sim.engine.gauge import FRACTION_BITS, Planner
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Planner
 from podqos.sim.node.supply import BYTES, INODES, Refused, Supply
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec
 
@@ -30,6 +31,11 @@ class Disks:
         self._left = {CleanUp.CONTAINERS: spec.dead_container_bytes, CleanUp.IMAGES: spec.unused_image_bytes}
         for what, size_bytes in self._left.items():
             self._of(what).gauge.change(0, size_bytes << FRACTION_BITS, 0)
+
+    def gauges(self) -> Iterator[Gauge]:
+        """Yield what is in use of each."""
+        for filesystem in self.filesystems.values():
+            yield from (supply.gauge for supply in filesystem.values())
 
     def clean_up(self, what: CleanUp, time_us: int) -> int:
         """Delete what is unused, once; return how many bytes that freed."""

@@ -7,6 +7,8 @@ threshold is met or remembered and no gauge has crossed one, a pass changes noth
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from msgspec import Struct
@@ -26,13 +28,42 @@ from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
-from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority, EventQueue
+from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, Action, EventPriority, EventQueue
+from podqos.sim.engine.gauge import Gauge, Sleepers
 from podqos.sim.node.alarms import Alarms
 from podqos.sim.node.pods import DemandOf, SimContainer
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
 from podqos.sim.scenario.scenario import Options
+
+
+class Columns(Sleepers, Protocol):
+    """Where the parts of a node's sums sleep (``engine.columns``)."""
+
+    @property
+    def wake_us(self) -> int | None:
+        """When some wake next."""
+
+    @property
+    def are_tired(self) -> bool:
+        """Whether there are some that could sleep and do not."""
+
+    def sleep(self, now_us: int) -> bool:
+        """Put all to sleep that can be, if that pays; return whether any sleep."""
+
+    def wake_due(self, now_us: int) -> None:
+        """Wake the parts of the sums that could reach a mark next."""
+
+    def in_view(self, whole: Gauge, now_us: int) -> AbstractContextManager[None]:
+        """Let a sum and all with the same parts be complete for a look, without waking anything."""
+
+    def next_us(self, now_us: int) -> int:
+        """Return when to try again."""
+
+
+MakeColumns = Callable[[Callable[[int], int], Callable[[int], None]], Columns]
+"""Makes them; called with when bends count as followed, and with whom to tell that they woke."""
 
 
 class Outside(Protocol):
@@ -75,6 +106,7 @@ class SimNode:
         options: Options,
         queue: EventQueue,
         outside: Outside,
+        columns: MakeColumns | None = None,
     ) -> None:
         self.index = identity.index
         self.name = name = identity.name
@@ -92,6 +124,8 @@ class SimNode:
         """What the kubelet saw in its last pass: the node, and the node again after a clean-up."""
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
+        self._rests_us = NEVER_US
+        self._columns = None if columns is None else columns(self._bent_us, self._woke)
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
         self.driver.start(self.now_us, self.now_us + identity.loop_phase_us)
@@ -121,6 +155,11 @@ class SimNode:
     def now_us(self) -> int:
         """The time."""
         return self.queue.now_us
+
+    @property
+    def sleepers(self) -> Sleepers | None:
+        """Where the parts of its sums sleep while nothing happens."""
+        return self._columns
 
     @property
     def state(self) -> AgentState:
@@ -198,7 +237,11 @@ class SimNode:
 
     def would_evict(self, at_us: int | None = None) -> WouldEvict | None:
         """Return which pod the kubelet would evict for memory if it looked now, or at another time."""
-        now_us = self.now_us if at_us is None else at_us
+        columns = self._columns
+        with nullcontext() if columns is None else columns.in_view(self.world.working_set, self.now_us):
+            return self._would_evict(self.now_us if at_us is None else at_us)
+
+    def _would_evict(self, now_us: int) -> WouldEvict | None:
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
         pods = self.world.pods.values()
@@ -242,11 +285,52 @@ class SimNode:
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
+        if may_skip and self._columns is not None and self._columns.are_tired:
+            self._plan_rest(self.now_us)
         if state.wake_besides_us is not None:
             due_us = min(due_us, state.wake_besides_us)
         if due_us < self._wake_us:
             self._wake_us = due_us
             self.plan(due_us, EventPriority.KUBELET, self._woken)
+
+    # ---- asleep --------------------------------------------------------------------------------------------------
+
+    def _plan_rest(self, time_us: int) -> None:
+        """Try to sleep after all other events of a moment."""
+        if time_us < self._rests_us:
+            self._rests_us = time_us
+            self.plan(time_us, EventPriority.REST, self._rest)
+
+    def _rest(self, now_us: int) -> None:
+        """Stop following bends until the next that could matter, while the agent and the kernel have nothing to do."""
+        columns = self._columns
+        if now_us != self._rests_us or columns is None:
+            return
+        self._rests_us = NEVER_US
+        if not self._may_skip():
+            return
+        if self.world.cpu.is_throttled or not columns.sleep(now_us) or columns.are_tired:
+            self._plan_rest(columns.next_us(now_us))
+        self._plan_wake_up()
+
+    def _plan_wake_up(self) -> None:
+        wake_us = None if self._columns is None else self._columns.wake_us
+        if wake_us is not None:
+            self.plan(max(wake_us, self.now_us), EventPriority.DEMAND, self._wake_up)
+
+    def _wake_up(self, now_us: int) -> None:
+        if self._columns is not None and self._columns.wake_us == now_us:
+            self._columns.wake_due(now_us)
+            self._plan_wake_up()
+
+    def _woke(self, now_us: int) -> None:
+        assert self._columns is not None
+        self._plan_rest(self._columns.next_us(now_us))
+
+    def _bent_us(self, now_us: int) -> int:
+        """Return up to when bends would have been followed: what concerns the cluster comes before a node's own."""
+        queue = self.queue
+        return now_us - 1 if queue.node == CLUSTER and queue.reached < self.index else now_us
 
     def _take_sample(self, now_us: int) -> None:
         self._sample = now_us + self._age_us, self.world.summary()

@@ -83,6 +83,7 @@ class NodeMemory:
         """
         assert group.gauge is not None
         group.wanted_bytes = None
+        group.gauge.rouse(now_us)
         lacking = group.gauge.at(now_us) - limit_bytes
         if lacking > 0 and self._can_gain(now_us):
             lacking -= self._reclaim(group, now_us, lacking)
@@ -98,9 +99,8 @@ class NodeMemory:
         return limit_bytes + lacking
 
     def remove(self, path: str) -> None:
-        """Remove a cgroup and those below it."""
-        for each in [each for each in self.groups if each == path or each.startswith(f"{path}/")]:
-            del self.groups[each]
+        """Remove a cgroup."""
+        self.groups.pop(path, None)
 
     def _parent(self, path: str) -> MemoryGroup:
         above = parent_path(path)
@@ -205,6 +205,7 @@ class NodeMemory:
         """Whether anything can be reclaimed at all: a fast check before the tree is laid out."""
         if not self.reclaimable:
             return False
+        self.usage.rouse(time_us)
         if self.machine.swap_bytes > self.swap_used_bytes():
             return True
         files = (want for kind, want in self.system.items() if kind is not Kind.ANON)

@@ -11,6 +11,7 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.event_queue import Action, EventPriority
+from podqos.sim.engine.gauge import Sleepers
 from podqos.sim.node.pods import DemandOf, SimContainer
 
 
@@ -20,6 +21,10 @@ class Owner(Protocol):
     @property
     def now_us(self) -> int:
         """The time."""
+
+    @property
+    def sleepers(self) -> Sleepers | None:
+        """Where the parts of its sums sleep while nothing happens; None where they do not."""
 
     def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Plan an action."""

@@ -111,10 +111,14 @@ class Recorder:
         """Nodes that have changed, and when: their new state is recorded before the next event."""
         self._states: dict[str, AgentState] = {}
         """By node: the state of its agent before the current event."""
+        self._perhaps: dict[str, tuple[Moment, tuple[Pod, ...]]] = {}
+        """By node: how it looked before an event that may be about others, and its pods."""
 
     @property
     def nodes(self) -> dict[str, NodeRecord]:
         """What was recorded, by name of the node."""
+        for name in tuple(self._perhaps):
+            self._keep_last(name)
         for name in tuple(self._changed):
             self._settle(name)
         return self._records
@@ -123,14 +127,18 @@ class Recorder:
         """Whether a node is recorded; nodes on which nothing happens are simulated only for that."""
         return self._only is None or node in self._only
 
-    def before(self, node: SimNode, now_us: int) -> None:
-        """Look at a node before something happens there."""
+    def before(self, node: SimNode, now_us: int, *, perhaps: bool = False) -> None:
+        """Look at a node before something happens there, or perhaps only to others."""
         record = self._record(node)
+        self._keep_last(node.name)
         changed = self._changed.get(node.name)
         if changed is not None and changed[1] < now_us:
             self._settle(node.name)
         if node.name not in self._changed and not self._is_soon(record, now_us):
-            self._take(record, node, now_us)
+            if perhaps and now_us:
+                self._perhaps[node.name] = moment_of(node, now_us), _pods(node)
+            else:
+                self._take(record, node, now_us)
         self._states[node.name] = node.state
         if node.world.before_kill is None:
             node.world.before_kill = partial(self._before_kill, node)
@@ -144,9 +152,14 @@ class Recorder:
     def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
         """Note that something has happened to a node; ``written`` is what the journal got by it."""
         record = self._record(node)
+        seen = self._perhaps.pop(node.name, None)
+        if seen is not None:
+            if node.state is self._states[node.name]:
+                return
+            self._add(record, *seen)
         if record.moments and record.moments[-1].time_us == now_us:
             self._changed[node.name] = node, now_us
-            if written:
+            if any(entry.node in {node.name, ""} for entry in written):
                 record.pinned.add(now_us)
         evicted = any(entry.kind is Kind.EVICTED and entry.node == node.name for entry in written)
         before = self._states.get(node.name)
@@ -162,6 +175,12 @@ class Recorder:
                 cleaned_up=second[0] if second else None,
             )
 
+    def _keep_last(self, name: str) -> None:
+        """Keep how a node looked before an event after which it was not there."""
+        seen = self._perhaps.pop(name, None)
+        if seen is not None:
+            self._add(self._records[name], *seen)
+
     def _is_soon(self, record: NodeRecord, now_us: int) -> bool:
         """Whether there is a moment of this time, or one so close before that it would be thinned out again."""
         if not record.moments:
@@ -176,8 +195,11 @@ class Recorder:
             self._take(self._records[name], node, time_us)
 
     def _take(self, record: NodeRecord, node: SimNode, time_us: int) -> None:
-        record.moments.append(moment_of(node, time_us))
-        _add_pods(record, (pod.pod for pod in node.world.pods.values()))
+        self._add(record, moment_of(node, time_us), _pods(node))
+
+    def _add(self, record: NodeRecord, moment: Moment, pods: Iterable[Pod]) -> None:
+        record.moments.append(moment)
+        _add_pods(record, pods)
         if len(record.moments) > self._most:
             self._thin(record)
 
@@ -195,6 +217,10 @@ class Recorder:
         if len(kept) > self._most * 3 // 4:
             kept = kept[::2]
         record.moments = kept
+
+
+def _pods(node: SimNode) -> tuple[Pod, ...]:
+    return tuple(pod.pod for pod in node.world.pods.values())
 
 
 def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:

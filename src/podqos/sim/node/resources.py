@@ -48,8 +48,15 @@ class NodeResources:
         """What the kubelet counts, of the whole machine."""
         self.pods_working_set = Gauge()
         self.next_pid = 1000
+        for gauge in (self.memory.usage, self.cpu.wanted, self.pids.gauge, *self.disks.gauges()):
+            gauge.sleepers = owner.sleepers
         self.pid_limits: dict[str, Supply] = {}
         """By path of the cgroup that sets them."""
+
+    def rouse(self) -> None:
+        """Wake what is asleep, so that all amounts are known."""
+        if self.owner.sleepers is not None:
+            self.owner.sleepers.wake(self.owner.now_us)
 
     @property
     def kubepods(self) -> MemoryGroup | None:

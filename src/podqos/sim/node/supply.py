@@ -57,6 +57,7 @@ class Supply:
         """Let refused users continue after something was freed: in turn, as long as there is enough."""
         if not self._was_full:
             return
+        self.gauge.rouse(time_us)
         for want in self._takers:
             if want.is_capped and self.gauge.at(time_us) - want.at(time_us) + want.wanted(time_us) <= self.limit:
                 want.was_refused = False

@@ -56,10 +56,14 @@ class NodeCpu:
         self._settings[path] = settings
 
     def remove(self, path: str) -> None:
-        """Forget a cgroup and those below it."""
-        for each in [each for each in self._settings if each == path or each.startswith(f"{path}/")]:
-            del self._settings[each]
-            self._quotas.pop(each, None)
+        """Forget a cgroup."""
+        self._settings.pop(path, None)
+        self._quotas.pop(path, None)
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether any container gets less than it wants."""
+        return bool(self._bounds)
 
     def start(self, container: SimContainer, now_us: int) -> None:
         """Add a container that starts."""
@@ -141,6 +145,7 @@ class NodeCpu:
         self._looks_at_us = -1
         if not self._bounds and not self._may_bind(now_us):
             return
+        self.wanted.rouse(now_us)
         shares = self.shares(now_us)
         for path, container in self.running.items():
             share = shares[path]
@@ -155,10 +160,10 @@ class NodeCpu:
                 self._note(container, CPUThrottled(wanted, granted, bound, of_pod), now_us)
 
     def _may_bind(self, now_us: int) -> bool:
-        if self.wanted.at(now_us) > self.cpu_milli:
+        if self.wanted.headroom is None and self.wanted.at(now_us) > self.cpu_milli:
             return True
         for path, gauge in self._quotas.items():
             quota = self._settings[path].quota_milli
-            if quota is not None and gauge.at(now_us) > quota:
+            if quota is not None and gauge.headroom is None and gauge.at(now_us) > quota:
                 return True
         return False

@@ -78,6 +78,7 @@ class NodeWorld(NodeResources):
 
     def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Return the current figures."""
+        self.rouse()
         return summary(self, self.owner.now_us)
 
     def carry_out(self, command: Command) -> Sequence[Event]:
@@ -231,8 +232,9 @@ class NodeWorld(NodeResources):
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
         def remove() -> Sequence[Event]:
-            self.memory.remove(path)
-            self.cpu.remove(path)
+            for each in (path, *(container.path for container in self.pods[uid].containers.values())):
+                self.memory.remove(each)
+                self.cpu.remove(each)
             self.pid_limits.pop(path, None)
             return self._clean_up(self.pods[uid])
 
@@ -279,6 +281,7 @@ class NodeWorld(NodeResources):
                 lose_process(container, now_us)
 
     def _watch_memory(self, asked: WatchMemory) -> None:
+        self.rouse()
         usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
         if kubepods is not None and kubepods.gauge is not None:
             usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge

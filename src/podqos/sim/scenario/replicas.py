@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from podqos.model.pod import Pod, Toleration, Workload
 from podqos.model.profile import Profile
 from podqos.placement.taints import NO_EXECUTE
 from podqos.placement.workloads import DAEMON_SET, POD, made_by, pods_of
-from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario.scenario import ELSEWHERE, ScenarioWorkload
 
 _DEFAULT_TOLERATION_SECONDS = 300
 
@@ -56,22 +56,26 @@ def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile)
         yield named(made, made.metadata.name)
 
 
-def node_of(workload: ScenarioWorkload, number: int, names: Sequence[str]) -> str:
-    """Return the node that a pod is bound to without asking; ``names`` are those of all nodes."""
-    places = workload.nodes or names
-    return places[number % len(places)]
+def places(
+    workload: ScenarioWorkload, names: Sequence[str], left_out: Container[str] = ()
+) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of the pods that are bound without asking, and their nodes; ``names`` are those of all."""
+    turns = workload.nodes or names
+    here = [(turn, name) for turn, name in enumerate(turns) if name != ELSEWHERE and name not in left_out]
+    for first in range(0, workload.replicas, len(turns)):
+        yield from ((first + turn, name) for turn, name in here if first + turn < workload.replicas)
 
 
 def numbers_by_node(workload: ScenarioWorkload, names: Sequence[str]) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
     turns = workload.nodes or names
-    first = turns[: workload.replicas]
-    if len(set(first)) == len(first):
-        yield from ((name, range(turn, workload.replicas, len(turns))) for turn, name in enumerate(first))
+    first = [(turn, name) for turn, name in enumerate(turns[: workload.replicas]) if name != ELSEWHERE]
+    if len({name for _, name in first}) == len(first):
+        yield from ((name, range(turn, workload.replicas, len(turns))) for turn, name in first)
         return
     found: dict[str, list[int]] = {}
-    for number in range(workload.replicas):
-        found.setdefault(turns[number % len(turns)], []).append(number)
+    for number, name in places(workload, names):
+        found.setdefault(name, []).append(number)
     yield from found.items()
 
 

@@ -21,9 +21,11 @@ from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario_format.shape_text import parse_duration_us
 
-_TIME_COLUMNS = ("time", "timestamp", "t")
+TIME_COLUMNS = ("time", "timestamp", "t")
 # Seconds beyond this are a date, not a place in a scenario.
 _DATES_FROM_SECONDS = 10**8
+# Numbers beyond this are milliseconds since 1970: in seconds it is the year 5138.
+_MILLISECONDS_FROM = 10**11
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -58,7 +60,7 @@ def _table(source: str, rows: Iterable[SampleRow], column: str | None) -> Series
     time_column = ""
     for row in rows:
         if not time_column:
-            time_column = next((name for name in _TIME_COLUMNS if name in row.columns), next(iter(row.columns), ""))
+            time_column = next((name for name in TIME_COLUMNS if name in row.columns), next(iter(row.columns), ""))
             column = _value_column(row, time_column, column)
         assert column is not None
         if row.fields.get(column) not in {None, ""}:
@@ -102,7 +104,7 @@ def _points(source: str, raw: list[_Point]) -> tuple[tuple[int, Quantity], ...]:
     points: list[tuple[int, Quantity]] = []
     for where, time, value in raw:
         try:
-            time_us, is_date = _time(time)
+            time_us, is_date = read_time(time)
             origin_us = (time_us if is_date else 0) if origin_us is None else origin_us
             point = time_us - origin_us, read_amount(value)
         except InputError as error:
@@ -113,10 +115,12 @@ def _points(source: str, raw: list[_Point]) -> tuple[tuple[int, Quantity], ...]:
     return tuple(points)
 
 
-def _time(value: Plain) -> tuple[int, bool]:
-    """Return microseconds, and whether they count from 1970."""
+def read_time(value: Plain) -> tuple[int, bool]:
+    """Return microseconds, and whether they count from 1970; dates without a time zone are UTC."""
     seconds = read_number(value)
     if seconds is not None:
+        if seconds >= _MILLISECONDS_FROM:
+            seconds /= 1000
         return int(seconds * SECOND_US), seconds >= _DATES_FROM_SECONDS
     if isinstance(value, str) and "-" in value:
         try:

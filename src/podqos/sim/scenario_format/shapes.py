@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from podqos.sim.engine.curve import ZERO, Clock, Curve, Knot
+from podqos.sim.engine.curve import ZERO, Clock, Curve, Knot, kept
 
 # Half a cosine from its crest to its trough, in 24ths of the period: how much of the swing is left, of 10,000.
 _COSINE = (10_000, 9_830, 9_330, 8_536, 7_500, 6_294, 5_000, 3_706, 2_500, 1_464, 670, 170, 0)
@@ -128,7 +128,7 @@ def raised(curve: Curve, amount: int) -> Curve:
     """Return a curve that is higher by an amount everywhere."""
     if amount == 0:
         return curve
-    return replace(curve, knots=tuple((time_us, value + amount) for time_us, value in curve.knots))
+    return replace(curve, knots=kept([(time_us, value + amount) for time_us, value in curve.knots]))
 
 
 def delayed(curve: Curve, by_us: int) -> Curve:
@@ -137,7 +137,7 @@ def delayed(curve: Curve, by_us: int) -> Curve:
         return curve
     if curve.period_us is not None:
         return _later(curve, by_us)
-    return replace(curve, knots=tuple((time_us + by_us, value) for time_us, value in curve.knots))
+    return replace(curve, knots=kept([(time_us + by_us, value) for time_us, value in curve.knots]))
 
 
 def _before(curve: Curve, time_us: int) -> int:
@@ -174,4 +174,4 @@ def _tidy(points: Sequence[Knot], clock: Clock = Clock.SCENARIO) -> Curve:
         knots.append(knot)
     while len(knots) > 1 and knots[-1][1] == knots[-2][1]:
         knots.pop()
-    return Curve(tuple(knots), clock=clock)
+    return Curve(kept(knots), clock=clock)

@@ -1,0 +1,50 @@
+"""``podqos scenario from-usage``: read, write, and say what was made of the samples."""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+
+from podqos.cli.inputs import print_problems
+from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
+from podqos.cli.output import print_lines
+from podqos.errors import InvalidOption
+from podqos.library.inputs.objects import load
+from podqos.library.usage_replay import ReplayOptions, UsageFile, replay, write_replay
+from podqos.manifest.samples import read_number
+from podqos.report.simulation.replay import replay_lines
+from podqos.sim.scenario_format.recorded_usage import Measure
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the scenario, say what is in it, and return the exit code."""
+    usage = [
+        *(UsageFile(path) for path in arguments.usage),
+        *(UsageFile(path, Measure.MEMORY) for path in arguments.memory),
+        *(UsageFile(path, Measure.CPU) for path in arguments.cpu),
+    ]
+    if not usage:
+        raise InvalidOption("no samples to replay", where="--usage", fix="name a CSV, or Prometheus' answer")
+    if not arguments.files:
+        raise InvalidOption("no manifests", where="-f", fix="name the manifests of the pods")
+    objects = load(*arguments.files, namespace=arguments.namespace)
+    options = ReplayOptions(
+        name=arguments.name,
+        node_count=arguments.nodes,
+        node_capacity=arguments.node_capacity or {},
+        tolerance=_part(arguments.tolerance),
+    )
+    made = replay(objects, usage, options)
+    if print_problems(objects.problems):
+        return EXIT_BAD_INPUT
+    write_replay(made)
+    print_lines(list(replay_lines(made.told)))
+    print(f"next: podqos simulate {arguments.name}.yaml")
+    return EXIT_OK
+
+
+def _part(text: str) -> Fraction:
+    percent = read_number(text.removesuffix("%"))
+    if percent is None or not text.endswith("%") or not 0 <= percent <= 100:
+        raise InvalidOption(f"{text!r} is not a part", where="--tolerance", fix="0% to 100%, for example 1%")
+    return percent / 100

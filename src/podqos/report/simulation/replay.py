@@ -1,0 +1,30 @@
+"""What became of recorded usage, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.sim.scenario_format.recorded_usage import Replayed
+from podqos.wording import counted
+
+_MOST_NAMES = 10
+
+
+def replay_lines(told: Replayed) -> Iterator[str]:
+    """Yield what the scenario holds, and what it leaves out."""
+    yield f"{counted(told.pods, 'pod')} of {counted(told.workloads, 'workload')} with {told.kept:,} samples"
+    if told.kept < told.samples:
+        off = f"off by at most {float(told.tolerance * 100):g} %" if told.tolerance else "exact"
+        yield f"{told.samples - told.kept:,} of {told.samples:,} samples are left out; the curves are {off}"
+    for what, count in told.irregular.items():
+        yield f"{counted(count, 'sample')}: {what.value}"
+    if told.unplaced:
+        yield f"{counted(told.unplaced, 'pod')} without a known node: the scheduler places them"
+    for name, why in list(told.unmatched.items())[:_MOST_NAMES]:
+        yield f"left out: {name}: {why}"
+    if len(told.unmatched) > _MOST_NAMES:
+        yield f"left out: {len(told.unmatched) - _MOST_NAMES:,} more"
+    if told.without_samples:
+        some = ", ".join(told.without_samples[:_MOST_NAMES])
+        more = len(told.without_samples) - _MOST_NAMES
+        yield f"no samples, so they do not run: {some}" + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,20 @@
+"""Why the nodes of a fleet were simulated together, in words."""
+
+from __future__ import annotations
+
+from podqos.report.simulation.timeline import seconds
+from podqos.sim.shards import Because, Together
+
+
+def together_words(why: Together) -> str:
+    """Return the reason, and what to do about it."""
+    match why.because:
+        case Because.SCHEDULED:
+            return f"the scheduler places the pods of {why.what} (`nodes` or `spread` bind them)"
+        case Because.DAEMON_SET:
+            return f"the scheduler places the pods of the DaemonSet {why.what}"
+        case Because.REPLACED:
+            when = seconds(why.time_us, 1)
+            return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
+        case Because.ONE_NODE:
+            return "there is one node"

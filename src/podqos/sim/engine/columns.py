@@ -1,0 +1,427 @@
+"""What curves add up to, by columns: until when a node's sums provably cross nothing. Needs numpy (``podqos[fleet]``).
+
+Following every bend of every curve is most of a long run, and almost never does a bend matter. While nothing happens
+the parts of a node's sums are *asleep*: their bends are not followed. For every sum there is a bound instead, from
+column to column of a grid of times: the most that its parts hold there, in whole units, rounded up. The first column in
+which a bound reaches a mark is when all wake, just before it, and are what they would be had every bend been followed;
+from there on it is simulated event by event, until they can sleep again. Nothing is decided on a bound: it only says
+where nothing is to be decided.
+
+Whatever changes in between (a container starts or ends) is held against the room that is left. A part that ends leaves,
+one that starts falls asleep with the others; if the room is used up, all wake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podqos.model.time_units import SECOND_US
+from podqos.sim.engine.allocation import Allocation
+from podqos.sim.engine.curve import Curve, Knots
+from podqos.sim.engine.event_queue import NEVER_US
+from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge
+
+Column: TypeAlias = NDArray[np.int64]
+
+_MOST_COLUMNS = 4096
+_UNLIMITED = NEVER_US << FRACTION_BITS
+_FIRST_RETRY_US = 60 * SECOND_US
+_WORTH_COLUMNS = 3
+"""For all to sleep and to wake costs about as much as following the bends of so many columns."""
+_FEW_PARTS = 8
+"""So many wake on their own; if a sum of more could reach a mark, all do."""
+
+
+class _Row(NamedTuple):
+    """The most that one part holds at the start and at the end of every column, and ever."""
+
+    starts: Column
+    ends: Column
+    peak: int
+
+
+class _Bound:
+    """The most that the parts of a sum hold at the start and at the end of every column."""
+
+    __slots__ = ("ends", "is_own", "parts", "peak", "starts")
+
+    def __init__(self, part: Allocation, row: _Row) -> None:
+        self.starts, self.ends = row.starts, row.ends
+        self.is_own = False
+        """Whether the columns are not those of its only part."""
+        self.parts = {part: None}
+        self.peak: int | None = row.peak
+
+    def add(self, part: Allocation, row: _Row) -> None:
+        if self.is_own:
+            self.starts += row.starts
+            self.ends += row.ends
+        else:
+            self.starts, self.ends, self.is_own = self.starts + row.starts, self.ends + row.ends, True
+        self.parts[part] = None
+        self.peak = None
+
+    def remove(self, part: Allocation, row: _Row) -> None:
+        assert self.is_own
+        self.starts -= row.starts
+        self.ends -= row.ends
+        del self.parts[part]
+        self.peak = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether so many have a part in it that all wake together."""
+        return len(self.parts) > _FEW_PARTS
+
+    def highest(self) -> int:
+        """Return the most that they ever hold."""
+        if self.peak is None:
+            self.peak = int(max(self.starts.max(), self.ends.max()))
+        return self.peak
+
+
+class Columns:
+    """The parts of one node's sums that bend, and until when they sleep."""
+
+    def __init__(self, until_us: int, least: int, bent_us: Callable[[int], int], woke: Callable[[int], None]) -> None:
+        """``least`` is how many there must be before any sleeps.
+
+        ``bent_us`` says up to when bends count as followed at this point of the run, ``woke`` is called when some wake.
+        """
+        self.until_us = until_us
+        self._least = least
+        self.bent_us = bent_us
+        self._woke = woke
+        self._awake: dict[Allocation, None] = {}
+        self._asleep: dict[Allocation, None] = {}
+        self._serials: dict[Allocation, int] = {}
+        """Their places in the order of their start, in which bends of one moment are followed."""
+        self._started = 0
+        self._rows: dict[Allocation, _Row] = {}
+        self._bounds: dict[Gauge, _Bound] = {}
+        self._is_stale: set[Gauge] = set()
+        """The sums whose bound has changed since their headroom was computed."""
+        self._reached: dict[Gauge, int] = {}
+        """The first column in which a sum could reach a mark, if there is one."""
+        self._grid: Column | None = None
+        self._is_resting = False
+
+    # ---- who is there --------------------------------------------------------------------------------------------
+
+    @property
+    def wake_us(self) -> int | None:
+        """When some wake next."""
+        if not self._asleep or not self._reached:
+            return None
+        assert self._grid is not None
+        return int(self._grid[min(self._reached.values())]) - 1
+
+    @property
+    def are_tired(self) -> bool:
+        """Whether there are some that could sleep and do not."""
+        return any(each.is_plain for each in self._awake)
+
+    def register(self, part: Flow) -> None:
+        """Take note of a part that bends."""
+        assert isinstance(part, Allocation)
+        self._started += 1
+        self._serials[part] = self._started
+        self._awake[part] = None
+
+    def drop(self, part: Flow, now_us: int) -> None:
+        """Forget a part that ends or bends no more; what it holds is no longer covered by its row."""
+        assert isinstance(part, Allocation)
+        if part.is_asleep:
+            del self._asleep[part]
+            part.stop_sleeping()
+        else:
+            self._awake.pop(part, None)
+        self._serials.pop(part, None)
+        if part in self._rows:
+            self._remove_row(part)
+            for gauge in part.gauges:
+                gauge.change(now_us, 0, 0)
+                gauge.uncover(now_us, part.fine(now_us))
+
+    # ---- to sleep ------------------------------------------------------------------------------------------------
+
+    def sleep(self, now_us: int) -> bool:
+        """Put all to sleep that can be, if that pays; return whether any sleep."""
+        tired = [each for each in self._awake if each.is_plain]
+        if not tired or len(tired) + len(self._asleep) < self._least:
+            return False
+        for each in self._awake:
+            if not each.is_plain and each in self._rows:
+                self._remove_row(each)
+        if self._grid is None:
+            self._grid = _grid(tired, self.until_us)
+        for each in tired:
+            if each not in self._rows:
+                self._add_row(each)
+        held = _held(tired, now_us)
+        column = self._column(now_us)
+        last = len(self._grid) - 1
+        unknown = [gauge for gauge in self._bounds if gauge.headroom is None or gauge in self._is_stale]
+        reached = {gauge: self._first_reached(gauge, held.get(gauge, (0, 0)), now_us, column) for gauge in unknown}
+        near = {gauge for gauge, first in reached.items() if self._is_near(gauge, first - column, last - first)}
+        if any(self._bounds[gauge].is_shared for gauge in near):
+            self.wake(now_us)
+            return False
+        staying = {part for gauge in near for part in self._bounds[gauge].parts}
+        sleepy = [each for each in tired if each not in staying]
+        for each in sleepy:
+            del self._awake[each]
+            self._asleep[each] = None
+            each.fall_asleep()
+        rests = {gauge: gauge.fine(now_us) - held.get(gauge, (0, 0))[0] for gauge in unknown}
+        for gauge, (amount, slope) in _held(sleepy, now_us).items():
+            gauge.base, gauge.slope, gauge.since_us = gauge.fine(now_us) - amount, gauge.slope - slope, now_us
+        for gauge in unknown:
+            gauge.sleepers = self
+            self._reached.pop(gauge, None)
+            if gauge not in near:
+                if reached[gauge] < last:
+                    self._reached[gauge] = reached[gauge]
+                rising = max(0, gauge.slope) * (self.until_us - now_us)
+                gauge.headroom = self._room(gauge, rests[gauge] + rising, column, reached[gauge])
+        self._is_stale.clear()
+        self._is_resting = True
+        self._rouse_gauges(near, now_us)
+        return bool(self._asleep)
+
+    def next_us(self, now_us: int) -> int:
+        """Return the last moment of the column that begins or goes on after a time: when to try again."""
+        if self._grid is None:
+            return now_us + _FIRST_RETRY_US
+        return max(now_us + 1, int(self._grid[self._column(now_us) + 1]) - 1)
+
+    def _column(self, now_us: int) -> int:
+        """Return the column of what comes after a time."""
+        assert self._grid is not None
+        return min(int(np.searchsorted(self._grid, now_us + 1, "right")) - 1, len(self._grid) - 2)
+
+    def _is_near(self, gauge: Gauge, distance: int, left: int) -> bool:
+        """Whether the parts of a sum had better be awake, because it could reach a mark so many columns from now."""
+        if any(mark.is_armed and not mark.is_rising for mark in gauge.marks):
+            return True
+        return left > 0 and distance < (_WORTH_COLUMNS if self._bounds[gauge].is_shared else 1)
+
+    def _first_reached(self, gauge: Gauge, held: tuple[int, int], now_us: int, column: int) -> int:
+        """Return the first column from ``column`` on in which a sum could reach a mark; the end if there is none.
+
+        ``held`` is what its parts with a row hold, and how fast that grows.
+        """
+        assert self._grid is not None
+        bound, level, last = self._bounds[gauge], _level(gauge), len(self._grid) - 1
+        rest, rising = gauge.fine(now_us) - held[0], max(0, gauge.slope - held[1])
+        if rest + rising * (self.until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
+            return last
+        most = np.maximum(bound.starts[column:], bound.ends[column:])
+        if rising:
+            grown = rising * (self._grid[column + 1 :] - now_us).astype(np.float64) / (1 << FRACTION_BITS)
+            most = most + np.ceil(grown * (1 + 1e-9)).astype(np.int64) + 1
+        reached = most >= -((rest - level) >> FRACTION_BITS) - 1
+        return column + int(reached.argmax()) if reached.any() else last
+
+    def _room(self, gauge: Gauge, rest: int, column: int, first: int) -> int:
+        """Return how much room is left up to a column: for all time, if there is."""
+        bound = self._bounds[gauge]
+        room = _level(gauge) - rest - (bound.highest() << FRACTION_BITS)
+        if room <= 0 and column < first:
+            highest = int(max(bound.starts[column:first].max(), bound.ends[column:first].max()))
+            room = _level(gauge) - rest - (highest << FRACTION_BITS)
+        return room
+
+    def _add_row(self, part: Allocation) -> None:
+        assert self._grid is not None
+        row = self._rows[part] = _row(part.curve, part.offset_us, self._grid)
+        part.is_covered = True
+        for gauge in part.gauges:
+            self._is_stale.add(gauge)
+            if gauge in self._bounds:
+                self._bounds[gauge].add(part, row)
+            else:
+                self._bounds[gauge] = _Bound(part, row)
+
+    def _remove_row(self, part: Allocation) -> None:
+        row = self._rows.pop(part)
+        part.is_covered = False
+        for gauge in part.gauges:
+            bound = self._bounds[gauge]
+            if len(bound.parts) > 1:
+                bound.remove(part, row)
+                self._is_stale.add(gauge)
+            else:
+                del self._bounds[gauge]
+                self._reached.pop(gauge, None)
+                self._is_stale.discard(gauge)
+                gauge.headroom = None
+
+    # ---- to wake -------------------------------------------------------------------------------------------------
+
+    def rouse(self, part: Flow, now_us: int) -> None:
+        """Wake one part."""
+        assert isinstance(part, Allocation)
+        self._get_up([part], now_us)
+
+    def wake_due(self, now_us: int) -> None:
+        """Wake the parts of the sums that could reach a mark in the next column."""
+        column = self._column(now_us)
+        due = [gauge for gauge, first in self._reached.items() if first <= column]
+        if any(self._bounds[gauge].is_shared for gauge in due):
+            self.wake(now_us)
+        elif due:
+            self._rouse_gauges(due, now_us)
+            self._woke(now_us)
+
+    def wake(self, now_us: int) -> None:
+        """Wake all."""
+        if not self._is_resting:
+            return
+        self._is_resting = False
+        self._reached.clear()
+        for gauge in self._bounds:
+            gauge.headroom = None
+        self._get_up(list(self._asleep), now_us)
+        for gauge in self._bounds:
+            gauge.change(now_us, 0, 0)
+        self._woke(now_us)
+
+    def _rouse_gauges(self, gauges: Collection[Gauge], now_us: int) -> None:
+        """Wake all that some sums consist of: those are watched event by event."""
+        found = {part: None for gauge in gauges for part in self._bounds[gauge].parts if part.is_asleep}
+        for gauge in gauges:
+            gauge.headroom = None
+            self._reached.pop(gauge, None)
+        self._get_up(list(found), now_us)
+        for gauge in gauges:
+            gauge.change(now_us, 0, 0)
+
+    def _get_up(self, parts: list[Allocation], now_us: int) -> None:
+        """Let parts follow their curves again, in the order in which they would have bent next."""
+        bent_us = self.bent_us(now_us)
+        parts.sort(key=lambda each: (each.last_bend_us(bent_us), self._serials[each]))
+        for part in parts:
+            del self._asleep[part]
+            self._awake[part] = None
+            part.get_up(now_us, bent_us)
+        for gauge, (amount, slope) in _held(parts, now_us).items():
+            gauge.change(now_us, amount, slope, is_covered=True)
+
+    @contextmanager
+    def in_view(self, whole: Gauge, now_us: int) -> Iterator[None]:
+        """Let a sum and all with the same parts be complete for a look, at this moment only, without waking anything."""
+        bent_us = self.bent_us(now_us)
+        sums: dict[Gauge, int] = {}
+        for part in self._asleep:
+            if whole in part.gauges:
+                own = part.unseen(now_us, bent_us)
+                for gauge in part.gauges:
+                    sums[gauge] = sums.get(gauge, 0) + own
+        for gauge, amount in sums.items():
+            gauge.base += amount
+        yield
+        for gauge, amount in sums.items():
+            gauge.base -= amount
+
+
+def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, int]]:
+    """Return what parts add to their sums, and how fast that grows."""
+    sums: dict[Gauge, tuple[int, int]] = {}
+    for part in parts:
+        own = part.fine(now_us)
+        for gauge in part.gauges:
+            amount, slope = sums.get(gauge, (0, 0))
+            sums[gauge] = amount + own, slope + part.slope
+    return sums
+
+
+def _level(gauge: Gauge) -> int:
+    """Return the least amount at which something happens."""
+    return min((mark.level for mark in gauge.marks if mark.is_armed), default=_UNLIMITED)
+
+
+def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
+    """Return the times between which columns lie: where most curves bend."""
+    found: list[Column] = []
+    for part in parts:
+        times, _ = _points(part.curve, part.offset_us, until_us)
+        if not any(np.array_equal(times, each) for each in found[-4:]):
+            found.append(times)
+    times = np.unique(np.concatenate([*found, np.array([0, until_us])]))
+    times = times[(times >= 0) & (times <= until_us)]
+    return np.append(times[:: -(-len(times) // _MOST_COLUMNS)], until_us + 1)
+
+
+@lru_cache(maxsize=64)
+def _times(times_us: range) -> Column:
+    return np.arange(times_us.start, times_us.stop, times_us.step, dtype=np.int64)
+
+
+def _points(curve: Curve, offset_us: int, until_us: int) -> tuple[Column, Column]:
+    """Return times and values of the knots up to the end of a run, repeated where the curve repeats."""
+    knots = curve.knots
+    if isinstance(knots, Knots):
+        times = _times(knots.times_us) if isinstance(knots.times_us, range) else np.array(knots.times_us)
+        values = np.frombuffer(knots.values, dtype=np.int64)
+    else:
+        both = np.array(knots, dtype=np.int64)
+        times, values = both[:, 0], both[:, 1]
+    if offset_us:
+        times = times + offset_us
+    period_us = curve.period_us
+    if period_us is None:
+        return times, values
+    turns = np.arange(-1, (until_us - offset_us) // period_us + 1, dtype=np.int64) * period_us
+    repeated = (turns[:, None] + np.concatenate([[offset_us], times, [offset_us + period_us]])[None, :]).ravel()
+    # Before the first knot the first value holds, after the last one the last.
+    return repeated, np.tile(np.concatenate([values[:1], values, values[-1:]]), len(turns))
+
+
+def _row(curve: Curve, offset_us: int, grid: Column) -> _Row:
+    """Return the most that a curve holds at the start and at the end of every column, rounded up.
+
+    Within a column it is linear between the two, unless it bends there: then both are its peak.
+    """
+    times, values = _points(curve, offset_us, int(grid[-1]))
+    count = len(times)
+    if count < len(grid) and (times == grid[:count]).all():
+        # It bends where columns begin.
+        starts = np.empty(len(grid) - 1, dtype=np.int64)
+        starts[:count], starts[count:] = values, values[-1]
+        ends = np.empty_like(starts)
+        ends[:-1], ends[-1] = starts[1:], starts[-1]
+        ends += ends < starts
+        return _Row(starts, ends, int(values.max()))
+    starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
+    ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
+    # A slope is rounded towards zero: what falls ends a trifle higher.
+    ends += ends < starts
+    places = np.searchsorted(grid, times, "right") - 1
+    inside = (places >= 0) & (places < len(grid) - 1)
+    inside[inside] = grid[places[inside]] != times[inside]
+    if inside.any():
+        columns = places[inside]
+        peaks = np.maximum(starts, ends)
+        np.maximum.at(peaks, columns, values[inside] + 1)
+        starts, ends = starts.copy(), ends.copy()
+        starts[columns] = ends[columns] = peaks[columns]
+    return _Row(starts, ends, int(max(starts.max(), ends.max())))
+
+
+def _values(times: Column, values: Column, at: Column, after: Column) -> Column:
+    """Return the values at times, rounded up; ``after`` is the knot that the piece in question ends with."""
+    last = len(times) - 1
+    before, ahead = np.clip(after - 1, 0, last), np.clip(after, 0, last)
+    begin, end = values[before], values[ahead]
+    span = np.maximum(times[ahead] - times[before], 1)
+    part = np.clip((at - times[before]) / span, 0.0, 1.0)
+    between = np.ceil(begin + (end - begin) * part).astype(np.int64) + 1
+    between = np.minimum(between, np.maximum(begin, end))
+    return np.where(part == 0.0, begin, np.where(part == 1.0, end, between))
