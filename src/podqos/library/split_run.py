@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -70,7 +71,15 @@ def _run(
 ) -> ShardRun | Together:
     """Run some of the nodes. It is called in workers, which get the whole scenario once."""
     names = list(node_names(scenario))[slice(*bounds)]
-    return run_shard(shard(scenario, names), shown, check=check)
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return run_shard(shard(scenario, names), shown, check=check)
+    finally:
+        # Nodes refer to each other and to themselves: without this every shard would stay in memory.
+        gc.collect()
+        if was_enabled:
+            gc.enable()
 
 
 def recorded(scenario: Scenario, names: Sequence[str], progress: Progress | None) -> Records:
