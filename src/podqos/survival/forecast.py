@@ -295,9 +295,9 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
     if any(hard >= available for available in node.available.values()):
         return Impractical.PRESSURE
     memory_bytes = node.snapshot.node.memory_bytes
-    for_pods = memory_bytes if node.watch.allocatable_bytes is None else node.watch.allocatable_bytes
-    requested = sum(pod_requests(entry.pod).get(MEMORY, ZERO).value for entry in node.snapshot.pods)
-    if requested > for_pods - hard:
+    unreserved = node.settings.node_allocatable.get(MEMORY)
+    for_pods = (memory_bytes if unreserved is None else unreserved.value) - hard
+    if sum(pod_requests(entry.pod).get(MEMORY, ZERO).value for entry in node.snapshot.pods) > for_pods:
         return Impractical.REQUESTS
     return Impractical.SHARE if hard > memory_bytes * _USUAL_SHARE else None
 
