@@ -62,6 +62,13 @@ def test_it_does_so_where_the_balance_with_the_pod_counts(cluster):
     assert_both_agree(pods, replace(surroundings, profile=profile_for((1, 32))))
 
 
+@given(clusters())
+@settings(max_examples=15, deadline=None)
+def test_it_does_so_by_the_rules_of_1_37(cluster):
+    pods, surroundings = cluster
+    assert_both_agree(pods, replace(surroundings, profile=profile_for((1, 37))))
+
+
 def larger_cluster(seed: int):
     """Make 30 nodes and 500 pods of twenty workloads in any order: more than fit, of several priorities."""
     chance = random.Random(seed)  # noqa: S311 - the same cluster every time
