@@ -115,9 +115,12 @@ class Connection:
         deadline = _Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
             response = self._ask(target, headers, deadline)
+            is_gzip = response.headers.get("Content-Encoding", "").lower() in {"gzip", "x-gzip"}
+            # One piece of known length need not be put together; what is inflated should come in small ones.
+            arriving = _pieces(response, _PIECE_BYTES if is_gzip else patience.most_bytes + 1)
             pieces = []
             size = 0
-            for piece in _decompressed(_pieces(response), response.headers.get("Content-Encoding", "")):
+            for piece in _inflated(arriving) if is_gzip else arriving:
                 size += len(piece)
                 if size > patience.most_bytes:
                     raise BadAnswer(f"the answer is longer than {patience.most_bytes >> 20}Mi", where=self._where)
@@ -253,21 +256,20 @@ def _broken_off() -> tuple[type[Exception], ...]:
 _BROKEN_OFF = _broken_off()
 
 
-def _pieces(response: HTTPResponse) -> Iterator[bytes]:
-    """Yield the body as it arrives."""
-    # Python before 3.12.2 does not count what read1() takes from an answer of known length.
-    read = response.read1 if response.length is None else response.read
-    while piece := read(_PIECE_BYTES):
-        yield piece
+def _pieces(response: HTTPResponse, most_bytes: int = _PIECE_BYTES) -> Iterator[bytes]:
+    """Yield the body as it arrives, or in pieces of a size where its length is known."""
+    if response.length is None:
+        while piece := response.read1(_PIECE_BYTES):
+            yield piece
+    else:  # not by read1(), whose bytes Python before 3.12.2 does not count
+        while piece := response.read(most_bytes):
+            yield piece
     if response.length:
         raise _Incomplete
 
 
-def _decompressed(pieces: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield pieces of bounded size, whatever they were compressed from."""
-    if encoding.lower() not in {"gzip", "x-gzip"}:
-        yield from pieces
-        return
+def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield what was compressed, in pieces of bounded size."""
     inflater = zlib.decompressobj(wbits=31)
     for piece in pieces:
         rest = piece
