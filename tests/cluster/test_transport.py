@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import subprocess
 import threading
 import time
 from base64 import b64encode
@@ -16,10 +17,11 @@ from msgspec.structs import replace
 from cluster.certificates import Authority
 from cluster.recorded import api_server, recorded
 from cluster.serving import Server, status
+from podqos.cluster.certificates import valid_until
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access, ExecConfig, User
-from podqos.cluster.resources import NODES
-from podqos.errors import BadAnswer, ClusterError, InputError, Refused, Unreachable
+from podqos.cluster.resources import NODES, PODS
+from podqos.errors import BadAnswer, ClusterError, InputError, Refused, Unauthorized, Unreachable
 
 ALL_OF_IT = 45.0
 """No test of a bad server takes longer, however busy the machine is; a server that hangs would take a minute."""
@@ -399,6 +401,34 @@ def test_a_client_without_the_certificate_that_is_demanded(authority, patient):
     assert "\n" not in str(caught.value)
 
 
+def test_a_401_to_an_expired_client_certificate_says_since_when(authority, patient):
+    certificate, key = authority.sign("dave", days=-1)
+    user = User(client_certificate=str(certificate), client_key=str(key))
+    refused = status(401, "Unauthorized")
+    with Server(lambda _: refused, tls=authority.serving()) as server, pytest.raises(Unauthorized) as caught:
+        read_nodes(server.url, patient, ca_file=str(authority.certificate), user=user)
+    until = valid_until(certificate.read_text())
+    assert str(caught.value) == (
+        f"{server.url}: cannot list nodes: 401 Unauthorized "
+        f"(log in again; the credentials were a client certificate that expired on {until:%Y-%m-%d})"
+    )
+
+
+@pytest.mark.parametrize("days", [2, 20_000])
+def test_until_when_a_certificate_is_valid_is_what_openssl_says(authority, days):
+    certificate, _ = authority.sign("eve", days=days)
+    told = subprocess.run(
+        ["openssl", "x509", "-in", str(certificate), "-noout", "-enddate"], capture_output=True, text=True, check=True
+    ).stdout
+    until = valid_until(certificate.read_text())
+    assert told.split() == ["notAfter=" + f"{until:%b}", f"{until.day}", f"{until:%H:%M:%S}", f"{until:%Y}", "GMT"]
+
+
+@pytest.mark.parametrize("pem", ["", "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----", "x" * 99])
+def test_what_is_no_certificate_is_not_read(pem):
+    assert valid_until(pem) is None
+
+
 def test_tls_to_a_server_without(patient):
     with Server(api_server) as server, pytest.raises(Unreachable, match="no TLS there"):
         read_nodes(server.url.replace("http:", "https:"), patient)
@@ -433,8 +463,9 @@ def test_the_key_of_another_certificate_is_one_line(authority, patient):
 class Proxy:
     """Speaks CONNECT or SOCKS5, and passes on what it is sent."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, tls=None):
         self._kind = kind
+        self._tls = tls
         self.asked = []
 
     def __enter__(self):
@@ -453,12 +484,12 @@ class Proxy:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
-        with suppress(OSError), client:
-            target = self._connect(client) if self._kind == "http" else self._socks(client)
+        with suppress(OSError), self._tls.wrap_socket(client, server_side=True) if self._tls else client as here:
+            target = self._connect(here) if self._kind == "http" else self._socks(here)
             with socket.create_connection(target) as server:
-                there = threading.Thread(target=_pump, args=(client, server), daemon=True)
+                there = threading.Thread(target=_pump, args=(here, server), daemon=True)
                 there.start()
-                _pump(server, client)
+                _pump(server, here)
                 there.join(10)
 
     def _connect(self, client):
@@ -500,6 +531,38 @@ def test_a_socks_proxy_is_asked_for_a_connection(authority, patient):
         access = {"proxy_url": f"socks5://me:secret@127.0.0.1:{proxy.port}", "ca_file": str(authority.certificate)}
         assert len(read_nodes(server.url, patient, **access)) == 4
     assert proxy.asked == [b"\x05\x01\x02", b"\x01\x02me\x06secret"]
+
+
+def test_a_proxy_may_itself_be_spoken_to_by_tls(authority, patient):
+    with (
+        Server(api_server, tls=authority.serving(), compresses=True) as server,
+        Proxy("http", tls=authority.serving("proxy", hosts="IP:127.0.0.1")) as proxy,
+    ):
+        access = {"proxy_url": f"https://127.0.0.1:{proxy.port}", "ca_file": str(authority.certificate)}
+        assert len(read_nodes(server.url, patient, **access)) == 4
+        with Cluster(Access(server.url, **access), patience=patient) as cluster:
+            assert sum(len(page.items) for page in cluster.pages(PODS)) == 53
+    assert proxy.asked[0].startswith(f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n")
+
+
+def test_a_server_that_stalls_behind_such_a_proxy_does_not_hold_up_the_client(authority, patient):
+    with (
+        Server(lambda _: _stalls_in_body, tls=authority.serving()) as server,
+        Proxy("http", tls=authority.serving("proxy", hosts="IP:127.0.0.1")) as proxy,
+    ):
+        access = {"proxy_url": f"https://127.0.0.1:{proxy.port}", "ca_file": str(authority.certificate)}
+        with pytest.raises(Unreachable, match=r"it said nothing for 0\.4 s"):
+            read_nodes(server.url, replace(patient, stall_seconds=0.4), **access)
+
+
+def test_a_proxy_to_a_server_without_tls_is_handed_the_request(patient, monkeypatch):
+    with Server(api_server) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//me:secret@"))
+        assert len(read_nodes("http://api.example.com", patient)) == 4
+    (request,) = proxy.requests
+    assert request.method == "GET"
+    assert request.target == "http://api.example.com:80/api/v1/nodes?limit=500"
+    assert request.header("Proxy-Authorization") == f"Basic {b64encode(b'me:secret').decode()}"
 
 
 def test_a_proxy_that_refuses_is_one_line(patient):

@@ -193,12 +193,13 @@ def test_a_server_that_ends_every_watch_at_once_is_not_asked_all_the_time(patien
         pytest.param(recorded_answer("errors.json", "rbac-watch-403"), Forbidden, id="403"),
         pytest.param(recorded_answer("errors.json", "invalid-bearer-token-401"), Unauthorized, id="401"),
         pytest.param(status(404, "NotFound"), Refused, id="404"),
+        pytest.param((302, {"Location": "/"}, b""), BadAnswer, id="302"),
         pytest.param(lambda _: None, Unreachable, id="no server"),
     ],
 )
 def test_what_will_not_change_ends_the_watch(patient, reply, error):
     with pytest.raises(error):
-        seen(Script(reply), 1, patient)
+        seen(lambda _: reply, 1, patient)
 
 
 def test_a_403_in_the_middle_ends_the_watch(patient):

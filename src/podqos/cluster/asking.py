@@ -18,7 +18,7 @@ from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_seconds
 from podqos.cluster.proxies import address_of, proxy_for
 from podqos.cluster.refusals import Question, refusal, status_of
-from podqos.cluster.tls import client_context
+from podqos.cluster.tls import client_context, proxy_context
 from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Stream
 from podqos.errors import ClusterError, InputError, Unreachable
 
@@ -55,7 +55,7 @@ class Client:
         self._closing = threading.Event()
         self._idle: list[Connection] = []
         self._streaming: set[Connection] = set()
-        self._secure: tuple[str, Route] | None = None
+        self._kept_route: tuple[str, Route] | None = None
         self.has_answered = False
         """Whether the server has ever said anything."""
 
@@ -101,7 +101,7 @@ class Client:
         def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Stream:
             self._streaming.add(connection)
             stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
-            if stream.head.status == 200:
+            if stream.head.is_success:
                 opened.append(connection)
                 return stream
             data = b"".join(_first(stream.pieces, _MOST_ERROR_BYTES))
@@ -141,7 +141,7 @@ class Client:
                 result = self._exchange(ask, [*own.items(), *self.credentials.repeated_headers()], patience)
                 answer = answer_of(result)
                 self.has_answered = True
-                if 200 <= answer.status < 300:
+                if answer.is_success:
                     return result
                 if answer.status == 401 and not is_refreshed:
                     is_refreshed = True
@@ -200,13 +200,14 @@ class Client:
 
     def _route(self) -> Route:
         """Return the way to the server; the certificate may have changed since the last time."""
-        if not self._address.is_tls:
-            return Route(self._address, proxy=self._proxy)
-        certificate = self.credentials.certificate()
-        if self._secure is None or self._secure[0] != certificate:
-            tls = client_context(self.access, certificate)
-            self._secure = certificate, Route(self._address, tls, self.access.tls_server_name, self._proxy)
-        return self._secure[1]
+        certificate = self.credentials.certificate() if self._address.is_tls else ""
+        if self._kept_route is None or self._kept_route[0] != certificate:
+            access, proxy = self.access, self._proxy
+            tls = client_context(access, certificate) if self._address.is_tls else None
+            proxy_tls = proxy_context(access) if proxy is not None and proxy.is_tls else None
+            route = Route(self._address, tls, access.tls_server_name, proxy, proxy_tls)
+            self._kept_route = certificate, route
+        return self._kept_route[1]
 
 
 def _first(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:

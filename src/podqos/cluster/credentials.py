@@ -13,6 +13,7 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from podqos.cluster.certificates import valid_until
 from podqos.cluster.kubeconfig import Access, as_pem
 from podqos.errors import InputError
 
@@ -92,7 +93,11 @@ class Credentials:
             return "the token of the kubeconfig" if user.token else f"the password of {user.username}"
         if user.exec is not None:
             return f"those of exec plugin {user.exec.command}"
-        return "a client certificate" if self._has_certificate else "none"
+        if not self._has_certificate:
+            return "none"
+        until = valid_until(self.certificate())
+        is_over = until is not None and until < datetime.now(UTC)
+        return f"a client certificate that expired on {until:%Y-%m-%d}" if is_over else "a client certificate"
 
     def refresh(self, rejected: dict[str, str]) -> bool:
         """Return whether, after a 401 to these headers, there are other credentials to try."""

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from podqos.cluster.refusals import as_line
 from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer, InvalidManifest
 from podqos.manifest.decode import REFUSALS, decode_pod, model_decoder
@@ -124,7 +125,7 @@ def decode_object(resource: Resource[Model], data: bytes, *, where: str = "") ->
         return _decoder(resource.model).decode(data)
     except InvalidManifest as error:
         what = f"{resource.kind} {error.where}: {error.what}" if error.where else error.what
-        raise BadAnswer(what, where=where, fix=error.fix) from None
+        raise BadAnswer(as_line(what), where=where, fix=error.fix) from None
     except (*REFUSALS, ValueError) as error:
         raise BadAnswer(f"its {resource.kind} cannot be read: {error}", where=where) from None
 
@@ -136,5 +137,5 @@ def _workloads(data: bytes, where: str) -> Sequence[Workload]:
     found = read(where, data)
     for problem in found.problems:
         if problem.severity is Severity.ERROR:
-            raise BadAnswer(f"{problem.field}: {problem.what}", where=where, fix=problem.fix)
+            raise BadAnswer(as_line(f"{problem.field}: {problem.what}"), where=where, fix=problem.fix)
     return found.workloads

@@ -29,10 +29,14 @@ class Address(Struct, frozen=True):
         """Whether it is spoken to through TLS."""
         return self.scheme == "https"
 
+    @property
+    def authority(self) -> str:
+        """``host:port``."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def __str__(self) -> str:
         """Return it without credentials."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{self.authority}"
 
 
 def proxy_for(server: Address, stated: str, environment: Mapping[str, str]) -> Address | None:

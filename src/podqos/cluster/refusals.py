@@ -56,15 +56,15 @@ def status_of(code: int, data: bytes) -> Status:
     try:
         status = _STATUS_DECODER.decode(data)
         if status.kind == "Status" or status.error:
-            return Status(status.kind, _line(status.message or status.error), status.reason, status.code or code)
+            return Status(status.kind, as_line(status.message or status.error), status.reason, status.code or code)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    text = _line(data[: 4 * _SHOWN_CHARACTERS].decode(errors="replace"))[:_SHOWN_CHARACTERS]
+    text = as_line(data[: 4 * _SHOWN_CHARACTERS].decode(errors="replace"))[:_SHOWN_CHARACTERS]
     is_page = text.startswith("<")  # some proxy's
     return Status("", "" if is_page else text, "", code)
 
 
-def _line(text: str) -> str:
+def as_line(text: str) -> str:
     """Return a text on one line, without what would move a terminal's cursor."""
     return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
 

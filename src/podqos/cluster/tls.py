@@ -35,6 +35,17 @@ def client_context(access: Access, certificate: str) -> ssl.SSLContext:
     return context
 
 
+def proxy_context(access: Access) -> ssl.SSLContext:
+    """Return how to speak TLS to a proxy: this machine's authorities and the cluster's are trusted."""
+    context = ssl.create_default_context()
+    if access.is_insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif access.ca_data or access.ca_file:
+        _trust(context, access)
+    return context
+
+
 def _trust(context: ssl.SSLContext, access: Access) -> None:
     try:
         if access.ca_data:

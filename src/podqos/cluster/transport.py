@@ -12,20 +12,22 @@ import socket
 import ssl
 import time
 import zlib
-from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from http.client import HTTPException, HTTPResponse
+from typing import TypeVar
 
 from msgspec import Struct
 
 from podqos.cluster.patience import Patience
 from podqos.cluster.proxies import Address
 from podqos.cluster.tls import handshake_failure
-from podqos.errors import BadAnswer, InputError, Unreachable
+from podqos.cluster.tunnels import Deadline, Socket, TLSInTLS, proxy_authorization, request_of, through_proxy
+from podqos.errors import BadAnswer, Unreachable
 
 _PIECE_BYTES = 1 << 18
 _USER_AGENT = "podqos"
+_Secured = TypeVar("_Secured")
 
 
 class Answer(Struct, frozen=True):
@@ -35,6 +37,11 @@ class Answer(Struct, frozen=True):
     headers: dict[str, str]
     data: bytes
 
+    @property
+    def is_success(self) -> bool:
+        """Whether the server did what it was asked."""
+        return 200 <= self.status < 300
+
 
 class Route(Struct, frozen=True):
     """The way to a server."""
@@ -43,31 +50,23 @@ class Route(Struct, frozen=True):
     tls: ssl.SSLContext | None = None
     tls_server_name: str = ""
     proxy: Address | None = None
+    proxy_tls: ssl.SSLContext | None = None
+    """Where a proxy is spoken to by TLS."""
+
+    @property
+    def is_relayed(self) -> bool:
+        """Whether a proxy is handed each request, in place of a connection that it only passes on."""
+        return self.proxy is not None and self.tls is None and not self.proxy.scheme.startswith("socks5")
 
 
 class NoAnswer(Exception):
     """A connection that was kept open is closed by now: not one byte came back. Asking again is right."""
 
 
-class _Deadline:
-    """By when something has to be over."""
-
-    def __init__(self, stall_seconds: float, total_seconds: float) -> None:
-        self.stall_seconds = stall_seconds
-        self.total_seconds = total_seconds
-        self.end = time.monotonic() + total_seconds
-
-    def next_wait(self) -> float:
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return min(left, self.stall_seconds)
-
-
 class _Incoming(io.RawIOBase):
     """What comes in on a socket, each read within the deadline."""
 
-    def __init__(self, source: socket.socket, deadline: _Deadline) -> None:
+    def __init__(self, source: Socket, deadline: Deadline) -> None:
         self._source = source
         self._deadline = deadline
         self.count = 0
@@ -112,7 +111,7 @@ class Connection:
 
     def get(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Answer:
         """Return the whole answer, decompressed."""
-        deadline = _Deadline(patience.stall_seconds, patience.total_seconds)
+        deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
             response = self._ask(target, headers, deadline)
             is_gzip = response.headers.get("Content-Encoding", "").lower() in {"gzip", "x-gzip"}
@@ -130,26 +129,28 @@ class Connection:
 
     def stream(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Stream:
         """Return an answer whose data is still to come."""
-        deadline = _Deadline(patience.stall_seconds, patience.total_seconds)
+        deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
             response = self._ask(target, headers, deadline)
             head = Answer(response.status, _lower(response), b"")
             return Stream(head, self._arriving(response, deadline), deadline)
 
-    def _arriving(self, response: HTTPResponse, deadline: _Deadline) -> Iterator[bytes]:
+    def _arriving(self, response: HTTPResponse, deadline: Deadline) -> Iterator[bytes]:
         with self._translated(deadline):
             yield from _pieces(response)
 
-    def _ask(self, target: str, headers: Iterable[tuple[str, str]], deadline: _Deadline) -> HTTPResponse:
+    def _ask(self, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline) -> HTTPResponse:
         server = self._route.server
-        host = f"[{server.host}]" if ":" in server.host else server.host
-        lines = [f"GET {target} HTTP/1.1", f"Host: {host}:{server.port}", f"User-Agent: {_USER_AGENT}"]
+        proxy = self._route.proxy if self._route.is_relayed else None
+        way = target if proxy is None else f"{server}{target}"
+        lines = [f"GET {way} HTTP/1.1", f"Host: {server.authority}", f"User-Agent: {_USER_AGENT}"]
         lines += [f"{name}: {value}" for name, value in headers]
+        lines += [] if proxy is None else proxy_authorization(proxy)
         is_kept, self.is_used, self.is_reusable = self.is_used, True, False
         incoming = _Incoming(self._socket, deadline)
         try:
             self._socket.settimeout(deadline.next_wait())
-            self._socket.sendall(_request(lines, self._where))
+            self._socket.sendall(request_of(lines, self._where))
             response = HTTPResponse(_ResponseSource(incoming), method="GET")  # type: ignore[arg-type]
             response.begin()
         except (ConnectionError, HTTPException, ssl.SSLError) as error:
@@ -158,50 +159,65 @@ class Connection:
             raise
         return response
 
-    def _translated(self, deadline: _Deadline) -> _Translation:
+    def _translated(self, deadline: Deadline) -> _Translation:
         return _Translation(self, self._where, deadline)
 
-    def _open(self, patience: Patience) -> socket.socket:
+    def _open(self, patience: Patience) -> Socket:
         route = self._route
         first = route.proxy or route.server
-        deadline = _Deadline(patience.connect_seconds, patience.connect_seconds)
+        deadline = Deadline(patience.connect_seconds, patience.connect_seconds)
         try:
-            opened = socket.create_connection((first.host, first.port), deadline.next_wait())
+            plain = socket.create_connection((first.host, first.port), deadline.next_wait())
         except (OSError, UnicodeError) as error:
             raise _not_connected(error, first, is_proxy=route.proxy is not None) from None
+        opened: Socket = plain
         try:
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _keep_alive(opened)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _keep_alive(plain)
             if route.proxy is not None:
-                if route.proxy.is_tls:
-                    opened = self._secured(opened, ssl.create_default_context(), first.host, deadline)
-                _through_proxy(opened, route.proxy, route.server, deadline)
+                if route.proxy_tls is not None:
+                    opened = plain = _secured(plain, route.proxy_tls, first, first.host, deadline)
+                if not route.is_relayed:
+                    through_proxy(plain, route.proxy, route.server, deadline)
             if route.tls is not None:
-                opened = self._secured(opened, route.tls, route.tls_server_name or route.server.host, deadline)
+                host = route.tls_server_name or route.server.host
+                outer, tls = plain, route.tls
+                if isinstance(outer, ssl.SSLSocket):
+                    opened = _handshake(lambda left: TLSInTLS(outer, tls, host, left), route.server, host, deadline)
+                else:
+                    opened = _secured(outer, tls, route.server, host, deadline)
         except BaseException:
             opened.close()
             raise
         return opened
 
-    def _secured(self, opened: socket.socket, tls: ssl.SSLContext, host: str, deadline: _Deadline) -> socket.socket:
-        try:
-            opened.settimeout(deadline.next_wait())
-            return tls.wrap_socket(opened, server_hostname=host)
-        except TimeoutError:
-            what = f"no TLS within {deadline.total_seconds:g} s"
-            raise Unreachable(what, where=self._where, fix="is it the right port?") from None
-        except ssl.SSLError as error:
-            what, fix = handshake_failure(error, host)
-            raise Unreachable(what, where=self._where, fix=fix) from None
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "the connection was closed"
-            raise Unreachable(f"no TLS: {reason}", where=self._where, fix="is it the right port?") from None
+
+def _secured(opened: socket.socket, tls: ssl.SSLContext, to: Address, host: str, deadline: Deadline) -> ssl.SSLSocket:
+    def wrap(seconds: float) -> ssl.SSLSocket:
+        opened.settimeout(seconds)
+        return tls.wrap_socket(opened, server_hostname=host)
+
+    return _handshake(wrap, to, host, deadline)
+
+
+def _handshake(wrap: Callable[[float], _Secured], to: Address, host: str, deadline: Deadline) -> _Secured:
+    """Begin to speak TLS, within some seconds, or say why not."""
+    try:
+        return wrap(deadline.next_wait())
+    except TimeoutError:
+        what, fix = f"no TLS within {deadline.total_seconds:g} s", "is it the right port?"
+    except ssl.SSLError as error:
+        what, fix = handshake_failure(error, host)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the connection was closed"
+        what, fix = f"no TLS: {reason}", "is it the right port?"
+    raise Unreachable(what, where=str(to), fix=fix)
 
 
 class Stream:
     """An answer whose data arrives piece by piece."""
 
-    def __init__(self, head: Answer, pieces: Iterator[bytes], deadline: _Deadline) -> None:
+    def __init__(self, head: Answer, pieces: Iterator[bytes], deadline: Deadline) -> None:
         self.head = head
         """Without data."""
         self.pieces = pieces
@@ -215,7 +231,7 @@ class Stream:
 class _Translation:
     """Turns what goes wrong on the wire into our errors, and gives the connection up."""
 
-    def __init__(self, connection: Connection, where: str, deadline: _Deadline) -> None:
+    def __init__(self, connection: Connection, where: str, deadline: Deadline) -> None:
         self._connection = connection
         self._where = where
         self._deadline = deadline
@@ -284,15 +300,6 @@ def _lower(response: HTTPResponse) -> dict[str, str]:
     return {name.lower(): str(value) for name, value in response.headers.items()}
 
 
-def _request(lines: list[str], where: str) -> bytes:
-    """Return a request; a line that would end early or say something else is refused, not sent."""
-    for number, line in enumerate(lines):
-        if not line.isprintable() or not line.isascii():
-            name = f"header {line.partition(':')[0]}" if number else "the path"
-            raise InputError(f"{name} holds characters that HTTP does not allow", where=where)
-    return "\r\n".join([*lines, "", ""]).encode("ascii")
-
-
 def _keep_alive(opened: socket.socket) -> None:
     """Let the kernel notice that a server is gone, however long a watch is quiet."""
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -311,81 +318,3 @@ def _not_connected(error: Exception, to: Address, *, is_proxy: bool) -> Unreacha
     else:
         what, fix = f"no connection: {getattr(error, 'strerror', None) or error}", "check network, firewall and VPN"
     return Unreachable(what, where=f"proxy {to}" if is_proxy else str(to), fix=fix)
-
-
-def _through_proxy(opened: socket.socket, proxy: Address, server: Address, deadline: _Deadline) -> None:
-    """Ask a proxy for a connection to the server."""
-    where = f"proxy {proxy}"
-    try:
-        if proxy.scheme.startswith("socks5"):
-            refusal = _socks(opened, proxy, server, deadline)
-        else:
-            refusal = _tunnel(opened, proxy, server, deadline)
-    except TimeoutError:
-        raise Unreachable(f"no connection to {server} in time", where=where) from None
-    except (OSError, HTTPException, ValueError):
-        raise Unreachable(f"it gave up the connection to {server}", where=where) from None
-    if refusal:
-        raise Unreachable(f"no connection to {server}: {refusal}", where=where, fix="check proxy-url or HTTPS_PROXY")
-
-
-def _tunnel(opened: socket.socket, proxy: Address, server: Address, deadline: _Deadline) -> str:
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    lines = [f"CONNECT {host}:{server.port} HTTP/1.1", f"Host: {host}:{server.port}"]
-    if proxy.username:
-        pair = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-        lines.append(f"Proxy-Authorization: Basic {pair}")
-    opened.settimeout(deadline.next_wait())
-    opened.sendall(_request(lines, str(proxy)))
-    head = b""
-    while not head.endswith(b"\r\n\r\n"):  # byte by byte: what follows belongs to the server
-        opened.settimeout(deadline.next_wait())
-        byte = opened.recv(1)
-        if not byte or len(head) > 65_536:
-            raise ConnectionResetError
-        head += byte
-    status = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 1)[-1]
-    return "" if status.startswith("2") else status
-
-
-_SOCKS_REFUSALS = {
-    1: "it failed",
-    2: "not allowed",
-    3: "network unreachable",
-    4: "host unreachable",
-    5: "connection refused",
-    6: "TTL expired",
-}
-
-
-def _socks(opened: socket.socket, proxy: Address, server: Address, deadline: _Deadline) -> str:
-    """Ask a SOCKS5 proxy (RFC 1928, 1929), which looks up the name itself."""
-
-    def exactly(count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            opened.settimeout(deadline.next_wait())
-            piece = opened.recv(count - len(data))
-            if not piece:
-                raise ConnectionResetError
-            data += piece
-        return data
-
-    method = 2 if proxy.username else 0
-    opened.settimeout(deadline.next_wait())
-    opened.sendall(bytes((5, 1, method)))
-    if exactly(2) != bytes((5, method)):
-        return "it wants other credentials"
-    if method:
-        name, password = proxy.username.encode()[:255], proxy.password.encode()[:255]
-        opened.sendall(bytes((1, len(name))) + name + bytes((len(password),)) + password)
-        if exactly(2)[1]:
-            return "it does not take the credentials"
-    host = server.host.encode("idna") if not server.host.isascii() else server.host.encode()
-    opened.sendall(bytes((5, 1, 0, 3, len(host))) + host + server.port.to_bytes(2, "big"))
-    _version, code, _reserved, kind = exactly(4)
-    if code:
-        return _SOCKS_REFUSALS.get(code, f"code {code}")
-    exactly({1: 4, 4: 16}.get(kind) or exactly(1)[0])
-    exactly(2)
-    return ""
