@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from msgspec.structs import replace
@@ -157,3 +159,16 @@ def test_an_api_that_the_cluster_does_not_have():
         ),
     ):
         cluster.read(resources.VERTICAL_POD_AUTOSCALERS)
+
+
+def test_a_command_that_reads_files_does_not_load_what_reads_clusters(tmp_path):
+    (tmp_path / "pod.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n"
+    )
+    script = (
+        "import sys; from podqos.cli.main import main; main(sys.argv[1:]);"
+        "print([name for name in sys.modules if name.startswith(('podqos.cluster', 'http', 'ssl'))])"
+    )
+    command = [sys.executable, "-c", script, "explain", "-f", str(tmp_path / "pod.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

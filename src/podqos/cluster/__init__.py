@@ -16,8 +16,8 @@
 ``prometheus`` have what is used; a source that is missing is an assumption of their answer, not an error. Whatever
 fails raises ``InputError`` (the kubeconfig) or ``ClusterError`` (the rest), in one line.
 
-Pure: ``kubeconfig`` (text to access), ``resources``, ``proxies``, ``patience`` (when to ask again), ``refusals`` (what
-a status means, and the RBAC that would help), ``pages`` and ``events`` (bytes to values). With I/O, each over the one
-before: ``access``, ``tls``, ``exec_plugin``, ``credentials``, ``transport``, ``asking`` (GET with retries),
-``watching``, ``cluster``.
+Pure: ``kubeconfig`` (text to access), ``resources``, ``proxies``, ``certificates``, ``patience`` (when to ask again),
+``refusals`` (what a status means, and the RBAC that would help), ``pages`` and ``events`` (bytes to values),
+``sources``. With I/O, each over the one before: ``access``, ``tls``, ``exec_plugin``, ``credentials``, ``tunnels``,
+``transport`` (one GET), ``asking`` (with retries), ``watching``, ``cluster``.
 """
