@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from msgspec.structs import replace
@@ -23,7 +22,8 @@ from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Stream
 from podqos.errors import ClusterError, InputError, Unreachable
 
 Query = Iterable[tuple[str, str]]
-_Result = TypeVar("_Result")
+_Ask = Callable[[Connection, list[tuple[str, str]]], Answer]
+"""Asks on a connection, with headers that say who asks."""
 _JSON = "application/json"
 _MOST_ERROR_BYTES = 1 << 20
 
@@ -91,28 +91,31 @@ class Client:
             self._put_back(connection)
             return answer
 
-        return self._persistently(ask, lambda answer: answer, asked, patience)
+        return self._persistently(ask, asked, patience)
 
     @contextmanager
     def stream(self, path: str, query: Query, *, asked: Question, patience: Patience) -> Iterator[Stream]:
         """Open an answer that goes on for as long as the server likes."""
-        opened: list[Connection] = []
+        opened: list[tuple[Stream, Connection]] = []
 
-        def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Stream:
+        def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Answer:
             self._streaming.add(connection)
             stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
             if stream.head.is_success:
-                opened.append(connection)
-                return stream
+                opened.append((stream, connection))
+                return stream.head
             data = b"".join(_first(stream.pieces, _MOST_ERROR_BYTES))
+            stream.close()
             self._end(connection)
-            return Stream(replace(stream.head, data=data), iter(()), stream.deadline)
+            return replace(stream.head, data=data)
 
-        stream = self._persistently(ask, lambda stream: stream.head, asked, patience)
+        self._persistently(ask, asked, patience)
+        stream, connection = opened.pop()
         try:
             yield stream
         finally:
-            self._end(opened.pop())
+            stream.close()
+            self._end(connection)
 
     def _end(self, connection: Connection) -> None:
         self._streaming.discard(connection)
@@ -122,13 +125,7 @@ class Client:
         parameters = urlencode(list(query))
         return f"{self._base}{path}{'?' if parameters else ''}{parameters}"
 
-    def _persistently(
-        self,
-        ask: Callable[[Connection, list[tuple[str, str]]], _Result],
-        answer_of: Callable[[_Result], Answer],
-        asked: Question | None,
-        patience: Patience,
-    ) -> _Result:
+    def _persistently(self, ask: _Ask, asked: Question | None, patience: Patience) -> Answer:
         """Ask until there is a good answer, or no point in asking again."""
         begun = time.monotonic()
         attempt = 0
@@ -138,11 +135,10 @@ class Client:
             failure: ClusterError
             retry_after = None
             try:
-                result = self._exchange(ask, [*own.items(), *self.credentials.repeated_headers()], patience)
-                answer = answer_of(result)
+                answer = self._exchange(ask, [*own.items(), *self.credentials.repeated_headers()], patience)
                 self.has_answered = True
                 if answer.is_success:
-                    return result
+                    return answer
                 if answer.status == 401 and not is_refreshed:
                     is_refreshed = True
                     if self.credentials.refresh(own):
@@ -166,12 +162,7 @@ class Client:
             attempt += 1
             self.pause(pause)
 
-    def _exchange(
-        self,
-        ask: Callable[[Connection, list[tuple[str, str]]], _Result],
-        credentials: list[tuple[str, str]],
-        patience: Patience,
-    ) -> _Result:
+    def _exchange(self, ask: _Ask, credentials: list[tuple[str, str]], patience: Patience) -> Answer:
         while True:
             connection = self._take() or Connection(self._route(), patience)
             try:

@@ -21,14 +21,8 @@ _WRONG_HOST = frozenset({62, 64})
 
 def client_context(access: Access, certificate: str) -> ssl.SSLContext:
     """Return how to speak TLS to a server; ``certificate`` is the client's own with its key, in PEM, or empty."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.set_alpn_protocols(["http/1.1"])
-    if access.is_insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    else:
+    context = _context(access)
+    if not access.is_insecure:
         _trust(context, access)
     if certificate:
         _load_certificate(context, certificate, access)
@@ -37,12 +31,21 @@ def client_context(access: Access, certificate: str) -> ssl.SSLContext:
 
 def proxy_context(access: Access) -> ssl.SSLContext:
     """Return how to speak TLS to a proxy: this machine's authorities and the cluster's are trusted."""
-    context = ssl.create_default_context()
+    context = _context(access)
+    if not access.is_insecure:
+        context.load_default_certs()
+        _trust(context, access)
+    return context
+
+
+def _context(access: Access) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.set_alpn_protocols(["http/1.1"])
     if access.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    elif access.ca_data or access.ca_file:
-        _trust(context, access)
     return context
 
 

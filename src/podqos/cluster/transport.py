@@ -13,7 +13,7 @@ import ssl
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPException, HTTPResponse
 from typing import TypeVar
 
@@ -112,8 +112,7 @@ class Connection:
     def get(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Answer:
         """Return the whole answer, decompressed."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
-        with self._translated(deadline):
-            response = self._ask(target, headers, deadline)
+        with self._translated(deadline), closing(self._ask(target, headers, deadline)) as response:
             is_gzip = response.headers.get("Content-Encoding", "").lower() in {"gzip", "x-gzip"}
             # One piece of known length need not be put together; what is inflated should come in small ones.
             arriving = _pieces(response, _PIECE_BYTES if is_gzip else patience.most_bytes + 1)
@@ -132,8 +131,7 @@ class Connection:
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
             response = self._ask(target, headers, deadline)
-            head = Answer(response.status, _lower(response), b"")
-            return Stream(head, self._arriving(response, deadline), deadline)
+            return Stream(response, self._arriving(response, deadline), deadline)
 
     def _arriving(self, response: HTTPResponse, deadline: Deadline) -> Iterator[bytes]:
         with self._translated(deadline):
@@ -148,13 +146,15 @@ class Connection:
         lines += [] if proxy is None else proxy_authorization(proxy)
         is_kept, self.is_used, self.is_reusable = self.is_used, True, False
         incoming = _Incoming(self._socket, deadline)
+        response = HTTPResponse(_ResponseSource(incoming), method="GET")  # type: ignore[arg-type]
         try:
             self._socket.settimeout(deadline.next_wait())
             self._socket.sendall(request_of(lines, self._where))
-            response = HTTPResponse(_ResponseSource(incoming), method="GET")  # type: ignore[arg-type]
             response.begin()
-        except (ConnectionError, HTTPException, ssl.SSLError) as error:
-            if is_kept and not incoming.count and not isinstance(error, TimeoutError):
+        except BaseException as error:
+            response.close()
+            has_failed = isinstance(error, ConnectionError | HTTPException | ssl.SSLError)
+            if has_failed and is_kept and not incoming.count and not isinstance(error, TimeoutError):
                 raise NoAnswer from None
             raise
         return response
@@ -217,15 +217,20 @@ def _handshake(wrap: Callable[[float], _Secured], to: Address, host: str, deadli
 class Stream:
     """An answer whose data arrives piece by piece."""
 
-    def __init__(self, head: Answer, pieces: Iterator[bytes], deadline: Deadline) -> None:
-        self.head = head
+    def __init__(self, response: HTTPResponse, pieces: Iterator[bytes], deadline: Deadline) -> None:
+        self._response = response
+        self._deadline = deadline
+        self.head = Answer(response.status, _lower(response), b"")
         """Without data."""
         self.pieces = pieces
-        self.deadline = deadline
 
     def may_be_quiet(self) -> None:
         """Let it pause between pieces for as long as it lasts."""
-        self.deadline.stall_seconds = self.deadline.total_seconds
+        self._deadline.stall_seconds = self._deadline.total_seconds
+
+    def close(self) -> None:
+        """Read no more of it."""
+        self._response.close()
 
 
 class _Translation:
