@@ -66,7 +66,7 @@ golden: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
-	@for script in place eviction cpu_model oom_selection survival check simulate blast; do \
+	@for script in place eviction cpu_model oom_selection survival check simulate blast cluster; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
 # The real node: needs root, cgroups and an hour and a half (soak and chaos take half an hour each).
