@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError
+from podqos.errors import InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
+from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, cluster_assumptions, node_memory
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
@@ -23,7 +25,9 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
 from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.model.stats import Summary
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod
@@ -109,22 +113,20 @@ def node_state(
 
 def kubelet_state(
     objects: Objects,
-    stats: str,
+    stats: str | Summary,
     *,
     node: str | None = None,
     node_memory_bytes: int | None = None,
     system_memory_bytes: int | None = None,
     profile: Profile = LATEST,
 ) -> NodeState:
-    """Return the pods of the objects with what a kubelet's /stats/summary, a file, says of them."""
-    try:
-        summary = decode_summary(read_bytes(stats))
-    except InputError as error:
-        raise InputError(error.what, where=stats, fix=error.fix) from error
+    """Return the pods of the objects with what a kubelet's /stats/summary, or a file with it, says of them."""
+    summary = _summary_in(stats) if isinstance(stats, str) else stats
     machine = node_of(summary)
     if machine is None:
         if node_memory_bytes is None:
-            raise InputError("the node's memory is not in it", where=stats, fix="give it with --node-memory")
+            where = stats if isinstance(stats, str) else f"statistics of {summary.node.node_name}"
+            raise InputError("the node's memory is not in it", where=where, fix="give it with --node-memory")
         machine = NodeUsage(0, name=summary.node.node_name)
     if node_memory_bytes is not None:
         machine = replace(machine, memory_bytes=node_memory_bytes)
@@ -133,6 +135,82 @@ def kubelet_state(
     pods = node_pods(objects, node=node, profile=profile)
     snapshot = from_summary([entry.pod for entry in pods], summary, machine)
     return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods)))
+
+
+def _summary_in(path: str) -> Summary:
+    try:
+        return decode_summary(read_bytes(path))
+    except InputError as error:
+        raise InputError(error.what, where=path, fix=error.fix) from error
+
+
+def cluster_state(
+    cluster: ClusterSnapshot,
+    node: str | None = None,
+    *,
+    node_memory_bytes: int | None = None,
+    system_memory_bytes: int | None = None,
+    profile: Profile | None = None,
+) -> NodeState:
+    """Return a node of a cluster with its pods; ``node`` may be left out where there is only one.
+
+    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request.
+    """
+    name = _node_of(cluster, node)
+    profile = profile or cluster.profile
+    summary = cluster.summary(name)
+    memory_bytes = node_memory_bytes
+    if memory_bytes is None and name in cluster.nodes and MEMORY in (capacity := cluster.nodes[name].status.capacity):
+        memory_bytes = capacity[MEMORY].value
+    if summary is not None:
+        state = kubelet_state(
+            cluster.running,
+            summary,
+            node=name,
+            node_memory_bytes=node_memory_bytes if node_of(summary) else memory_bytes,
+            system_memory_bytes=system_memory_bytes,
+            profile=profile,
+        )
+        return replace(state, assumptions=(*state.assumptions, *cluster.assumptions))
+    rows = [
+        UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
+        for key, metrics in cluster.pod_metrics.items()
+        for container in metrics.containers
+    ]
+    state = node_state(
+        cluster.running,
+        rows or None,
+        node=name,
+        node_memory_bytes=memory_bytes,
+        system_memory_bytes=system_memory_bytes if system_memory_bytes is not None else _system_bytes(cluster, name),
+        profile=profile,
+    )
+    return replace(state, assumptions=(*state.assumptions, *cluster.assumptions))
+
+
+def _node_of(cluster: ClusterSnapshot, node: str | None) -> str:
+    names = sorted(cluster.nodes)
+    if node is None and len(names) == 1:
+        return names[0]
+    if node is None:
+        fix = f"name one: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+        raise InvalidOption(f"the cluster has {counted(len(names), 'node')}", fix=fix)
+    if node not in cluster.nodes:
+        close = get_close_matches(node, names, 1)
+        fix = f"did you mean {close[0]}?" if close else f"one of: {', '.join(names[:5])}"
+        raise InvalidOption(f"there is no node {node}", fix=fix)
+    return node
+
+
+def _system_bytes(cluster: ClusterSnapshot, node: str) -> int | None:
+    """Return what a node uses outside of its pods, as far as metrics.k8s.io tells."""
+    metrics = cluster.node_metrics.get(node)
+    if metrics is None or MEMORY not in metrics.usage:
+        return None
+    pods = [each.workload.pod.key for each in cluster.running.workloads if each.workload.pod.spec.node_name == node]
+    measured = (cluster.pod_metrics[key] for key in pods if key in cluster.pod_metrics)
+    used = sum(each.usage[MEMORY].value for pod in measured for each in pod.containers if MEMORY in each.usage)
+    return max(0, metrics.usage[MEMORY].value - used)
 
 
 def read_state(path: str) -> NodeState:

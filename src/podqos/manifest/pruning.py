@@ -1,6 +1,6 @@
 """Lists of an API server without what no decision reads: small enough to keep, and without secrets.
 
-What the model declares is kept, so environments, commands, arguments, the addresses of probes and managedFields are gone
+What the model declares is kept: environments, commands, arguments, addresses of probes and managedFields are gone
 by construction, also those of fields that are yet to be invented. Of the annotations only those stay that a decision
 reads. A pruned object reads back as the same value as the whole one, but for these annotations.
 """
@@ -20,6 +20,8 @@ from podqos.manifest.decode import REFUSALS
 from podqos.manifest.kinds import item_type
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
 from podqos.model.pod import ManagedFields, ObjectMeta, Pod
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
@@ -64,6 +66,8 @@ MODELS: dict[str, type[Struct]] = {
     "PodDisruptionBudget": PodDisruptionBudget,
     "HorizontalPodAutoscaler": HorizontalPodAutoscaler,
     "VerticalPodAutoscaler": VerticalPodAutoscaler,
+    "PodMetrics": PodMetrics,
+    "NodeMetrics": NodeMetrics,
     "Service": Service,
     "Ingress": Ingress,
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"), _Workload),
@@ -99,6 +103,18 @@ def pruned_summary(data: bytes) -> bytes:
         return _ENCODER.encode(_decoder(Summary).decode(data))
     except REFUSALS as error:
         raise InputError(f"no statistics of a kubelet: {error}") from None
+
+
+def pruned_kubelet(data: bytes) -> bytes:
+    """Return what a kubelet answers at /configz, on one line, with what decisions read."""
+    try:
+        return _ENCODER.encode(_decoder(_Configz).decode(data))
+    except REFUSALS as error:
+        raise InputError(f"no configuration of a kubelet: {error}") from None
+
+
+class _Configz(Struct, frozen=True):
+    kubeletconfig: KubeletConfiguration = KubeletConfiguration()
 
 
 class _Envelope(Struct, frozen=True, rename="camel"):
@@ -141,7 +157,7 @@ def _metadata_of(items: Iterable[Any]) -> Iterator[Any]:
 @cache
 def _decoder(model: type[Struct], *, in_list: bool = False) -> msgspec.json.Decoder[Any]:
     kind = _pruned(model)
-    return msgspec.json.Decoder(msgspec.defstruct("_Items", [("items", list[kind])]) if in_list else kind)
+    return msgspec.json.Decoder(msgspec.defstruct("_Items", [("items", _list_of(kind))]) if in_list else kind)
 
 
 @cache
@@ -161,5 +177,9 @@ def _type(kind: Any) -> Any:  # noqa: ANN401
         return _pruned(kind) | None
     parts = [part for part in get_args(kind) if part not in {type(None), Ellipsis}]
     if len(parts) == 1 and (inner := _type(parts[0])) is not Any:
-        return list[inner] | None if get_origin(kind) is tuple else inner
+        return _list_of(inner) | None if get_origin(kind) is tuple else inner
     return Any
+
+
+def _list_of(kind: Any) -> Any:  # noqa: ANN401
+    return list[kind]
