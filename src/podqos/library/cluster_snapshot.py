@@ -11,32 +11,33 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-from typing import Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.eviction.observation import decode_summary
-from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.files import InputFile, Inputs, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
-from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.objects import Objects, load
 from podqos.library.written_files import write_chunks
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
 from podqos.model.assumption import Assumption
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
-from podqos.model.pod import Workload
+from podqos.model.pod import ObjectMeta
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.stats import Summary
 
 KIND = "ClusterSnapshot"
 
 
-Model = TypeVar("Model", PodMetrics, NodeMetrics)
+Model = TypeVar("Model", bound=Struct)
 
 
 class Header(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -129,23 +130,29 @@ class ClusterSnapshot:
         except InvalidOption:
             return LATEST
 
-    @cached_property
-    def running(self) -> Objects:
-        """The pods, and what decides about them."""
-        return self._objects({_PODS})
+    def running(self) -> Inputs:
+        """Return the pods, and what decides about them, as files to read."""
+        return self._inputs({_PODS: _as_it_is})
+
+    def declared(self) -> Inputs:
+        """Return the workloads, pods that none of them made, and what decides about them, as files to read."""
+        known = {
+            (workloads.kind.removesuffix("List"), f"{each.metadata.namespace}/{each.metadata.name}")
+            for workloads in self._lists
+            if workloads.kind in _WORKLOADS
+            for each in self._decoded(workloads, _Made)
+        }
+        return self._inputs(dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known)))
 
     @cached_property
-    def declared(self) -> Objects:
-        """The workloads, pods that none of them made, and what decides about them."""
-        objects = self._objects({_PODS, *_WORKLOADS})
-        known = {(each.workload.kind, _key(each.workload)) for each in objects.workloads}
-        objects.workloads = [each for each in objects.workloads if not _is_made_by(each, known)]
-        return objects
+    def objects(self) -> Objects:
+        """The pods, and what decides about them."""
+        return load(self.running())
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
         """The nodes by name."""
-        return {node.name: node for node in self.running.of(Node)}
+        return {node.name: node for node in self.objects.of(Node)}
 
     @cached_property
     def pod_metrics(self) -> dict[str, PodMetrics]:
@@ -163,10 +170,14 @@ class ClusterSnapshot:
     def _metrics(self, kind: str, model: type[Model]) -> Iterator[Model]:
         for each in self._lists:
             if each.kind == kind:
-                try:
-                    yield from model_decoder(_Items[model]).decode(each.data).items
-                except (*REFUSALS, InvalidQuantity) as error:
-                    raise self._error(each.number, f"broken: {error}") from None
+                yield from self._decoded(each, model)
+
+    def _decoded(self, each: _List, model: type[Model]) -> list[Model]:
+        try:
+            items = msgspec.json.decode(each.data, type=_RawList).items
+            return [model_decoder(model).decode(item) for item in items]
+        except (*REFUSALS, InvalidQuantity) as error:
+            raise self._error(each.number, f"broken: {error}") from None
 
     def summary(self, node: str) -> Summary | None:
         """Return what a node's kubelet measured; None where it did not answer."""
@@ -234,32 +245,43 @@ class ClusterSnapshot:
     def _error(self, number: int, what: str, fix: str = "take the snapshot again") -> InputError:
         return InputError(what, where=f"{self.source}:{number}", fix=fix)
 
-    def _objects(self, kinds: set[str]) -> Objects:
-        objects = Objects()
+    def _inputs(self, kept: Mapping[str, Callable[[bytes], bytes]]) -> Inputs:
+        files = []
         for each in self._lists:
-            if each.kind in _METRICS:
+            if each.kind in _METRICS or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
                 continue
-            holds_pods = each.kind == _PODS or each.kind in _WORKLOADS
-            if not holds_pods or each.kind in kinds:
-                objects.add_text(f"{self.source}:{each.number}", each.data, are_stored=not holds_pods)
-        return objects
+            data = kept.get(each.kind, _as_it_is)(each.data)
+            files.append(InputFile(f"{self.source}:{each.number}", data=data))
+        return Inputs(files)
 
 
 class _Kind(Struct, frozen=True):
     kind: str = ""
 
 
-class _Items(Struct, Generic[Model], frozen=True):
-    items: list[Model]
+class _Made(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
 
 
-def _key(workload: Workload) -> str:
-    return f"{workload.metadata.namespace}/{workload.metadata.name}"
+class _RawList(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    items: list[msgspec.Raw] = []
 
 
-def _is_made_by(found: FoundWorkload, known: set[tuple[str, str]]) -> bool:
+def _as_it_is(data: bytes) -> bytes:
+    return data
+
+
+def _without_made(known: set[tuple[str, str]], data: bytes) -> bytes:
+    """Return a list without what one of the known workloads made."""
+    found = msgspec.json.decode(data, type=_RawList)
+    items = [item for item in found.items if not _is_made(msgspec.json.decode(item, type=_Made).metadata, known)]
+    return msgspec.json.encode(replace(found, items=items))
+
+
+def _is_made(metadata: ObjectMeta, known: set[tuple[str, str]]) -> bool:
     """Whether one of the known workloads made it. A Deployment makes its pods by way of a ReplicaSet."""
-    metadata = found.workload.metadata
     for owner in metadata.owner_references:
         made_by = {(owner.kind, f"{metadata.namespace}/{owner.name}")}
         if owner.kind == "ReplicaSet":

@@ -164,7 +164,7 @@ def cluster_state(
         memory_bytes = capacity[MEMORY].value
     if summary is not None:
         state = kubelet_state(
-            cluster.running,
+            cluster.objects,
             summary,
             node=name,
             node_memory_bytes=node_memory_bytes if node_of(summary) else memory_bytes,
@@ -178,7 +178,7 @@ def cluster_state(
         for container in metrics.containers
     ]
     state = node_state(
-        cluster.running,
+        cluster.objects,
         rows or None,
         node=name,
         node_memory_bytes=memory_bytes,
@@ -207,7 +207,7 @@ def _system_bytes(cluster: ClusterSnapshot, node: str) -> int | None:
     metrics = cluster.node_metrics.get(node)
     if metrics is None or MEMORY not in metrics.usage:
         return None
-    pods = [each.workload.pod.key for each in cluster.running.workloads if each.workload.pod.spec.node_name == node]
+    pods = [each.workload.pod.key for each in cluster.objects.workloads if each.workload.pod.spec.node_name == node]
     measured = (cluster.pod_metrics[key] for key in pods if key in cluster.pod_metrics)
     used = sum(each.usage[MEMORY].value for pod in measured for each in pod.containers if MEMORY in each.usage)
     return max(0, metrics.usage[MEMORY].value - used)
