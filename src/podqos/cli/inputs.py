@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from podqos.cli.cluster import cluster_of
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import select
+from podqos.errors import InvalidOption
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import Inputs, Rendering
 from podqos.library.inputs.gathering import applied_files, manifest_files
@@ -20,8 +22,18 @@ if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 
-def given_files(arguments: argparse.Namespace, verb: str, *, in_order_of_apply: bool = False) -> Inputs:
-    """Return the files that ``-f`` and ``-k`` name; ``verb`` is what they are for."""
+def given_files(
+    arguments: argparse.Namespace, verb: str, *, in_order_of_apply: bool = False, declared: bool = False
+) -> Inputs:
+    """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` is what they are for.
+
+    ``declared``: of a cluster the workloads, instead of the pods that run.
+    """
+    cluster = cluster_of(arguments)
+    if cluster is not None:
+        if arguments.files or arguments.kustomize:
+            raise InvalidOption("-f and --snapshot cannot be combined", fix="give one of them")
+        return cluster.declared() if declared else cluster.running()
     rendering = Rendering(arguments.render, tuple(arguments.kustomize))
     if in_order_of_apply:
         return applied_files(arguments.files, verb, rendering)

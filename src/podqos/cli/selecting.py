@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from podqos.cli.cluster import add_cluster_options
 from podqos.cli.options import Parser, add_class_options, add_list_option
 from podqos.cli.parser import FILES
 from podqos.errors import InvalidOption
@@ -35,6 +36,7 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
     )
     about = "render every kustomization and chart in the directories of -f (default: they are skipped)"
     parser.add_argument("--render", action="store_true", help=about)
+    add_cluster_options(parser)
     add_class_options(parser)
     _add_selection_options(parser.add_argument_group("which workloads (the others still count)"))
 

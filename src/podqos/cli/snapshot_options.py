@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from podqos.cli.cluster import cluster_of
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
-from podqos.library.node_state import NodeState, kubelet_state, node_state, read_state, usage_rows
+from podqos.library.cluster_snapshot import is_cluster_snapshot
+from podqos.library.inputs.files import read_bytes
+from podqos.library.node_state import NodeState, cluster_state, kubelet_state, node_state, read_state, usage_rows
 from podqos.model.profile import Profile
 
 
@@ -23,7 +26,6 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     )
     parser.add_argument("--stats", metavar="FILE", help="output of the kubelet's /stats/summary")
     parser.add_argument("--pods", metavar="FILE", help="output of the kubelet's /pods, or of kubectl get pods -o json")
-    parser.add_argument("--snapshot", metavar="FILE", help="node, pods and usage in one file")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if the files have several")
     add_node_memory_option(parser, default="from the statistics, of the smallest Node in the files, or 64Gi")
     about = "memory used outside pods (default: from the statistics, or none)"
@@ -45,7 +47,18 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
     if arguments.snapshot is not None:
         if selection is not None:
             raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
-        return read_state(arguments.snapshot), 0
+        if not is_cluster_snapshot(read_bytes(arguments.snapshot)):
+            return read_state(arguments.snapshot), 0
+        cluster = cluster_of(arguments)
+        assert cluster is not None
+        state = cluster_state(
+            cluster,
+            arguments.node,
+            node_memory_bytes=arguments.node_memory,
+            system_memory_bytes=arguments.system_memory,
+            profile=profile,
+        )
+        return state, print_problems(cluster.objects.problems)
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:

@@ -49,6 +49,8 @@ class NodeState(Struct, frozen=True):
     """Whether a kubelet measured it: its memory figures are taken as they are."""
     neighbours: frozenset[str] = frozenset()
     """Pods that count but that an answer is not about, as ``namespace/name``."""
+    kubelet: Kubelet | None = None
+    """The node's own, where that is known."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for kill orders."""
@@ -171,7 +173,7 @@ def cluster_state(
             system_memory_bytes=system_memory_bytes,
             profile=profile,
         )
-        return replace(state, assumptions=(*state.assumptions, *cluster.assumptions))
+        return _of_cluster(state, cluster, name)
     rows = [
         UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
         for key, metrics in cluster.pod_metrics.items()
@@ -185,7 +187,12 @@ def cluster_state(
         system_memory_bytes=system_memory_bytes if system_memory_bytes is not None else _system_bytes(cluster, name),
         profile=profile,
     )
-    return replace(state, assumptions=(*state.assumptions, *cluster.assumptions))
+    return _of_cluster(state, cluster, name)
+
+
+def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
+    assumptions = (*state.assumptions, *cluster.assumptions)
+    return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node))
 
 
 def _node_of(cluster: ClusterSnapshot, node: str | None) -> str:

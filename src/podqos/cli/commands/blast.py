@@ -15,6 +15,7 @@ import os
 from msgspec.structs import replace
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
@@ -25,7 +26,6 @@ from podqos.library.blast_radius import blast
 from podqos.library.inputs.files import STDIN, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.written_files import write_file
-from podqos.model.profile import parse_version
 from podqos.report.simulation.blast import csv_table, page, table
 from podqos.sim.blast import BlastRadius
 
@@ -66,9 +66,9 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
-        profile = parse_version(arguments.kubernetes_version)
+        profile = profile_of(arguments)
         state, errors = state_of(arguments, profile)
-        kubelet = options.kubelet_option(arguments.config) or Kubelet()
+        kubelet = options.kubelet_option(arguments.config) or state.kubelet or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
         return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet)), errors

@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.cpu import cpu
-from podqos.model.profile import parse_version
 from podqos.report.survival.cpu import csv_rows, table
 
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
             node=arguments.node,
             kubelet=options.kubelet_option(arguments.kubelet_config),
             cgroup_version=arguments.cgroup,
-            profile=parse_version(arguments.kubernetes_version),
+            profile=profile_of(arguments),
         )
     finally:
         errors = print_problems(objects.problems)

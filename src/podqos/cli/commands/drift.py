@@ -17,6 +17,7 @@ import argparse
 
 from podqos.admission.injectors import INJECTORS
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import print_problems
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
@@ -24,7 +25,6 @@ from podqos.library.drift import drift
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.injecting import read_injectors
 from podqos.library.inputs.versions import load_version
-from podqos.model.profile import parse_version
 from podqos.report.survival.drift_lines import table
 from podqos.report.text.style import Style
 from podqos.survival.drift import Allowed, DriftReport
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
     if arguments.old is None or arguments.new is None:
         raise InvalidOption("two versions are required", fix="for example: podqos drift HEAD~1:deploy deploy")
-    profile = parse_version(arguments.kubernetes_version)
+    profile = profile_of(arguments)
     injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
     kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
     old, new = (

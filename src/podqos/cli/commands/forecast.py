@@ -15,12 +15,12 @@ from fractions import Fraction
 from functools import partial
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.library.forecast import forecast
 from podqos.library.numbers import positive_number
 from podqos.library.written_files import write_file
-from podqos.model.profile import parse_version
 from podqos.report.survival.forecast import csv_table, table
 from podqos.survival.forecast import ForecastReport
 
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Forecast, print, and return the exit code."""
-    profile = parse_version(arguments.kubernetes_version)
+    profile = profile_of(arguments)
     rates = [options.rate_option(text, "--rate") for text in arguments.rate or _DEFAULT_RATES]
     state, errors = state_of(arguments, profile)
     report = forecast(

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
@@ -24,7 +25,6 @@ from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.node import Node
-from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.placement.overcommit import DEFAULT_BUDGETS
@@ -103,7 +103,7 @@ def _options(arguments: argparse.Namespace) -> PlaceOptions:
         order=arguments.order,
         unbind=arguments.unbind,
         budgets={resource: getattr(arguments, f"{resource}_budget") for resource in DEFAULT_BUDGETS},
-        profile=parse_version(arguments.kubernetes_version),
+        profile=profile_of(arguments),
     )
 
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.eviction.signals import Signal
 from podqos.library.rank import rank
-from podqos.model.profile import parse_version
 from podqos.report.survival.rank_lines import csv_table, table
 
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
-    profile = parse_version(arguments.kubernetes_version)
+    profile = profile_of(arguments)
     state, errors = state_of(arguments, profile)
     report = rank(
         state,

@@ -10,13 +10,13 @@ import argparse
 from functools import partial
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.kubelet_settings import settings_from_flags
 from podqos.library.thresholds import thresholds
-from podqos.model.profile import parse_version
 from podqos.report.survival.thresholds import csv_rows, table
 
 # The kubelet's flags that matter here, with an example each.
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         cpu=arguments.node_cpu,
         capacities={signal: amount for signal, amount in given.items() if amount is not None},
         layout=arguments.layout,
-        profile=parse_version(arguments.kubernetes_version),
+        profile=profile_of(arguments),
     )
     emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0
