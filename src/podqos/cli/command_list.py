@@ -27,6 +27,9 @@ GROUPS = {
         "cpu": ("cpu", "how much CPU each pod gets when all use as much as they can"),
         "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, what is wrong"),
     },
+    "Clusters": {
+        "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
+    },
     "What if": {
         "simulate": ("simulate", "a scenario in virtual time: what is killed, when and why"),
         "forecast": ("forecast", "a container grows: kernel or kubelet first, and which pod dies"),
