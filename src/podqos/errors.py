@@ -6,7 +6,14 @@
     │   ├── InvalidManifest       a document or a field of it
     │   ├── InvalidConfiguration  a kubelet setting with which the kubelet would not start
     │   └── InvalidOption         a value on the command line
-    └── HostError                 the machine: a file that cannot be read, a feature that is missing
+    ├── HostError                 the machine: a file that cannot be read, a feature that is missing
+    └── ClusterError              a cluster, or whatever else answers over the network
+        ├── Unreachable           no whole answer came: no connection, no trust, out of time
+        ├── BadAnswer             an answer came that makes no sense
+        └── Refused               the server said no; carries the HTTP status
+            ├── Unauthorized      401: it does not know who asks
+            ├── Forbidden         403: it does, and that is not allowed; carries the RBAC that would allow it
+            └── NotFound          404: no such object, or no such API
 
 Our own bugs are assertions and are never caught.
 """
@@ -18,11 +25,8 @@ class PodqosError(Exception):
     """Base of everything podqos raises on purpose."""
 
 
-class InputError(PodqosError):
-    """The input is at fault.
-
-    ``what`` says what is wrong, ``where`` is a file position or field path, ``fix`` says how to mend it.
-    """
+class _PlacedError(PodqosError):
+    """An error in three parts: what is wrong, where, and how to mend it."""
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(what)
@@ -35,6 +39,13 @@ class InputError(PodqosError):
         place = f"{self.where}: " if self.where else ""
         mend = f" ({self.fix})" if self.fix else ""
         return f"{place}{self.what}{mend}"
+
+
+class InputError(_PlacedError):
+    """The input is at fault.
+
+    ``what`` says what is wrong, ``where`` is a file position or field path, ``fix`` says how to mend it.
+    """
 
 
 class InvalidQuantity(InputError, ValueError):
@@ -58,3 +69,42 @@ class InvalidOption(InputError):
 
 class HostError(PodqosError):
     """The machine is at fault: a file that cannot be read, a feature that is missing."""
+
+
+class ClusterError(_PlacedError):
+    """A cluster is at fault, or whatever else answers over the network; ``where`` is its address."""
+
+
+class Unreachable(ClusterError):
+    """No whole answer came: nothing listens, the certificate is not trusted, or it took too long."""
+
+
+class BadAnswer(ClusterError):
+    """An answer came, and it is not what this server should say."""
+
+
+class Refused(ClusterError):
+    """The server said no."""
+
+    def __init__(self, what: str, *, status: int, where: str = "", fix: str = "") -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.status = status
+
+
+class Unauthorized(Refused):
+    """401: the server does not know who asks."""
+
+
+class Forbidden(Refused):
+    """403: the server knows who asks, and that is not allowed.
+
+    ``role`` holds the objects, as YAML, that would allow it; empty where that is not known.
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "", role: str = "") -> None:
+        super().__init__(what, status=403, where=where, fix=fix)
+        self.role = role
+
+
+class NotFound(Refused):
+    """404: no such object, or no such API."""

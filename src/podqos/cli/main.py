@@ -1,7 +1,7 @@
 """The command ``podqos``: finds the subcommand and runs it.
 
-Exit codes: 0 success; 1 the command has findings; 2 bad input (files, options); 3 the host does not allow something;
-130 interrupted.
+Exit codes: 0 success; 1 the command has findings; 2 bad input (files, options); 3 the host or the cluster does not
+allow something, or does not answer; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podqos.cli import lean_msgspec  # noqa: F401 - before anything else loads m
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.parser import did_you_mean
 from podqos.cli.streams import discard_output, guarded_streams
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption
 from podqos.report.text.controls import one_line
 
 EXIT_OK = 0
@@ -57,8 +57,12 @@ def _answer(program: str, arguments: list[str]) -> int:
             sys.stdout.flush()
     except InputError as error:
         return _failed(program, f"error: {error}", EXIT_BAD_INPUT)
-    except HostError as error:
-        return _failed(program, f"error: {error}", EXIT_HOST)
+    except (HostError, ClusterError) as error:
+        code = _failed(program, f"error: {error}", EXIT_HOST)
+        if isinstance(error, Forbidden) and error.role:
+            with suppress(OSError):
+                print(error.role, end="", file=sys.stderr)
+        return code
     except KeyboardInterrupt:
         return _failed(program, "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:

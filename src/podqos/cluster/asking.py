@@ -1,0 +1,212 @@
+"""Edge: asks one server: keeps connections open and credentials fresh, and asks again where that helps."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+from urllib.parse import urlencode, urlsplit
+
+from msgspec.structs import replace
+
+from podqos.cluster.credentials import Credentials
+from podqos.cluster.kubeconfig import Access
+from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_seconds
+from podqos.cluster.proxies import address_of, proxy_for
+from podqos.cluster.refusals import Question, refusal, status_of
+from podqos.cluster.tls import client_context
+from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Stream
+from podqos.errors import ClusterError, InputError, Unreachable
+
+Query = Iterable[tuple[str, str]]
+_Result = TypeVar("_Result")
+_JSON = "application/json"
+_MOST_ERROR_BYTES = 1 << 20
+
+
+class Client:
+    """Asks one server. Several threads may use it at once."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        patience: Patience = PATIENT,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Connect when first asked; ``environment`` is where proxies are named."""
+        address = address_of(access.server)
+        if address is None:
+            raise InputError(f"{access.server!r} is no address", fix="write https://HOST:PORT")
+        self.access = access
+        self.patience = patience
+        self._address = address
+        self._base = urlsplit(access.server).path.rstrip("/")
+        self._proxy = proxy_for(address, access.proxy_url, environment)
+        self._credentials = Credentials(access)
+        self._closing = threading.Event()
+        self._idle: list[Connection] = []
+        self._streaming: set[Connection] = set()
+        self._secure: tuple[str, Route] | None = None
+        self.has_answered = False
+        """Whether the server has ever said anything."""
+
+    @property
+    def where(self) -> str:
+        """The server, for errors."""
+        return str(self._address)
+
+    def is_closed(self) -> bool:
+        """Whether nothing can be asked any more."""
+        return self._closing.is_set()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, unless it is closed."""
+        self._closing.wait(seconds)
+
+    def close(self) -> None:
+        """Close all connections; a watch in another thread ends."""
+        self._closing.set()
+        self._forget_connections()
+        for connection in tuple(self._streaming):
+            connection.close()
+
+    def get(
+        self, path: str, query: Query = (), *, asked: Question | None = None, patience: Patience | None = None
+    ) -> Answer:
+        """Return a successful answer; raise for any other."""
+        headers = [("Accept", _JSON), ("Accept-Encoding", "gzip" if self.access.is_compressed else "identity")]
+        patience = patience or self.patience
+
+        def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Answer:
+            answer = connection.get(self._target(path, query), headers + credentials, patience)
+            self._put_back(connection)
+            return answer
+
+        return self._persistently(ask, lambda answer: answer, asked, patience)
+
+    @contextmanager
+    def stream(self, path: str, query: Query, *, asked: Question, patience: Patience) -> Iterator[Stream]:
+        """Open an answer that goes on for as long as the server likes."""
+        opened: list[Connection] = []
+
+        def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Stream:
+            self._streaming.add(connection)
+            stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
+            if stream.head.status == 200:
+                opened.append(connection)
+                return stream
+            data = b"".join(_first(stream.pieces, _MOST_ERROR_BYTES))
+            self._end(connection)
+            return Stream(replace(stream.head, data=data), iter(()), stream.deadline)
+
+        stream = self._persistently(ask, lambda stream: stream.head, asked, patience)
+        try:
+            yield stream
+        finally:
+            self._end(opened.pop())
+
+    def _end(self, connection: Connection) -> None:
+        self._streaming.discard(connection)
+        connection.close()
+
+    def _target(self, path: str, query: Query) -> str:
+        parameters = urlencode(list(query))
+        return f"{self._base}{path}{'?' if parameters else ''}{parameters}"
+
+    def _persistently(
+        self,
+        ask: Callable[[Connection, list[tuple[str, str]]], _Result],
+        answer_of: Callable[[_Result], Answer],
+        asked: Question | None,
+        patience: Patience,
+    ) -> _Result:
+        """Ask until there is a good answer, or no point in asking again."""
+        begun = time.monotonic()
+        attempt = 0
+        is_refreshed = False
+        while True:
+            own = self._credentials.headers()
+            failure: ClusterError
+            retry_after = None
+            try:
+                result = self._exchange(ask, [*own.items(), *self._credentials.repeated_headers()], patience)
+                answer = answer_of(result)
+                self.has_answered = True
+                if 200 <= answer.status < 300:
+                    return result
+                if answer.status == 401 and not is_refreshed:
+                    is_refreshed = True
+                    if self._credentials.refresh(own):
+                        self._forget_connections()
+                        continue
+                status = status_of(answer.status, answer.data)
+                failure = refusal(asked, status, self.where, identity=self._credentials.described())
+                if not is_temporary(answer.status):
+                    raise failure
+                retry_after = answer.headers.get("retry-after")
+            except Unreachable as error:
+                # A server that has never answered is not there; one that has may be back in a moment.
+                if not self.has_answered or self.is_closed():
+                    raise
+                failure = error
+            pause = pause_seconds(attempt, retry_after, random.random())  # noqa: S311 - no secret
+            attempt += 1
+            if attempt >= patience.attempts or time.monotonic() + pause - begun > patience.total_seconds:
+                raise failure
+            self.pause(pause)
+
+    def _exchange(
+        self,
+        ask: Callable[[Connection, list[tuple[str, str]]], _Result],
+        credentials: list[tuple[str, str]],
+        patience: Patience,
+    ) -> _Result:
+        while True:
+            connection = self._take() or Connection(self._route(), patience)
+            try:
+                return ask(connection, credentials)
+            except NoAnswer:
+                continue  # it was kept for too long; a new one says why if this was not the reason
+            except BaseException:
+                self._end(connection)
+                raise
+
+    def _take(self) -> Connection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _put_back(self, connection: Connection) -> None:
+        if connection.is_reusable and not self.is_closed():
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _forget_connections(self) -> None:
+        while (connection := self._take()) is not None:
+            connection.close()
+
+    def _route(self) -> Route:
+        """Return the way to the server; the certificate may have changed since the last time."""
+        if not self._address.is_tls:
+            return Route(self._address, proxy=self._proxy)
+        certificate = self._credentials.certificate()
+        if self._secure is None or self._secure[0] != certificate:
+            tls = client_context(self.access, certificate)
+            self._secure = certificate, Route(self._address, tls, self.access.tls_server_name, self._proxy)
+        return self._secure[1]
+
+
+def _first(pieces: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        yield piece
+        size += len(piece)
+        if size > most_bytes:
+            return

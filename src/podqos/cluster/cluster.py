@@ -1,0 +1,157 @@
+"""Edge: a live cluster to read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from podqos.cluster.access import find_access
+from podqos.cluster.asking import Client, Query
+from podqos.cluster.events import Event
+from podqos.cluster.kubeconfig import Access
+from podqos.cluster.pages import Page, decode_object
+from podqos.cluster.patience import PATIENT, Patience
+from podqos.cluster.refusals import GONE, Question, question
+from podqos.cluster.resources import Model, Resource
+from podqos.cluster.watching import Trouble, Watch
+from podqos.errors import BadAnswer, Refused
+
+PAGE_ITEMS = 500
+_MOST_RESTARTS = 5
+
+
+class Version(Struct, frozen=True, rename="camel"):
+    """What ``/version`` says."""
+
+    git_version: str = ""
+    major: str = ""
+    minor: str = ""
+    """Some clouds write ``29+``."""
+
+
+def connect(context: str | None = None, *, kubeconfig: str | None = None, patience: Patience = PATIENT) -> Cluster:
+    """Return the cluster of a context, of the current one, or of the pod this runs in. Nothing is asked of it yet."""
+    return Cluster(find_access(context, kubeconfig=kubeconfig), patience=patience)
+
+
+class Cluster:
+    """Reads one API server. Several threads may use it at once."""
+
+    def __init__(self, access: Access, *, patience: Patience = PATIENT) -> None:
+        """Take how to reach it; connections are made when something is asked."""
+        self.access = access
+        self.client = Client(access, patience=patience)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections. A watch in another thread ends."""
+        self.client.close()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context."""
+        return self.access.namespace
+
+    @property
+    def where(self) -> str:
+        """The server's address, for people."""
+        return self.client.where
+
+    def version(self) -> Version:
+        """Return the API server's version."""
+        data = self.get("/version")
+        try:
+            return msgspec.json.decode(data, type=Version)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise BadAnswer("its /version is none", where=self.where, fix="is it an API server?") from None
+
+    def get(self, path: str, query: Query = (), *, asked: Question | None = None) -> bytes:
+        """Return what the server has at a path; ``asked`` words the error if it says no."""
+        return self.client.get(path, query, asked=asked).data
+
+    def one(self, resource: Resource[Model], name: str, namespace: str = "") -> Model:
+        """Return one object."""
+        data = self.get(resource.path(namespace, name), asked=question("get", resource, namespace))
+        return decode_object(resource, data, where=self.where)
+
+    def read(
+        self, resource: Resource[Model], namespace: str = "", *, selector: str = "", field_selector: str = ""
+    ) -> list[Model]:
+        """Return all objects of a resource, of all namespaces or one."""
+        items: list[Model] = []
+        for page in self.pages(resource, namespace, selector=selector, field_selector=field_selector):
+            if page.is_first:
+                items.clear()
+            items += page.items
+        return items
+
+    def pages(
+        self,
+        resource: Resource[Model],
+        namespace: str = "",
+        *,
+        selector: str = "",
+        field_selector: str = "",
+        limit: int = PAGE_ITEMS,
+    ) -> Iterator[Page[Model]]:
+        """Yield all objects in pages: a consistent view of one moment.
+
+        A list that expires while it is read begins again with larger pages; that page ``is_first`` like the very first,
+        and the caller drops what came before.
+        """
+        path = resource.path(namespace)
+        asked = question("list", resource, namespace)
+        token, restarts = "", 0
+        while True:
+            query = [("limit", str(limit << restarts)), *_selection(selector, field_selector)]
+            if token:
+                query.append(("continue", token))
+            try:
+                answer = self.client.get(path, query, asked=asked)
+            except Refused as error:
+                if error.status != GONE or not token or restarts == _MOST_RESTARTS:
+                    raise
+                token, restarts = "", restarts + 1
+                continue
+            page = Page(resource, answer.data, where=self.where, is_first=not token)
+            del answer
+            yield page
+            token = page.metadata.continue_
+            if not token:
+                return
+            del page
+
+    def watch(
+        self,
+        resource: Resource[Model],
+        namespace: str = "",
+        *,
+        selector: str = "",
+        field_selector: str = "",
+        on_trouble: Trouble | None = None,
+    ) -> Iterator[Event[Model]]:
+        """Yield what exists, then whatever changes, for ever; see ``events.EventType``.
+
+        Interruptions are bridged, and told to ``on_trouble``. A refusal that will not go away is raised.
+        """
+        selection = _selection(selector, field_selector)
+
+        def pages() -> Iterator[Page[Model]]:
+            return self.pages(resource, namespace, selector=selector, field_selector=field_selector)
+
+        path = resource.path(namespace)
+        watch = Watch(self.client, resource, path, selection, pages, namespace=namespace, on_trouble=on_trouble)
+        return watch.events()
+
+
+def _selection(selector: str, field_selector: str) -> list[tuple[str, str]]:
+    pairs = (("labelSelector", selector), ("fieldSelector", field_selector))
+    return [(name, value) for name, value in pairs if value]

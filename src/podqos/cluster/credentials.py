@@ -1,0 +1,162 @@
+"""Edge: who asks: headers and client certificate, kept fresh.
+
+A token file is read again when it changes, certificates for every new connection, an exec plugin runs again when its
+credentials expire or the server answers 401. Of several credentials a token counts before a password, and both before
+an exec plugin, as in client-go.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from base64 import b64encode
+from datetime import UTC, datetime
+
+from podqos.cluster.exec_plugin import ExecStatus, run_plugin
+from podqos.cluster.kubeconfig import Access
+from podqos.errors import InputError
+
+_MOST_BYTES = 1 << 20
+
+
+class Credentials:
+    """Of one access. Several threads may ask at once."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._user = user = access.user
+        provider = user.auth_provider
+        if provider is not None and not (user.exec or user.token or user.token_file or self._has_certificate):
+            fix = "use an exec plugin, such as `kubectl oidc-login`"
+            raise InputError(f"auth-provider {provider.name} is not supported", where=self._where, fix=fix)
+        self._lock = threading.Lock()
+        self._printed: ExecStatus | None = None
+        self._token_file_state: object = None
+        self._token_in_file = ""
+
+    @property
+    def _where(self) -> str:
+        return f"user of context {self._access.context}" if self._access.context else "service account"
+
+    @property
+    def _has_certificate(self) -> bool:
+        return bool(self._user.client_certificate or self._user.client_certificate_data)
+
+    def headers(self) -> dict[str, str]:
+        """Return who asks, and on whose behalf. Runs the exec plugin if there is one and it is time to."""
+        user = self._user
+        headers = {}
+        authorization = self._authorization()
+        if authorization:
+            headers["Authorization"] = authorization
+        if user.impersonate:
+            headers["Impersonate-User"] = user.impersonate
+        if user.impersonate_uid:
+            headers["Impersonate-Uid"] = user.impersonate_uid
+        return headers
+
+    def repeated_headers(self) -> list[tuple[str, str]]:
+        """Return the headers that can come more than once."""
+        from urllib.parse import quote
+
+        user = self._user
+        groups = [("Impersonate-Group", group) for group in user.impersonate_groups]
+        extra = [
+            (f"Impersonate-Extra-{quote(name.lower(), safe='')}", value)
+            for name, values in sorted(user.impersonate_extra.items())
+            for value in values
+        ]
+        return groups + extra
+
+    def certificate(self) -> str:
+        """Return the client certificate with its key, in PEM; empty where there is none."""
+        user = self._user
+        if self._has_certificate:
+            certificate = user.client_certificate_data or self._text(user.client_certificate)
+            key = user.client_key_data or (self._text(user.client_key) if user.client_key else "")
+            return f"{certificate}\n{key}\n"
+        printed = self._plugin()
+        if printed is None or not printed.client_certificate_data:
+            return ""
+        return f"{printed.client_certificate_data}\n{printed.client_key_data}\n"
+
+    def described(self) -> str:
+        """Return which credentials are used, for errors."""
+        user = self._user
+        if user.token_file:
+            return f"the token in {user.token_file}"
+        if user.token or user.username:
+            return "the token of the kubeconfig" if user.token else f"the password of {user.username}"
+        if user.exec is not None:
+            return f"those of exec plugin {user.exec.command}"
+        return "a client certificate" if self._has_certificate else "none"
+
+    def refresh(self, rejected: dict[str, str]) -> bool:
+        """Return whether, after a 401 to these headers, there are other credentials to try."""
+        if self._runs_plugin:
+            with self._lock:
+                # Another thread may have been quicker.
+                if self._printed is None or self._bearer(self._printed.token) == rejected.get("Authorization", ""):
+                    self._printed = None
+            self._plugin()
+            return True
+        self._token_file_state = None
+        return self.headers() != rejected
+
+    @property
+    def _runs_plugin(self) -> bool:
+        user = self._user
+        return user.exec is not None and not (user.token or user.token_file or user.username)
+
+    def _plugin(self) -> ExecStatus | None:
+        if not self._runs_plugin:
+            return None
+        assert self._user.exec is not None
+        with self._lock:
+            if self._printed is None or self._printed.is_expired(datetime.now(UTC)):
+                self._printed = run_plugin(self._user.exec, self._access)
+            return self._printed
+
+    def _authorization(self) -> str:
+        user = self._user
+        token = self._file_token() or user.token
+        if token:
+            return self._bearer(token)
+        if user.username:
+            pair = b64encode(f"{user.username}:{user.password}".encode())
+            return f"Basic {pair.decode()}"
+        printed = self._plugin()
+        return self._bearer(printed.token) if printed is not None else ""
+
+    def _bearer(self, token: str) -> str:
+        if not token:
+            return ""
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise InputError("the token holds characters that no token has", where=self._where, fix="log in again")
+        return f"Bearer {token}"
+
+    def _file_token(self) -> str:
+        """Return the token in the file; while that cannot be read the last one counts, as for client-go."""
+        path = self._user.token_file
+        if not path:
+            return ""
+        try:
+            found = os.stat(path)
+            state = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if state != self._token_file_state:
+                self._token_in_file = self._text(path).strip() or self._token_in_file
+                self._token_file_state = state
+        except (OSError, InputError) as error:
+            if not self._token_in_file and not self._user.token:
+                reason = getattr(error, "strerror", "cannot be read")
+                raise InputError(f"no token: {reason}", where=path, fix="mend tokenFile in the kubeconfig") from None
+        return self._token_in_file
+
+    def _text(self, path: str) -> str:
+        try:
+            with open(path, encoding="ascii") as file:
+                return file.read(_MOST_BYTES)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=path, fix="mend the kubeconfig") from None
+        except UnicodeDecodeError:
+            raise InputError("is no text", where=path, fix="mend the kubeconfig") from None

@@ -1,0 +1,118 @@
+"""Pure: what a server means that says no: the error in one line, and for a 403 the RBAC that would help."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec import Struct
+
+from podqos.cluster.resources import Model, Resource
+from podqos.errors import BadAnswer, ClusterError, Forbidden, NotFound, Refused, Unauthorized
+
+GONE = 410
+_USER = re.compile(r'User "([^"]*)" cannot')
+_SERVICE_ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):(.+)")
+_SHOWN_CHARACTERS = 200
+
+
+class Question(Struct, frozen=True):
+    """What was asked, in the words of RBAC: list pods in API group "" in a namespace."""
+
+    verb: str
+    resource: str
+    """With its subresource: ``nodes/proxy``."""
+    group: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        """Return ``list pods in namespace shop``."""
+        named = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{self.verb} {named}{f' in namespace {self.namespace}' if self.namespace else ''}"
+
+
+def question(verb: str, resource: Resource[Model], namespace: str = "", subresource: str = "") -> Question:
+    """Return what is asked about a resource."""
+    plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
+    return Question(verb, plural, resource.group, namespace)
+
+
+class Status(Struct, frozen=True):
+    """The API server's own words for why not (meta/v1 Status)."""
+
+    kind: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+_STATUS_DECODER = msgspec.json.Decoder(Status)
+
+
+def status_of(code: int, data: bytes) -> Status:
+    """Return what an answer says; text that is no Status, such as a proxy's, is the message."""
+    try:
+        status = _STATUS_DECODER.decode(data)
+        if status.kind == "Status":
+            return Status("Status", " ".join(status.message.split()), status.reason, status.code or code)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    text = " ".join(data[: 4 * _SHOWN_CHARACTERS].decode(errors="replace").split())
+    if text.startswith("<"):  # the page of some proxy
+        text = ""
+    return Status("", "".join(c if c.isprintable() else "?" for c in text)[:_SHOWN_CHARACTERS], "", code)
+
+
+def refusal(asked: Question | None, status: Status, where: str, *, identity: str = "") -> ClusterError:
+    """Return the error for a question that was not answered; ``identity`` says who asked, as far as known."""
+    what = f"cannot {asked}" if asked is not None else "cannot be read"
+    code, said = status.code, status.message
+    if code == 401:
+        fix = "log in again" if not identity else f"log in again; the credentials were {identity}"
+        return Unauthorized(f"{what}: 401 Unauthorized", status=code, where=where, fix=fix)
+    if code == 403:
+        user = _USER.search(said)
+        name = user[1] if user is not None else ""
+        by = f" as {name}" if name else ""
+        reason = "" if name else f": {said or '403 Forbidden'}"
+        role = role_for(asked, name) if asked is not None else ""
+        fix = "the RBAC below grants it" if role else ""
+        return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role)
+    if code == 404:
+        return NotFound(f"{what}: {said or '404 Not Found'}", status=code, where=where)
+    if not 400 <= code < 600:
+        return BadAnswer(f"{what}: HTTP status {code}", where=where, fix="is it an API server?")
+    return Refused(f"{what}: {code} {said}".rstrip(), status=code, where=where)
+
+
+def role_for(asked: Question, user: str) -> str:
+    """Return the role that allows a question, and its binding to a user, as YAML."""
+    scope = "" if asked.namespace else "Cluster"
+    name = f"podqos-{asked.verb}-{asked.resource.replace('/', '-')}"
+    inside = f", namespace: {_quoted(asked.namespace)}" if asked.namespace else ""
+    account = _SERVICE_ACCOUNT.fullmatch(user)
+    if account is not None:
+        subject = f"{{kind: ServiceAccount, namespace: {_quoted(account[1])}, name: {_quoted(account[2])}}}"
+    else:
+        subject = f"{{kind: User, apiGroup: rbac.authorization.k8s.io, name: {_quoted(user or 'YOUR USER')}}}"
+    verbs = ", ".join(["get", "list", "watch"] if asked.verb in {"list", "watch"} else [asked.verb])
+    return f"""\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {scope}Role
+metadata: {{name: {name}{inside}}}
+rules:
+- apiGroups: [{_quoted(asked.group)}]
+  resources: [{asked.resource}]
+  verbs: [{verbs}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {scope}RoleBinding
+metadata: {{name: {name}{inside}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {scope}Role, name: {name}}}
+subjects:
+- {subject}
+"""
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
