@@ -28,6 +28,7 @@ GROUPS = {
         "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, what is wrong"),
     },
     "Clusters": {
+        "snapshot": ("snapshot", "write down a live cluster, for every command to take"),
         "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
     },
     "What if": {

@@ -20,6 +20,7 @@ from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
+from podqos.library.inputs.selection import Selection
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
@@ -153,13 +154,16 @@ def cluster_state(
     node_memory_bytes: int | None = None,
     system_memory_bytes: int | None = None,
     profile: Profile | None = None,
+    selection: Selection | None = None,
 ) -> NodeState:
     """Return a node of a cluster with its pods; ``node`` may be left out where there is only one.
 
-    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request.
+    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request. An answer is about the pods
+    of ``selection``.
     """
     name = _node_of(cluster, node)
     profile = profile or cluster.profile
+    cluster.objects.selection = selection
     summary = cluster.summary(name)
     memory_bytes = node_memory_bytes
     if memory_bytes is None and name in cluster.nodes and MEMORY in (capacity := cluster.nodes[name].status.capacity):

@@ -15,7 +15,6 @@ import os
 from msgspec.structs import replace
 
 from podqos.cli import options
-from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
@@ -66,8 +65,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
-        profile = profile_of(arguments)
-        state, errors = state_of(arguments, profile)
+        state, profile, errors = state_of(arguments)
         kubelet = options.kubelet_option(arguments.config) or state.kubelet or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)

@@ -28,6 +28,7 @@ from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import check_named, checks_named, configuration_for
+from podqos.library.cluster_part import Part
 from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
 from podqos.library.inputs.gathering import existing_files, manifest_files
@@ -66,11 +67,11 @@ class CheckRun:
             raise InvalidOption(
                 "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
-        cluster = cluster_of(arguments)
+        cluster = cluster_of(arguments, Part(usage=False))
         if cluster is None:
             inputs = manifest_files(given, "check", rendering)
         elif given or arguments.kustomize:
-            raise InvalidOption("-f and --snapshot cannot be combined", fix="give one of them")
+            raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
         else:
             inputs = cluster.declared()
         self._inputs = inputs.only(self._without_own_files(inputs.files))

@@ -15,7 +15,6 @@ from fractions import Fraction
 from functools import partial
 
 from podqos.cli import options
-from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.library.forecast import forecast
@@ -61,9 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Forecast, print, and return the exit code."""
-    profile = profile_of(arguments)
     rates = [options.rate_option(text, "--rate") for text in arguments.rate or _DEFAULT_RATES]
-    state, errors = state_of(arguments, profile)
+    state, profile, errors = state_of(arguments)
     report = forecast(
         state,
         growing=arguments.growing or "",

@@ -3,6 +3,7 @@
 Headroom is the memory a node has left until its kubelet evicts. Usage is what the kubelets measured, or else what
 metrics.k8s.io says, or else what pods request.
 
+  podqos overview                              the live cluster of the current context
   podqos overview --snapshot cluster.json.gz
 """
 
@@ -14,7 +15,6 @@ from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
-from podqos.errors import InvalidOption
 from podqos.library.overview import overview
 from podqos.report.cluster.overview import text
 
@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, print, and return the exit code."""
+    arguments.all_namespaces = arguments.snapshot is None
     cluster = cluster_of(arguments)
-    if cluster is None:
-        raise InvalidOption("no cluster given", fix="name a snapshot with --snapshot FILE")
+    assert cluster is not None
     emit(overview(cluster, profile=profile_of(arguments), progress=progress_line("node")), arguments, text)
     return 0

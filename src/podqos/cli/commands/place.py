@@ -68,8 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Place, print, and return the exit code."""
+    files = _files(arguments)
     chosen = _options(arguments)
-    objects = read_objects(_files(arguments), options.stated_classes(arguments), selection_of(arguments))
+    objects = read_objects(files, options.stated_classes(arguments), selection_of(arguments))
     placing = Placing(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
@@ -123,7 +124,7 @@ def _node_count(arguments: argparse.Namespace) -> int | None:
 
 
 def _files(arguments: argparse.Namespace) -> Inputs:
-    found = given_files(arguments, "place")
+    found = given_files(arguments, "place", beside=True)
     # A file that is also named by itself counts once.
     return found.only(file for file in found.files if file.path != arguments.kubelet_config)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
-from podqos.cli.cluster import profile_of
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.eviction.signals import Signal
@@ -48,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
-    profile = profile_of(arguments)
-    state, errors = state_of(arguments, profile)
+    state, profile, errors = state_of(arguments)
     report = rank(
         state,
         kubelet=options.kubelet_option(arguments.kubelet_config),
