@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidOption
-from podqos.eviction.observation import decode_summary
+from podqos.eviction.observation import decode_summary, observe
+from podqos.eviction.signals import Signal
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, cluster_assumptions, node_memory
 from podqos.library.inputs.files import read_bytes
@@ -26,7 +27,8 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
@@ -158,8 +160,8 @@ def cluster_state(
 ) -> NodeState:
     """Return a node of a cluster with its pods; ``node`` may be left out where there is only one.
 
-    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request. An answer is about the pods
-    of ``selection``.
+    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request. An answer is about the
+    pods of ``selection``.
     """
     name = _node_of(cluster, node)
     profile = profile or cluster.profile
@@ -197,6 +199,27 @@ def cluster_state(
 def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
     assumptions = (*state.assumptions, *cluster.assumptions)
     return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node))
+
+
+class NodeCapacities(Struct, frozen=True):
+    """What a node of a cluster has, and its kubelet."""
+
+    kubelet: Kubelet | None
+    memory_bytes: int | None
+    cpu: Quantity | None
+    capacities: dict[Signal, int]
+
+
+def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
+    """Return what a node of a cluster has, as far as node and kubelet tell."""
+    name = _node_of(cluster, node)
+    capacity, summary = cluster.nodes[name].status.capacity, cluster.summary(name)
+    return NodeCapacities(
+        cluster.kubelet(name),
+        capacity[MEMORY].value if MEMORY in capacity else None,
+        capacity.get(CPU),
+        {} if summary is None else {signal: each.capacity for signal, each in observe(summary).signals.items()},
+    )
 
 
 def _node_of(cluster: ClusterSnapshot, node: str | None) -> str:
