@@ -134,6 +134,10 @@ class ClusterSnapshot:
         """Return the pods, and what decides about them, as files to read."""
         return self._inputs({_PODS: _as_it_is})
 
+    def policies(self) -> Inputs:
+        """Return what decides about pods, as files to read."""
+        return self._inputs({})
+
     def declared(self) -> Inputs:
         """Return the workloads, pods that none of them made, and what decides about them, as files to read."""
         known = {
