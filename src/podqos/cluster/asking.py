@@ -35,10 +35,14 @@ class Client:
         self,
         access: Access,
         *,
+        credentials: Credentials | None = None,
         patience: Patience = PATIENT,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """Connect when first asked; ``environment`` is where proxies are named."""
+        """Connect when first asked.
+
+        ``credentials`` are those of another client, kept fresh together; ``environment`` is where proxies are named.
+        """
         address = address_of(access.server)
         if address is None:
             raise InputError(f"{access.server!r} is no address", fix="write https://HOST:PORT")
@@ -47,7 +51,7 @@ class Client:
         self._address = address
         self._base = urlsplit(access.server).path.rstrip("/")
         self._proxy = proxy_for(address, access.proxy_url, environment)
-        self._credentials = Credentials(access)
+        self.credentials = credentials or Credentials(access)
         self._closing = threading.Event()
         self._idle: list[Connection] = []
         self._streaming: set[Connection] = set()
@@ -130,22 +134,22 @@ class Client:
         attempt = 0
         is_refreshed = False
         while True:
-            own = self._credentials.headers()
+            own = self.credentials.headers()
             failure: ClusterError
             retry_after = None
             try:
-                result = self._exchange(ask, [*own.items(), *self._credentials.repeated_headers()], patience)
+                result = self._exchange(ask, [*own.items(), *self.credentials.repeated_headers()], patience)
                 answer = answer_of(result)
                 self.has_answered = True
                 if 200 <= answer.status < 300:
                     return result
                 if answer.status == 401 and not is_refreshed:
                     is_refreshed = True
-                    if self._credentials.refresh(own):
+                    if self.credentials.refresh(own):
                         self._forget_connections()
                         continue
                 status = status_of(answer.status, answer.data)
-                failure = refusal(asked, status, self.where, identity=self._credentials.described())
+                failure = refusal(asked, status, self.where, identity=self.credentials.described())
                 if not is_temporary(answer.status):
                     raise failure
                 retry_after = answer.headers.get("retry-after")
@@ -196,7 +200,7 @@ class Client:
         """Return the way to the server; the certificate may have changed since the last time."""
         if not self._address.is_tls:
             return Route(self._address, proxy=self._proxy)
-        certificate = self._credentials.certificate()
+        certificate = self.credentials.certificate()
         if self._secure is None or self._secure[0] != certificate:
             tls = client_context(self.access, certificate)
             self._secure = certificate, Route(self._address, tls, self.access.tls_server_name, self._proxy)

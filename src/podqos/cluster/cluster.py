@@ -83,11 +83,18 @@ class Cluster:
         return decode_object(resource, data, where=self.where)
 
     def read(
-        self, resource: Resource[Model], namespace: str = "", *, selector: str = "", field_selector: str = ""
+        self,
+        resource: Resource[Model],
+        namespace: str = "",
+        *,
+        selector: str = "",
+        field_selector: str = "",
+        patience: Patience | None = None,
     ) -> list[Model]:
         """Return all objects of a resource, of all namespaces or one."""
         items: list[Model] = []
-        for page in self.pages(resource, namespace, selector=selector, field_selector=field_selector):
+        pages = self.pages(resource, namespace, selector=selector, field_selector=field_selector, patience=patience)
+        for page in pages:
             if page.is_first:
                 items.clear()
             items += page.items
@@ -101,6 +108,7 @@ class Cluster:
         selector: str = "",
         field_selector: str = "",
         limit: int = PAGE_ITEMS,
+        patience: Patience | None = None,
     ) -> Iterator[Page[Model]]:
         """Yield all objects in pages: a consistent view of one moment.
 
@@ -115,7 +123,7 @@ class Cluster:
             if token:
                 query.append(("continue", token))
             try:
-                answer = self.client.get(path, query, asked=asked)
+                answer = self.client.get(path, query, asked=asked, patience=patience)
             except Refused as error:
                 if error.status != GONE or not token or restarts == _MOST_RESTARTS:
                     raise

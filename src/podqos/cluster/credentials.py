@@ -11,10 +11,13 @@ import os
 import threading
 from base64 import b64encode
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from podqos.cluster.exec_plugin import ExecStatus, run_plugin
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import InputError
+
+if TYPE_CHECKING:
+    from podqos.cluster.exec_plugin import ExecStatus
 
 _MOST_BYTES = 1 << 20
 
@@ -112,6 +115,8 @@ class Credentials:
         if not self._runs_plugin:
             return None
         assert self._user.exec is not None
+        from podqos.cluster.exec_plugin import run_plugin
+
         with self._lock:
             if self._printed is None or self._printed.is_expired(datetime.now(UTC)):
                 self._printed = run_plugin(self._user.exec, self._access)

@@ -21,7 +21,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import Plain
 from podqos.wording import listed, nearest
 
@@ -200,6 +199,8 @@ def merge(files: Iterable[tuple[str, bytes]]) -> Kubeconfig:
 
 
 def _read(source: str, data: bytes) -> _File:
+    from podqos.manifest.documents import plain_documents
+
     documents = plain_documents(source, data)
     if not documents:
         return _File()

@@ -13,7 +13,6 @@ from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer, InvalidManifest
 from podqos.manifest.decode import REFUSALS, decode_pod, model_decoder
 from podqos.manifest.problems import Severity
-from podqos.manifest.reading import read
 from podqos.model.pod import Pod, Workload
 
 _Decoded = TypeVar("_Decoded")
@@ -132,6 +131,8 @@ def decode_object(resource: Resource[Model], data: bytes, *, where: str = "") ->
 
 def _workloads(data: bytes, where: str) -> Sequence[Workload]:
     """Read workloads as from a file."""
+    from podqos.manifest.reading import read
+
     found = read(where, data)
     for problem in found.problems:
         if problem.severity is Severity.ERROR:

@@ -44,6 +44,8 @@ class Status(Struct, frozen=True):
     message: str = ""
     reason: str = ""
     code: int = 0
+    error: str = ""
+    """The message, where Prometheus says no."""
 
 
 _STATUS_DECODER = msgspec.json.Decoder(Status)
@@ -53,14 +55,18 @@ def status_of(code: int, data: bytes) -> Status:
     """Return what an answer says; text that is no Status, such as a proxy's, is the message."""
     try:
         status = _STATUS_DECODER.decode(data)
-        if status.kind == "Status":
-            return Status("Status", " ".join(status.message.split()), status.reason, status.code or code)
+        if status.kind == "Status" or status.error:
+            return Status(status.kind, _line(status.message or status.error), status.reason, status.code or code)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
-    text = " ".join(data[: 4 * _SHOWN_CHARACTERS].decode(errors="replace").split())
-    if text.startswith("<"):  # the page of some proxy
-        text = ""
-    return Status("", "".join(c if c.isprintable() else "?" for c in text)[:_SHOWN_CHARACTERS], "", code)
+    text = _line(data[: 4 * _SHOWN_CHARACTERS].decode(errors="replace"))[:_SHOWN_CHARACTERS]
+    is_page = text.startswith("<")  # some proxy's
+    return Status("", "" if is_page else text, "", code)
+
+
+def _line(text: str) -> str:
+    """Return a text on one line, without what would move a terminal's cursor."""
+    return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
 
 
 def refusal(asked: Question | None, status: Status, where: str, *, identity: str = "") -> ClusterError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import InputError
@@ -61,6 +60,8 @@ def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access)
 
     memory = os.memfd_create("client-certificate") if hasattr(os, "memfd_create") else None
     if memory is None:
+        import tempfile
+
         memory, path = tempfile.mkstemp()
         os.unlink(path)
         path = f"/dev/fd/{memory}"
