@@ -187,4 +187,4 @@ def test_every_command_takes_a_snapshot(command, expected, file, capsys):
 
 def test_a_snapshot_and_files_are_not_mixed_up(file, capsys):
     assert main(["explain", "-f", "x.yaml", "--snapshot", file]) == 2
-    assert "-f and --snapshot cannot be combined" in capsys.readouterr().err
+    assert "files and a cluster cannot be combined" in capsys.readouterr().err

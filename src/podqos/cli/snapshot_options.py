@@ -35,9 +35,12 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
 def state_of(arguments: argparse.Namespace) -> tuple[NodeState, Profile, int]:
     """Return the node that the options describe, the rules to go by, and how many errors were reported on the way."""
     node_argument(arguments)
+    if arguments.snapshot is not None:
+        _refuse_more(arguments, "--snapshot")
     if arguments.snapshot is not None and not is_cluster_snapshot(read_bytes(arguments.snapshot)):
         profile = LATEST if arguments.kubernetes_version is None else parse_version(arguments.kubernetes_version)
-        _refuse_more(arguments, "--snapshot")
+        if selection_of(arguments) is not None:
+            raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
         return read_state(arguments.snapshot), profile, 0
     cluster = cluster_of(arguments, node_part(arguments))
     profile = profile_of(arguments)
@@ -61,8 +64,6 @@ def _refuse_more(arguments: argparse.Namespace, what: str) -> None:
     for option, value in given.items():
         if value:
             raise InvalidOption(f"{option} and {what} cannot be combined", fix="give one of them")
-    if what == "--snapshot" and selection_of(arguments) is not None:
-        raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
 
 
 def _state_of_files(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState, int]:

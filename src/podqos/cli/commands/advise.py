@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Advise, print, and return the exit code."""
     if arguments.node:
-        return run_for_node(arguments, profile_of(arguments))
+        return run_for_node(arguments)
     descriptions = _descriptions(arguments)
     has_files = arguments.files or arguments.kustomize or arguments_name_cluster(arguments)
     inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
