@@ -13,6 +13,7 @@ from podqos.cli.options import Parser
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
 from podqos.library.cluster_part import EVERYTHING, Part
+from podqos.library.inputs.selection import object_named
 from podqos.model.profile import LATEST, Profile, parse_version
 
 if TYPE_CHECKING:
@@ -57,6 +58,16 @@ def node_argument(arguments: argparse.Namespace) -> None:
     arguments.all_namespaces = arguments.snapshot is None
 
 
+def object_arguments(arguments: argparse.Namespace) -> None:
+    """Take names where files could be for objects of a cluster: ``podqos explain deploy/web``."""
+    given = [(each, object_named(each)) for each in arguments.files or ()]
+    found = [named for each, named in given if named is not None and not os.path.exists(each)]
+    if found:
+        if len(found) < len(given):
+            raise InvalidOption("files and objects of a cluster cannot be combined", fix="give one of them")
+        arguments.objects, arguments.files = found, []
+
+
 def node_part(arguments: argparse.Namespace) -> Part:
     """Return the part of a cluster that answers about one node rest on."""
     return Part(node=arguments.node or "", policies=False, workloads=False)
@@ -77,7 +88,7 @@ def arguments_name_cluster(arguments: argparse.Namespace) -> bool:
     if any(given.get(name) for name in ("snapshot", "context", "kubeconfig", "all_namespaces")):
         return True
     files = any(given.get(name) for name in ("files", "kustomize", "stats", "pods", "usage", "describe", "ask"))
-    return not files and bool(given.get("namespace") or given.get("selector"))
+    return not files and bool(given.get("namespace") or given.get("selector") or given.get("objects"))
 
 
 def profile_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> Profile:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from podqos.cli.cluster import cluster_of
+from podqos.cli.cluster import cluster_of, object_arguments
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import select
 from podqos.errors import InvalidOption
@@ -35,6 +35,8 @@ def given_files(
 
     ``declared``: of a cluster the workloads, instead of the pods that run. ``beside``: files may come on top of it.
     """
+    object_arguments(arguments)
+    declared = declared or any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
     cluster = cluster_of(arguments, Part(usage=False, workloads=declared))
     has_files = bool(arguments.files or arguments.kustomize)
     if cluster is not None and has_files and not beside:

@@ -17,7 +17,7 @@ from podqos.advice.checks.configuration import options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
-from podqos.cli.cluster import cluster_of, profile_of
+from podqos.cli.cluster import cluster_of, object_arguments, profile_of
 from podqos.cli.inputs import print_problems
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.progress import progress_line
@@ -51,6 +51,7 @@ class CheckRun:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
+        object_arguments(arguments)
         given = list(arguments.files or ())
         kubelet = arguments.kubelet_config
         if kubelet is not None:
