@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.refusals import question
+from podqos.cluster.kubelets import Kubelets
+from podqos.cluster.patience import ONCE
 from podqos.cluster.resources import Resource
-from podqos.errors import ClusterError, InputError, NotFound, Refused, Unreachable
+from podqos.errors import ClusterError, InputError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 from podqos.manifest.anonymous import Anonymizer
@@ -24,6 +25,8 @@ from podqos.model.assumption import Assumption
 Progress = Callable[[int, int], None]
 """Told how many nodes were asked, of how many."""
 
+_MOST_TOLD = 6
+"""So many kubelets that do not answer are told of one by one."""
 _AT_ONCE = 8
 """So many kubelets are asked at a time, each by way of the API server."""
 
@@ -141,56 +144,42 @@ def _missing(what: str, value: str, state_with: str) -> bytes:
 
 
 def _measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
-    """Yield what kubelets say about usage and their settings; where none may be asked, what metrics.k8s.io says."""
-    refused: Refused | None = None
+    """Yield what kubelets say about usage and their settings, and where some do not what metrics.k8s.io says."""
+    kubelets = Kubelets(cluster)
+
+    def ask(node: str) -> tuple[bytes | None, bytes | None, tuple[Assumption, ...]]:
+        summary = kubelets.answer(node, "stats/summary", pruned_summary, "usage", "--stats FILE")
+        configz = kubelets.answer(node, "configz", pruned_kubelet, "kubelet settings", "--kubelet-config FILE")
+        return summary.value, configz.value, (*summary.assumptions, *configz.assumptions)
+
     silent: list[str] = []
-
-    def ask(node: str) -> tuple[str, list[bytes], ClusterError | None]:
-        found: list[bytes] = []
-        try:
-            for path, prune, note in _ASKED:
-                data = cluster.get(
-                    resources.NODES.path(name=node, subresource="proxy") + path,
-                    asked=question("get", resources.NODES, subresource="proxy"),
-                )
-                found.append(msgspec.json.encode(note(node, msgspec.Raw(prune(data)))))
-        except (ClusterError, InputError) as error:
-            return node, found, error if isinstance(error, ClusterError) else Unreachable(error.what)
-        return node, found, None
-
+    missing: dict[Assumption, None] = {}
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        first, rest = nodes[:1], nodes[1:]
-        answers = list(map(ask, first))
-        if answers and isinstance(answers[0][2], Refused) and answers[0][2].status == 403:
-            refused = answers[0][2]  # and so would every other be
-            rest = []
-        for number, (node, found, error) in enumerate((*answers, *threads.map(ask, rest)), 1):
-            yield from found
-            if error is not None and refused is None:
+        for number, (node, (summary, configz, assumptions)) in enumerate(
+            zip(nodes, threads.map(ask, nodes), strict=True), 1
+        ):
+            if summary is not None:
+                yield msgspec.json.encode(NodeSummary(node, msgspec.Raw(summary)))
+            else:
                 silent.append(node)
+            if configz is not None:
+                yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
+            missing.update(dict.fromkeys(assumptions))
             if progress is not None:
                 progress(number, len(nodes))
-    if refused is not None:
-        yield _missing(
-            f"the kubelets' figures and settings ({refused.what})", "unknown", "the right to get nodes/proxy"
-        )
-    elif silent:
-        more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
-        yield _missing(f"figures and settings of {', '.join(silent[:3])}{more}", "unknown", "kubelets that answer")
-    if refused is not None or silent:
+    yield from (msgspec.json.encode(Missing(each)) for each in [*missing][:_MOST_TOLD])
+    if len(missing) > _MOST_TOLD:
+        others = f"usage or settings of {len(missing) - _MOST_TOLD} more kubelets"
+        yield _missing(others, "unknown", "kubelets that answer")
+    if silent:
         yield from _metrics(cluster, part)
-
-
-_ASKED = (
-    ("/stats/summary", pruned_summary, NodeSummary),
-    ("/configz", pruned_kubelet, NodeKubelet),
-)
 
 
 def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
     try:
         for path in ("nodes", f"namespaces/{part.namespace}/pods" if part.namespace else "pods"):
-            line = pruned_list(cluster.get(f"/apis/metrics.k8s.io/v1beta1/{path}"))
+            answer = cluster.client.get(f"/apis/metrics.k8s.io/v1beta1/{path}", patience=ONCE)
+            line = pruned_list(answer.data)
             if line is not None:
                 yield line
     except (ClusterError, InputError) as error:
