@@ -81,10 +81,10 @@ LISTS: dict[str, tuple[str, list[dict[str, Any]]]] = {
                 "status": {
                     "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
                     "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
-                    "conditions": [{"type": "Ready", "status": "Unknown", "message": SECRET}],
+                    "conditions": [{"type": "Ready", "status": ready, "message": SECRET}],
                 },
             }
-            for name in NODES
+            for name, ready in zip(NODES, ("Unknown", "True"), strict=True)
         ],
     ),
     "PriorityClassList": ("scheduling.k8s.io/v1", [{"metadata": metadata("acme-critical"), "value": 1000}]),

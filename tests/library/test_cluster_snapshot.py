@@ -77,7 +77,10 @@ def test_without_names_every_answer_stays_the_same():
         assert facts[0] == facts[1]
     assert len(podqos.load(named.declared()).workloads) == len(podqos.load(nameless.declared()).workloads)
     conditions = [node.status.conditions for node in nameless.nodes.values()]
-    assert [[(each.type, each.status) for each in of] for of in conditions] == [[("Ready", "Unknown")]] * 2
+    assert [[(each.type, each.status) for each in of] for of in conditions] == [
+        [("Ready", "Unknown")],
+        [("Ready", "True")],
+    ]
 
 
 # ---- what it holds ---------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ def test_a_node_that_does_not_exist_is_one_line(served, capsys):
 
 def test_nothing_is_left_of_a_snapshot_that_fails(served, capsys):
     def answer(request: Request) -> object:
-        return status(500, "InternalError") if request.path.endswith("/pods") else api_server(request)
+        return status(403, "Forbidden") if request.path.endswith("/pods") else api_server(request)
 
     served(answer)
     assert podqos(capsys, "snapshot", "-o", "c.json.gz")[0] not in {0, 1}
