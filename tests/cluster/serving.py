@@ -143,6 +143,9 @@ def _requests(connection: socket.socket) -> Iterator[Request]:
             if not piece:
                 return
             buffer += piece
+            if buffer[0] == 0x16:  # TLS, to a server that speaks none
+                connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+                return
         head, _, buffer = buffer.partition(b"\r\n\r\n")
         first, *rest = head.decode("latin-1").split("\r\n")
         method, target, _version = first.split(" ")

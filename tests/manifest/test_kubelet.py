@@ -125,3 +125,10 @@ def test_a_file_holds_one_kubelets_settings_beside_other_documents():
     assert kubelet_settings_in("file", text).configuration.max_pods == 20
     with pytest.raises(InputError, match="holds 2 kubelet configurations"):
         kubelet_settings_in("file", text + b"---\nkubeletArguments: {}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"kubeletconfig": {"memoryThrottlingFactor": 0.9}}', "kubeletconfig: {memoryThrottlingFactor: 0.9}"]
+)
+def test_a_number_with_a_fraction_is_read_from_json_as_from_yaml(text):
+    assert kubelet_settings_in("configz", text.encode()).configuration.memory_throttling_factor == 0.9

@@ -158,10 +158,12 @@ class Client:
                 if not self.has_answered or self.is_closed():
                     raise
                 failure = error
-            pause = pause_seconds(attempt, retry_after, random.random())  # noqa: S311 - no secret
-            attempt += 1
-            if attempt >= patience.attempts or time.monotonic() + pause - begun > patience.total_seconds:
+            if attempt + 1 >= patience.attempts:
                 raise failure
+            pause = pause_seconds(attempt, retry_after, random.random())  # noqa: S311 - no secret
+            if time.monotonic() + pause - begun > patience.total_seconds:
+                raise failure
+            attempt += 1
             self.pause(pause)
 
     def _exchange(

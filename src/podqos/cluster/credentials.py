@@ -13,7 +13,7 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from podqos.cluster.kubeconfig import Access
+from podqos.cluster.kubeconfig import Access, as_pem
 from podqos.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class Credentials:
         """Return the client certificate with its key, in PEM; empty where there is none."""
         user = self._user
         if self._has_certificate:
-            certificate = user.client_certificate_data or self._text(user.client_certificate)
-            key = user.client_key_data or (self._text(user.client_key) if user.client_key else "")
+            certificate = user.client_certificate_data or as_pem(self._contents(user.client_certificate))
+            key = user.client_key_data or (as_pem(self._contents(user.client_key)) if user.client_key else "")
             return f"{certificate}\n{key}\n"
         printed = self._plugin()
         if printed is None or not printed.client_certificate_data:
@@ -149,7 +149,7 @@ class Credentials:
             found = os.stat(path)
             state = (found.st_ino, found.st_mtime_ns, found.st_size)
             if state != self._token_file_state:
-                self._token_in_file = self._text(path).strip() or self._token_in_file
+                self._token_in_file = self._contents(path).decode(errors="replace").strip() or self._token_in_file
                 self._token_file_state = state
         except (OSError, InputError) as error:
             if not self._token_in_file and not self._user.token:
@@ -157,11 +157,9 @@ class Credentials:
                 raise InputError(f"no token: {reason}", where=path, fix="mend tokenFile in the kubeconfig") from None
         return self._token_in_file
 
-    def _text(self, path: str) -> str:
+    def _contents(self, path: str) -> bytes:
         try:
-            with open(path, encoding="ascii") as file:
+            with open(path, "rb") as file:
                 return file.read(_MOST_BYTES)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=path, fix="mend the kubeconfig") from None
-        except UnicodeDecodeError:
-            raise InputError("is no text", where=path, fix="mend the kubeconfig") from None

@@ -265,10 +265,15 @@ def _beside(source: str, path: str) -> str:
 def _decoded(entry: Struct, field: str, where: str) -> str:
     text: str = getattr(entry, field)
     try:
-        return b64decode("".join(text.split()), validate=True).decode("ascii")
+        return as_pem(b64decode("".join(text.split()), validate=True))
     except (binascii.Error, ValueError):
-        what = f"{field.replace('_', '-')} is not PEM in base64"
+        what = f"{field.replace('_', '-')} is not base64"
         raise InputError(what, where=where, fix="`base64 -w0 FILE` makes it") from None
+
+
+def as_pem(data: bytes) -> str:
+    """Return a text in PEM; comments between its blocks may be in any language, and do not matter."""
+    return data.decode("ascii", errors="replace").replace("\N{REPLACEMENT CHARACTER}", "?")
 
 
 def _server(server: str, where: str) -> str:

@@ -284,9 +284,9 @@ def _lower(response: HTTPResponse) -> dict[str, str]:
 
 def _request(lines: list[str], where: str) -> bytes:
     """Return a request; a line that would end early or say something else is refused, not sent."""
-    for line in lines:
+    for number, line in enumerate(lines):
         if not line.isprintable() or not line.isascii():
-            name = line.partition(":")[0] if ":" in line else "the path"
+            name = f"header {line.partition(':')[0]}" if number else "the path"
             raise InputError(f"{name} holds characters that HTTP does not allow", where=where)
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 

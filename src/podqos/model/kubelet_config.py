@@ -151,7 +151,12 @@ def kubelet_configuration(
     what a flag sets to zero is zero.
     """
     _check_identity(document, where)
-    settings = {name: value for name, value in document.items() if value is not None}
+    # A number that remembers its text is no float to msgspec.
+    settings = {
+        name: float(value) if isinstance(value, float) else value
+        for name, value in document.items()
+        if value is not None
+    }
     for name in settings:
         if name not in KNOWN_FIELDS:
             close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
