@@ -30,6 +30,7 @@ GROUPS = {
     "Clusters": {
         "snapshot": ("snapshot", "write down a live cluster, for every command to take"),
         "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
+        "exporter": ("exporter", "metrics of a live cluster for Prometheus"),
     },
     "What if": {
         "simulate": ("simulate", "a scenario in virtual time: what is killed, when and why"),

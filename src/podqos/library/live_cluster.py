@@ -30,7 +30,7 @@ _MOST_TOLD = 6
 _AT_ONCE = 8
 """So many kubelets are asked at a time, each by way of the API server."""
 
-_ABOUT_PODS = (
+ABOUT_PODS = (
     resources.NAMESPACES,
     resources.LIMIT_RANGES,
     resources.RESOURCE_QUOTAS,
@@ -42,7 +42,7 @@ _ABOUT_PODS = (
     resources.SERVICES,
     resources.INGRESSES,
 )
-_WORKLOADS = (
+WORKLOADS = (
     resources.DEPLOYMENTS,
     resources.STATEFUL_SETS,
     resources.DAEMON_SETS,
@@ -85,9 +85,9 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
     if part.node and part.node not in nodes:
         raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
     if part.policies:
-        yield from _optional(cluster, _ABOUT_PODS, part)
+        yield from _optional(cluster, ABOUT_PODS, part)
     if part.workloads:
-        yield from _optional(cluster, _WORKLOADS, part)
+        yield from _optional(cluster, WORKLOADS, part)
     yield from _pages(
         cluster,
         resources.PODS,
@@ -96,7 +96,7 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         field_selector=f"spec.nodeName={part.node}" if part.node else "",
     )
     if part.usage:
-        yield from _measured(cluster, nodes, part, progress)
+        yield from measured(cluster, nodes, part, progress)
 
 
 class _Name(Struct, frozen=True):
@@ -143,7 +143,7 @@ def _missing(what: str, value: str, state_with: str) -> bytes:
 # ---- usage -----------------------------------------------------------------------------------------------------------
 
 
-def _measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
+def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
     """Yield what kubelets say about usage and their settings, and where some do not what metrics.k8s.io says."""
     kubelets = Kubelets(cluster)
 

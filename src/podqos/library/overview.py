@@ -18,12 +18,12 @@ from podqos.library.rank import rank
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
-from podqos.model.pod import Pod
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
 from podqos.qos.classes import qos_class_of
-from podqos.report.check.value import CheckReport
-from podqos.report.cluster.overview import NamespaceScore, NextVictim, NodeOverview, Overview, Share
+from podqos.report.check.value import CheckReport, FindingReport
+from podqos.report.cluster.overview import NamespaceOverview, NextVictim, NodeOverview, Overview, Share
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.places import EvictionPlace, KillPlace
 from podqos.survival.pods import ENDED
@@ -52,7 +52,8 @@ def overview(cluster: ClusterSnapshot, *, profile: Profile | None = None, progre
         stored_otherwise=tuple(
             pod.key for pod in alive if pod.status.qos_class is not None and pod.status.qos_class != classes[pod.key]
         ),
-        namespaces=_scores(report),
+        namespaces=_namespaces(report, alive, classes),
+        checks=dict(sorted(Counter(item.check for item in report.items if _counts(item)).items())),
         verdict="" if report.verdict is None else report.verdict.text,
         assumptions=tuple(dict.fromkeys((*cluster.assumptions, *assumptions))),
     )
@@ -141,15 +142,29 @@ def _conditions(node: Node) -> Iterator[str]:
         yield "Unschedulable"
 
 
-def _scores(report: CheckReport) -> tuple[NamespaceScore, ...]:
-    counts: dict[str, Counter[str]] = {}
+def _counts(item: FindingReport) -> bool:
+    return item.suppression is None and item.severity is not FindingSeverity.INFO
+
+
+def _namespaces(
+    report: CheckReport, pods: Iterable[Pod], classes: Mapping[str, QOSClass]
+) -> tuple[NamespaceOverview, ...]:
+    found: dict[str, Counter[str]] = {}
     names: dict[str, set[str]] = {}
-    for item in report.items:
-        if item.suppression is None and item.severity is not FindingSeverity.INFO:
-            counts.setdefault(item.namespace, Counter())[item.severity] += 1
-            names.setdefault(item.namespace, set()).add(item.subject)
-    scores = (
-        NamespaceScore(name, found[FindingSeverity.ERROR], found[FindingSeverity.WARNING], len(names[name]))
-        for name, found in counts.items()
+    for item in filter(_counts, report.items):
+        found.setdefault(item.namespace, Counter())[item.severity] += 1
+        names.setdefault(item.namespace, set()).add(item.subject)
+    by_class: dict[str, Counter[str]] = {}
+    for pod in pods:
+        by_class.setdefault(pod.metadata.namespace, Counter())[str(classes[pod.key])] += 1
+    every = (
+        NamespaceOverview(
+            namespace=name,
+            classes=dict(sorted(by_class.get(name, Counter()).items())),
+            errors=found[name][FindingSeverity.ERROR] if name in found else 0,
+            warnings=found[name][FindingSeverity.WARNING] if name in found else 0,
+            objects=len(names.get(name, ())),
+        )
+        for name in {**found, **by_class}
     )
-    return tuple(sorted(scores, key=lambda each: (-each.errors, -each.warnings, each.namespace)))
+    return tuple(sorted(every, key=lambda each: (-each.errors, -each.warnings, each.namespace)))

@@ -7,7 +7,7 @@ reads. A pruned object reads back as the same value as the whole one, but for th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from typing import Any, get_args, get_origin
 
@@ -91,10 +91,20 @@ def pruned_list(data: bytes) -> bytes | None:
         items = _decoder(model, in_list=True).decode(data).items
     except REFUSALS as error:
         raise InputError(f"no list of an API server: {error}") from None
+    return encoded_list(envelope.api_version, envelope.kind, items)
+
+
+def pruned_type(kind: str) -> Any:  # noqa: ANN401 - a type made at run time
+    """Return the type that objects of a kind are read as to keep no more than what decisions read."""
+    return _pruned(MODELS[kind])
+
+
+def encoded_list(api_version: str, kind: str, items: Collection[Any]) -> bytes:
+    """Return objects that were read as ``pruned_type`` as a list on one line; ``kind`` is that of the list."""
     for metadata in _metadata_of(items):
         if metadata and metadata.annotations:
             metadata.annotations = _kept(metadata.annotations)
-    return _ENCODER.encode(_List(envelope.api_version, envelope.kind, items))
+    return _ENCODER.encode(_List(api_version, kind, items))
 
 
 def pruned_summary(data: bytes) -> bytes:

@@ -54,14 +54,17 @@ class NodeOverview(Struct, frozen=True, rename="camel"):
     next_killed: NextVictim | None = None
 
 
-class NamespaceScore(Struct, frozen=True, rename="camel"):
-    """What ``check`` finds in a namespace."""
+class NamespaceOverview(Struct, frozen=True, rename="camel"):
+    """A namespace: its pods, and what ``check`` finds there."""
 
     namespace: str
     """Empty for what belongs to none."""
+    classes: dict[str, int]
+    """Pods that have not ended, by class."""
     errors: int
     warnings: int
-    workloads: int
+    objects: int
+    """How many objects have errors or warnings."""
 
 
 class Overview(Struct, frozen=True, rename="camel"):
@@ -77,8 +80,10 @@ class Overview(Struct, frozen=True, rename="camel"):
     """Pods without a node."""
     stored_otherwise: tuple[str, ...]
     """Pods whose stored class is not the one their resources make."""
-    namespaces: tuple[NamespaceScore, ...]
+    namespaces: tuple[NamespaceOverview, ...]
     """Worst first."""
+    checks: dict[str, int]
+    """Errors and warnings by check."""
     verdict: str
     """The worst finding in a sentence; empty where there is none."""
     api_version: str = "podqos.dev/v1alpha1"
@@ -97,7 +102,7 @@ def text(whole: Overview, style: Style) -> list[str]:
     if whole.stored_otherwise:
         others = counted(len(whole.stored_otherwise), "pod")
         lines += ["", f"{others} stored with another class than the resources make: {_some(whole.stored_otherwise)}"]
-    if whole.namespaces:
+    if any(each.objects for each in whole.namespaces):
         lines += ["", *_namespaces(whole, style)]
     return lines
 
@@ -133,14 +138,15 @@ def _nodes(whole: Overview, style: Style) -> Iterator[str]:
 
 
 def _namespaces(whole: Overview, style: Style) -> Iterator[str]:
-    shown = whole.namespaces[:_NAMESPACES_SHOWN]
+    wrong = [each for each in whole.namespaces if each.objects]
+    shown = wrong[:_NAMESPACES_SHOWN]
     rows = [
-        (each.namespace or "(cluster)", str(each.errors or "–"), str(each.warnings or "–"), str(each.workloads))
+        (each.namespace or "(cluster)", str(each.errors or "–"), str(each.warnings or "–"), str(each.objects))
         for each in shown
     ]
     yield from columns(("NAMESPACE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED"), rows, style)
-    if len(whole.namespaces) > len(shown):
-        yield style.faint(f"and {counted(len(whole.namespaces) - len(shown), 'more namespace')} (-o json)")
+    if len(wrong) > len(shown):
+        yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o json)")
 
 
 def _signed(size_bytes: int, style: Style) -> str:
