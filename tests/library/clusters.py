@@ -12,7 +12,7 @@ from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKu
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import pruned_kubelet, pruned_list, pruned_summary
 
-SECRET = "correct-horse-battery-staple"  # noqa: S105
+SECRET = "correct-horse-battery-staple"
 NODES = ("atlas-1", "atlas-2")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

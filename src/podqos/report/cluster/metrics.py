@@ -28,7 +28,7 @@ def gauge(name: str, about: str, samples: Iterable[Sample]) -> Iterator[str]:
     for labels, value in samples:
         if value is not None:
             named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
-            yield f"{name}{{{named}}} {value:.10g}" if named else f"{name} {value:.10g}"
+            yield f"{name}{{{named}}} {value!r}" if named else f"{name} {value!r}"
 
 
 def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterator[Iterator[str]]:
@@ -72,7 +72,7 @@ def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterato
     yield gauge(
         "podqos_node_usage_measured",
         "Whether a kubelet measured what the node uses; otherwise it is what pods request.",
-        (({"node": each.name}, float(each.is_measured)) for each in nodes),
+        (({"node": each.name}, int(each.is_measured)) for each in nodes),
     )
     for what, amount in (("requests", "requests"), ("limits", "limits")):
         yield gauge(
