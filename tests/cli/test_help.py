@@ -41,6 +41,7 @@ def test_the_tasks_hold_what_people_look_for_there():
     assert {title: [*commands] for title, commands in GROUPS.items()} == {
         "Manifests": ["explain", "check", "drift", "advise", "admit"],
         "Nodes": ["rank", "place", "cpu", "thresholds"],
+        "Clusters": ["snapshot", "overview"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
         "Real machine": ["node", "rehearse"],
         "Other": ["demo", "eval", "completion", "help"],
@@ -160,7 +161,7 @@ def completed(script: Path, *words: str) -> list[str]:
         pytest.param(("",), [*COMMANDS], id="all-commands"),
         pytest.param(("nodes", ""), [], id="after-a-mistake"),
         pytest.param(("--v",), ["--version"], id="own-option"),
-        pytest.param(("explain", "--kube"), ["--kubelet-config", "--kubernetes-version"], id="option"),
+        pytest.param(("explain", "--kubel"), ["--kubelet-config"], id="option"),
         pytest.param(("explain", "-o", "js"), ["json"], id="choice"),
         pytest.param(("explain", "--output", "=", "ya"), ["yaml"], id="choice-behind-an-equals-sign"),
         pytest.param(("explain", "--engine", "="), ["docker", "podman"], id="nothing-behind-an-equals-sign"),

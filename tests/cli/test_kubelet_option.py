@@ -25,9 +25,11 @@ WITHOUT = {
     "demo": "has nothing to set",
     "eval": "questions carry their settings",
     "help": "has nothing to set",
+    "overview": "a cluster tells its kubelets",
     "rehearse": "a scenario carries its kubelets",
     "scenario": "a scenario carries its kubelets",
     "simulate": "a scenario carries its kubelets",
+    "snapshot": "a cluster tells its kubelets",
     "sweep": "a scenario carries its kubelets",
     **dict.fromkeys(
         ("node evict", "node journal", "node logs", "node pods", "node status", "node top"), "asks a running node"

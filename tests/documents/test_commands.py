@@ -21,6 +21,7 @@ FINDS = {"check", "drift", "admit", "place", "--strict", "--require"}
 CANNOT_RUN = {
     "sudo": "needs root and a machine of its own",
     "podqos node": "needs root and a node that runs",
+    "podqos exporter": "serves until it is interrupted",
     "podqos rehearse": "needs root and memory cgroups",
     "make": "sets up environments, builds and tests everything",
     "pip": "fetches packages",

@@ -11,12 +11,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from msgspec import Struct
 
+from cluster.serving import Request, Server
 from documents.commands import ROOT, Command, commands_of
+from library.test_live_cluster import api_server
 from podqos.cli.main import main
 
 SCENARIO = ROOT / "scenarios/content-platform"
@@ -37,6 +40,15 @@ esac
 """
 _SSH = "#!/bin/sh\necho '[Mon Nov 16 03:00:00 2026] Out of memory: Killed process 4711 (article-service)'\n"
 
+_KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: prod
+clusters: [{{name: prod, cluster: {{server: "{server}"}}}}]
+contexts: [{{name: prod, context: {{cluster: prod, user: me, namespace: shop}}}}]
+users: [{{name: me, user: {{}}}}]
+"""
+
 _POD = """\
 apiVersion: v1
 kind: Pod
@@ -51,6 +63,7 @@ _FILES = {
     "pod.yaml": _POD,
     "qos-demo.yaml": _POD,
     "snippet.yaml": "spec:\n  containers:\n    - name: web\n      image: web\n",
+    "new.yaml": _POD,
     "node-config.yaml": """\
 kubeletArguments:
   system-reserved: ["cpu=200m,memory=2Gi"]
@@ -100,6 +113,7 @@ def make_world(directory: Path) -> None:
             if command.words[0] in {"git", "cp"}:
                 _bash(command.text, check=True)
         _bash("git branch --force main HEAD~1", check=True)
+        assert podqos(["snapshot", "-o", "cluster.json.gz"]).code == 0
     (hidden / "pods.yaml").write_text(_joined(sorted((directory / "deploy").glob("*.yaml"))))
     shutil.copytree(ROOT / "scenarios", directory / "scenarios")
     shutil.copytree(SCENARIO / "accidental", directory / "accidental")
@@ -133,14 +147,22 @@ def in_world(directory: Path) -> Iterator[None]:
         "PATH": f"{directory / _HIDDEN}{os.pathsep}{os.environ['PATH']}",
         "SCENARIO": str(SCENARIO),
         "GIT_CONFIG_GLOBAL": os.devnull,
+        "KUBECONFIG": str(directory / _HIDDEN / "kubeconfig"),
         **{
             f"GIT_{who}_{what}": value
             for who in ("AUTHOR", "COMMITTER")
             for what, value in {"NAME": "somebody", "EMAIL": "somebody@example.org"}.items()
         },
     }
-    with mock.patch.dict(os.environ, variables, clear=True), contextlib.chdir(directory):
+    with mock.patch.dict(os.environ, variables, clear=True), contextlib.chdir(directory), Server(_cluster) as server:
+        (directory / _HIDDEN / "kubeconfig").write_text(_KUBECONFIG.format(server=server.url))
         yield
+
+
+def _cluster(request: Request) -> object:
+    """Answer as the cluster that the pages speak of: its nodes are called worker-1 and worker-2."""
+    answer = api_server(replace(request, target=request.target.replace("worker-", "atlas-")))
+    return answer.replace(b"atlas-", b"worker-") if isinstance(answer, bytes) else answer
 
 
 def run(command: Command) -> Ran:

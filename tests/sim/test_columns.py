@@ -6,8 +6,6 @@ from random import Random
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from admission.pods import container
 from eviction.nodes import pod_of
@@ -16,7 +14,7 @@ from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve, constant
-from podqos.sim.run import Simulation, simulate
+from podqos.sim.run import Simulation
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import (
     Filesystem,

@@ -27,6 +27,11 @@ GROUPS = {
         "cpu": ("cpu", "how much CPU each pod gets when all use as much as they can"),
         "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, what is wrong"),
     },
+    "Clusters": {
+        "snapshot": ("snapshot", "write down a live cluster, for every command to take"),
+        "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
+        "exporter": ("exporter", "metrics of a live cluster for Prometheus"),
+    },
     "What if": {
         "simulate": ("simulate", "a scenario in virtual time: what is killed, when and why"),
         "forecast": ("forecast", "a container grows: kernel or kubelet first, and which pod dies"),

@@ -7,8 +7,11 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from podqos.cli.cluster import cluster_of, object_arguments
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import select
+from podqos.errors import InvalidOption
+from podqos.library.cluster_part import Part
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import Inputs, Rendering
 from podqos.library.inputs.gathering import applied_files, manifest_files
@@ -20,12 +23,33 @@ if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 
-def given_files(arguments: argparse.Namespace, verb: str, *, in_order_of_apply: bool = False) -> Inputs:
-    """Return the files that ``-f`` and ``-k`` name; ``verb`` is what they are for."""
-    rendering = Rendering(arguments.render, tuple(arguments.kustomize))
-    if in_order_of_apply:
-        return applied_files(arguments.files, verb, rendering)
-    return manifest_files(arguments.files, verb, rendering)
+def given_files(
+    arguments: argparse.Namespace,
+    verb: str,
+    *,
+    in_order_of_apply: bool = False,
+    declared: bool = False,
+    beside: bool = False,
+) -> Inputs:
+    """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` is what they are for.
+
+    ``declared``: of a cluster the workloads, instead of the pods that run. ``beside``: files may come on top of it.
+    """
+    object_arguments(arguments)
+    declared = declared or any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
+    cluster = cluster_of(arguments, Part(usage=False, workloads=declared))
+    has_files = bool(arguments.files or arguments.kustomize)
+    if cluster is not None and has_files and not beside:
+        raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
+    found = Inputs([])
+    if cluster is None or has_files:
+        rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+        gathered = applied_files if in_order_of_apply else manifest_files
+        found = gathered(arguments.files, verb, rendering)
+    if cluster is not None:
+        own = cluster.declared() if declared else cluster.running()
+        found = found.only((*own.files, *found.files))
+    return found
 
 
 def read_objects(

@@ -38,10 +38,12 @@ def add_class_options(parser: Parser) -> None:
     add_list_option(parser, "--runtime-class", "NAME=cpu=250m,memory=120Mi", about)
 
 
-def add_version_option(parser: Parser, default: str | None = _DEFAULT) -> None:
-    """Declare ``--kubernetes-version``; ``default`` is what a command sees where it is not given."""
-    about = f"the version whose rules apply, up to {_NEWEST}, which is approximate (default: {_DEFAULT})"
-    parser.add_argument("--kubernetes-version", metavar="X.Y", default=default, help=about)
+def add_version_option(parser: Parser) -> None:
+    """Declare ``--kubernetes-version``."""
+    about = f"the version whose rules apply, up to {_NEWEST}, which is approximate"
+    parser.add_argument(
+        "--kubernetes-version", metavar="X.Y", help=f"{about} (default: that of the cluster, or {_DEFAULT})"
+    )
 
 
 def add_layout_option(parser: Parser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from podqos.cli.cluster import add_cluster_options
 from podqos.cli.options import Parser, add_class_options, add_list_option
 from podqos.cli.parser import FILES
 from podqos.errors import InvalidOption
@@ -17,8 +18,8 @@ from podqos.wording import counted
 def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
     """Declare ``-f`` and ``-k`` as kubectl spells them, files without ``-f``, and which workloads to choose."""
     if positional:
-        about = "manifests; same as -f"
-        parser.add_argument(FILES, nargs="*", action="extend", metavar="FILE|DIR|-", help=about)
+        about = "manifests, same as -f; or objects of a live cluster, such as deploy/web"
+        parser.add_argument(FILES, nargs="*", action="extend", metavar="FILE|DIR|-|KIND/NAME", help=about)
     parser.add_argument(
         "-f",
         "--filename",
@@ -35,6 +36,7 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
     )
     about = "render every kustomization and chart in the directories of -f (default: they are skipped)"
     parser.add_argument("--render", action="store_true", help=about)
+    add_cluster_options(parser)
     add_class_options(parser)
     _add_selection_options(parser.add_argument_group("which workloads (the others still count)"))
 
@@ -50,11 +52,12 @@ def _add_selection_options(parser: Parser) -> None:
 
 def selection_of(arguments: argparse.Namespace) -> Selection | None:
     """Return which workloads a command is about; None: all of them."""
-    given = arguments.namespace is not None or arguments.selector or arguments.kind or arguments.name
-    if not given:
+    objects = tuple(getattr(arguments, "objects", ()))
+    if arguments.namespace is None and not (arguments.selector or arguments.kind or arguments.name or objects):
         return None
     selector = arguments.selector or LabelSelector()
-    return Selection(arguments.namespace, selector, tuple(map(kind_named, arguments.kind)), tuple(arguments.name))
+    kinds = tuple(map(kind_named, arguments.kind))
+    return Selection(arguments.namespace, selector, kinds, tuple(arguments.name), objects)
 
 
 def select(objects: Objects, selection: Selection | None) -> Objects:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
-from podqos.library.node_state import NodeState, kubelet_state, node_state, read_state, usage_rows
-from podqos.model.profile import Profile
+from podqos.library.cluster_snapshot import is_cluster_snapshot
+from podqos.library.inputs.files import read_bytes
+from podqos.library.node_state import NodeState, cluster_state, kubelet_state, node_state, read_state, usage_rows
+from podqos.model.profile import LATEST, Profile, parse_version
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
@@ -23,34 +26,62 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     )
     parser.add_argument("--stats", metavar="FILE", help="output of the kubelet's /stats/summary")
     parser.add_argument("--pods", metavar="FILE", help="output of the kubelet's /pods, or of kubectl get pods -o json")
-    parser.add_argument("--snapshot", metavar="FILE", help="node, pods and usage in one file")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if the files have several")
     add_node_memory_option(parser, default="from the statistics, of the smallest Node in the files, or 64Gi")
     about = "memory used outside pods (default: from the statistics, or none)"
     add_value_option(parser, "--system-memory", amount_option, about)
 
 
-def state_of(
-    arguments: argparse.Namespace, profile: Profile, *, refuse_impossible: bool = False
-) -> tuple[NodeState, int]:
-    """Return the node that the options describe, and how many errors were reported on the way.
+def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) -> tuple[NodeState, Profile, int]:
+    """Return the node that the options describe, the rules to go by, and how many errors were reported on the way.
 
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
     """
-    given = {"--usage": arguments.usage, "--stats": arguments.stats, "--snapshot": arguments.snapshot}
+    node_argument(arguments)
+    if arguments.snapshot is not None:
+        _refuse_more(arguments, "--snapshot")
+    if arguments.snapshot is not None and not is_cluster_snapshot(read_bytes(arguments.snapshot)):
+        profile = LATEST if arguments.kubernetes_version is None else parse_version(arguments.kubernetes_version)
+        if selection_of(arguments) is not None:
+            raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
+        return read_state(arguments.snapshot, refuse_impossible=refuse_impossible), profile, 0
+    cluster = cluster_of(arguments, node_part(arguments))
+    profile = profile_of(arguments)
+    if cluster is not None:
+        _refuse_more(arguments, "a cluster")
+        state = cluster_state(
+            cluster,
+            arguments.node,
+            node_memory_bytes=arguments.node_memory,
+            system_memory_bytes=arguments.system_memory,
+            profile=profile,
+            selection=selection_of(arguments),
+        )
+        return state, profile, print_problems(cluster.objects.problems)
+    state, errors = _state_of_files(arguments, profile, refuse_impossible=refuse_impossible)
+    return state, profile, errors
+
+
+def _refuse_more(arguments: argparse.Namespace, what: str) -> None:
+    given = {"-f": arguments.files, "--usage": arguments.usage, "--stats": arguments.stats, "--pods": arguments.pods}
+    for option, value in given.items():
+        if value:
+            raise InvalidOption(f"{option} and {what} cannot be combined", fix="give one of them")
+
+
+def _state_of_files(
+    arguments: argparse.Namespace, profile: Profile, *, refuse_impossible: bool
+) -> tuple[NodeState, int]:
+    given = {"--usage": arguments.usage, "--stats": arguments.stats}
     chosen = [option for option, value in given.items() if value is not None]
     if len(chosen) > 1:
         what = f"{' and '.join(chosen)} cannot be combined"
         raise InvalidOption(what, fix="give --usage with -f, or --stats with --pods, or --snapshot")
     if not chosen and not arguments.files and not arguments.kustomize:
-        raise InvalidOption("no pods given", fix="give -f, or --stats with --pods, or --snapshot")
+        raise InvalidOption("no pods given", fix="give -f, or --stats with --pods, or --snapshot, or a node's name")
     if arguments.files and chosen and arguments.usage is None:
         raise InvalidOption(f"-f and {chosen[0]} cannot be combined", fix="combine manifests with --usage")
     selection = selection_of(arguments)
-    if arguments.snapshot is not None:
-        if selection is not None:
-            raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
-        return read_state(arguments.snapshot, refuse_impossible=refuse_impossible), 0
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:

@@ -73,6 +73,14 @@ class Kubelets:
         self._is_proxied = True
         """Until the proxy turns out to be forbidden, which it then is for all nodes."""
 
+    def answer(self, node: str, path: str, read: Callable[[bytes], Model], what: str, option: str) -> Found[Model]:
+        """Return what a kubelet answers at a path, read from the bytes; ``what`` names it where it does not."""
+
+        def decoded(node: str, path: str) -> Found[Model]:
+            return Found(read(self._get(node, path)))
+
+        return self._found(node, path, decoded, f"{what} of node {node}", option)
+
     def summary(self, node: str) -> Found[Summary]:
         """Return what a node and its pods use."""
         return self._found(node, "stats/summary", self._decoded_summary, f"usage on node {node}", "--stats FILE")

@@ -12,6 +12,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
+from podqos.model.service import Ingress, Service
 
 Model = TypeVar("Model")
 
@@ -57,6 +58,9 @@ VERTICAL_POD_AUTOSCALERS = Resource(
     "autoscaling.k8s.io", "v1", "verticalpodautoscalers", "VerticalPodAutoscaler", VerticalPodAutoscaler
 )
 """Not part of Kubernetes itself: a cluster without them answers 404."""
+
+SERVICES = Resource("", "v1", "services", "Service", Service)
+INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress", Ingress)
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Workload)
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", Workload)

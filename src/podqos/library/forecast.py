@@ -57,8 +57,8 @@ def forecast(
     settings are computed. The kubelet's checks use statistics of ``statistics_age_us``; ``reaction_us`` passes from its
     decision until memory is freed; ``fast_path`` checks as soon as a hard threshold is met, as ``podqos node`` does.
     """
-    kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
+    kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
     snapshot = state.snapshot
     settings = state.cgroups(kubelet, cgroup_version, profile)
     allocatable = settings.node_allocatable if settings.enforce_node_allocatable else {}

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError
-from podqos.eviction.observation import decode_summary
+from podqos.errors import InputError, InvalidOption
+from podqos.eviction.observation import decode_summary, observe
+from podqos.eviction.signals import Signal
+from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.assumptions import (
     KUBELET_SETTINGS,
     LEAST_NODE_BYTES,
@@ -24,12 +27,16 @@ from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
+from podqos.library.inputs.selection import Selection
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.model.stats import Summary
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod
@@ -51,6 +58,8 @@ class NodeState(Struct, frozen=True):
     """Whether a kubelet measured it: its memory figures are taken as they are."""
     neighbours: frozenset[str] = frozenset()
     """Pods that count but that an answer is not about, as ``namespace/name``."""
+    kubelet: Kubelet | None = None
+    """The node's own, where that is known."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for kill orders."""
@@ -123,22 +132,20 @@ def node_state(
 
 def kubelet_state(
     objects: Objects,
-    stats: str,
+    stats: str | Summary,
     *,
     node: str | None = None,
     node_memory_bytes: int | None = None,
     system_memory_bytes: int | None = None,
     profile: Profile = LATEST,
 ) -> NodeState:
-    """Return the pods of the objects with what a kubelet's /stats/summary, a file, says of them."""
-    try:
-        summary = decode_summary(read_bytes(stats))
-    except InputError as error:
-        raise InputError(error.what, where=stats, fix=error.fix) from error
+    """Return the pods of the objects with what a kubelet's /stats/summary, or a file with it, says of them."""
+    summary = _summary_in(stats) if isinstance(stats, str) else stats
     machine = node_of(summary)
     if machine is None:
         if node_memory_bytes is None:
-            raise InputError("the node's memory is not in it", where=stats, fix="give it with --node-memory")
+            where = stats if isinstance(stats, str) else f"statistics of {summary.node.node_name}"
+            raise InputError("the node's memory is not in it", where=where, fix="give it with --node-memory")
         machine = NodeUsage(0, name=summary.node.node_name)
     if node_memory_bytes is not None:
         machine = replace(machine, memory_bytes=node_memory_bytes)
@@ -147,6 +154,111 @@ def kubelet_state(
     pods = node_pods(objects, node=node, profile=profile)
     snapshot = from_summary([entry.pod for entry in pods], summary, machine)
     return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods)))
+
+
+def _summary_in(path: str) -> Summary:
+    try:
+        return decode_summary(read_bytes(path))
+    except InputError as error:
+        raise InputError(error.what, where=path, fix=error.fix) from error
+
+
+def cluster_state(
+    cluster: ClusterSnapshot,
+    node: str | None = None,
+    *,
+    node_memory_bytes: int | None = None,
+    system_memory_bytes: int | None = None,
+    profile: Profile | None = None,
+    selection: Selection | None = None,
+) -> NodeState:
+    """Return a node of a cluster with its pods; ``node`` may be left out where there is only one.
+
+    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request. An answer is about the
+    pods of ``selection``.
+    """
+    name = _node_of(cluster, node)
+    profile = profile or cluster.profile
+    cluster.objects.selection = selection
+    summary = cluster.summary(name)
+    memory_bytes = node_memory_bytes
+    if memory_bytes is None and name in cluster.nodes and MEMORY in (capacity := cluster.nodes[name].status.capacity):
+        memory_bytes = capacity[MEMORY].value
+    if summary is not None:
+        state = kubelet_state(
+            cluster.objects,
+            summary,
+            node=name,
+            node_memory_bytes=node_memory_bytes if node_of(summary) else memory_bytes,
+            system_memory_bytes=system_memory_bytes,
+            profile=profile,
+        )
+        return _of_cluster(state, cluster, name)
+    rows = [
+        UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
+        for key, metrics in cluster.pod_metrics.items()
+        for container in metrics.containers
+    ]
+    state = node_state(
+        cluster.objects,
+        rows or None,
+        node=name,
+        node_memory_bytes=memory_bytes,
+        system_memory_bytes=system_memory_bytes if system_memory_bytes is not None else _system_bytes(cluster, name),
+        profile=profile,
+    )
+    return _of_cluster(state, cluster, name)
+
+
+def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
+    assumptions = (*state.assumptions, *cluster.assumptions)
+    return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node))
+
+
+class NodeCapacities(Struct, frozen=True):
+    """What a node of a cluster has, and its kubelet."""
+
+    kubelet: Kubelet | None
+    memory_bytes: int | None
+    cpu: Quantity | None
+    capacities: dict[Signal, int]
+
+
+def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
+    """Return what a node of a cluster has, as far as node and kubelet tell."""
+    name = _node_of(cluster, node)
+    capacity, summary = cluster.nodes[name].status.capacity, cluster.summary(name)
+    return NodeCapacities(
+        cluster.kubelet(name),
+        capacity[MEMORY].value if MEMORY in capacity else None,
+        capacity.get(CPU),
+        {} if summary is None else {signal: each.capacity for signal, each in observe(summary).signals.items()},
+    )
+
+
+def _node_of(cluster: ClusterSnapshot, node: str | None) -> str:
+    names = sorted(cluster.nodes)
+    if node is None and len(names) == 1:
+        return names[0]
+    if node is None:
+        fix = f"name one: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+        raise InvalidOption(f"the cluster has {counted(len(names), 'node')}", fix=fix)
+    if node not in cluster.nodes:
+        close = get_close_matches(node, names, 1)
+        fix = f"did you mean {close[0]}?" if close else f"one of: {', '.join(names[:5])}"
+        raise InvalidOption(f"there is no node {node}", fix=fix)
+    return node
+
+
+def _system_bytes(cluster: ClusterSnapshot, node: str) -> int | None:
+    """Return what a node uses outside of its pods, as far as metrics.k8s.io tells."""
+    metrics = cluster.node_metrics.get(node)
+    if metrics is None or MEMORY not in metrics.usage:
+        return None
+    pods = [each.workload.pod.key for each in cluster.objects.workloads if each.workload.pod.spec.node_name == node]
+    measured = (cluster.pod_metrics[key] for key in pods if key in cluster.pod_metrics)
+    used = sum(each.usage[MEMORY].value for pod in measured for each in pod.containers if MEMORY in each.usage)
+    return max(0, metrics.usage[MEMORY].value - used)
 
 
 def read_state(path: str, *, refuse_impossible: bool = False) -> NodeState:

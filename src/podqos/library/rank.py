@@ -49,8 +49,8 @@ def rank(
     if not can_rank(ranking):
         what = f"Kubernetes {'.'.join(map(str, profile.version))} evicts no pods for {signal}"
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
-    kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
+    kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
     node = state.snapshot.node
     settings = state.cgroups(kubelet, cgroup_version, profile)
     if pods_memory_bytes is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from podqos.errors import HostError
@@ -22,27 +23,32 @@ def replace_file(path: str, before: bytes, after: bytes) -> None:
             status = os.fstat(file.fileno())
         if not os.access(target, os.W_OK):
             raise HostError(f"{path}: not written: it is read-only (make it writable)")
-        _replace(target, after, status.st_mode & 0o7777, (status.st_uid, status.st_gid))
+        _replace(target, (after,), status.st_mode & 0o7777, (status.st_uid, status.st_gid))
     except OSError as error:
         raise HostError(f"{path}: not written: {error.strerror or error}") from error
 
 
 def write_file(path: str, data: bytes) -> None:
     """Write a new file, or replace an old one."""
+    write_chunks(path, (data,))
+
+
+def write_chunks(path: str, chunks: Iterable[bytes]) -> None:
+    """Write a new file, or replace an old one, piece by piece."""
     try:
-        _replace(os.path.realpath(path), data, 0o666 & ~_umask())
+        _replace(os.path.realpath(path), chunks, 0o666 & ~_umask())
     except OSError as error:
         raise HostError(f"{path}: {error.strerror or error}") from error
 
 
-def _replace(target: str, data: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
+def _replace(target: str, chunks: Iterable[bytes], mode: int, owner: tuple[int, int] | None = None) -> None:
     from tempfile import mkstemp
 
     folder, name = os.path.split(target)
     handle, temporary = mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
     try:
         with open(handle, "wb") as file:
-            file.write(data)
+            file.writelines(chunks)
             file.flush()
             made = os.fstat(handle)
             if owner is not None and (made.st_uid, made.st_gid) != owner:

@@ -166,7 +166,9 @@ def kubelet_configuration(
         if _is_zero(settings.get(name)):
             del settings[name]
     try:
-        config = msgspec.convert(settings, KubeletConfiguration)
+        # Numbers that remember how they were written are no plain ones to msgspec.
+        plain = {name: float(value) if isinstance(value, float) else value for name, value in settings.items()}
+        config = msgspec.convert(plain, KubeletConfiguration)
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at ")
         place = path.strip("`").removeprefix("$.").removesuffix("[...]") or KIND

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
+from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, print_problems
 from podqos.cli.options import add_version_option, stated_classes
 from podqos.cli.output import (
@@ -38,7 +39,6 @@ from podqos.library.inputs.gathering import existing_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.library.inputs.selection import namespace_of
 from podqos.manifest.problems import Severity
-from podqos.model.profile import parse_version
 from podqos.report.admission import lines
 from podqos.report.admission.value import AdmissionReport
 
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     objects.check_policies()
     admitting = None
     if not objects.policy_errors:
-        profile = parse_version(arguments.kubernetes_version)
+        profile = profile_of(arguments)
         admitting = Admitting(objects, resizes, arguments.override_profile, profile)
     errors = print_problems([*objects.problems, *([] if resizes is None else resizes.problems)])
     tally = Tally()

@@ -22,13 +22,13 @@ from podqos.advice.sizing.effect import AdviceReport
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
+from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, object_name, print_documents, say_assumptions
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.inputs.files import Inputs, read_bytes
-from podqos.model.profile import parse_version
 from podqos.report.advice.lines import text
 
 
@@ -54,12 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Advise, print, and return the exit code."""
-    profile = parse_version(arguments.kubernetes_version)
     if arguments.node:
-        return run_for_node(arguments, profile)
+        return run_for_node(arguments)
     descriptions = _descriptions(arguments)
-    has_files = arguments.files or arguments.kustomize
-    inputs = given_files(arguments, "advise", in_order_of_apply=True) if has_files else Inputs([])
+    has_files = arguments.files or arguments.kustomize or arguments_name_cluster(arguments)
+    inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
+    profile = profile_of(arguments)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
     try:
         report = advise(

@@ -8,6 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.advice.sizing.node_settings import NodeNeeds
+from podqos.cli.cluster import profile_of
 from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
 from podqos.cli.selecting import selection_of
@@ -16,7 +17,6 @@ from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
 from podqos.library.inputs.assumptions import node_memory
 from podqos.library.numbers import positive_number
-from podqos.model.profile import Profile
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")
 
 
-def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
+def run_for_node(arguments: argparse.Namespace) -> int:
     """Advise, print, and return the exit code."""
     given = {
         "-f": arguments.files,
@@ -52,7 +52,7 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
             "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"
         )
     memory_bytes, assumptions = node_memory(arguments.node_memory, ())
-    report = advise_node(_needs(arguments, memory_bytes), profile)
+    report = advise_node(_needs(arguments, memory_bytes), profile_of(arguments))
     report = replace(report, assumptions=(*report.assumptions, *assumptions))
     assert report.node is not None
     if arguments.output in {"json", "yaml"}:

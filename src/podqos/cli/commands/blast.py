@@ -28,7 +28,6 @@ from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.scenario_files import place_of
 from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
-from podqos.model.profile import parse_version
 from podqos.report.simulation.blast import csv_table, table
 from podqos.report.simulation.html import page
 from podqos.sim.blast import BlastRadius, ImpossibleUsage
@@ -75,9 +74,8 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
-        profile = parse_version(arguments.kubernetes_version)
-        state, errors = state_of(arguments, profile, refuse_impossible=True)
-        kubelet = options.kubelet_option(arguments.config) or Kubelet()
+        state, profile, errors = state_of(arguments, refuse_impossible=True)
+        kubelet = options.kubelet_option(arguments.config) or state.kubelet or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
         return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet, profile)), errors

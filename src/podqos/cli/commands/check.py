@@ -72,7 +72,7 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     options.add_list_option(cluster, "--inject", "NAME", about)
     options.add_node_memory_option(cluster, "memory of a node")
     options.add_kubelet_option(cluster)
-    options.add_version_option(cluster, default=None)
+    options.add_version_option(cluster)
 
 
 def _add_gate_options(parser: argparse.ArgumentParser) -> None:

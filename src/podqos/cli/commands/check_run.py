@@ -17,6 +17,7 @@ from podqos.advice.checks.configuration import options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
+from podqos.cli.cluster import cluster_of, object_arguments, profile_of
 from podqos.cli.inputs import print_problems
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.progress import progress_line
@@ -27,11 +28,12 @@ from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import check_named, checks_named, configuration_for
+from podqos.library.cluster_part import Part
 from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
 from podqos.library.inputs.gathering import existing_files, manifest_files
 from podqos.library.inputs.selection import namespace_of
-from podqos.model.profile import LATEST, parse_version
+from podqos.model.profile import parse_version
 from podqos.report.check.value import CheckReport
 from podqos.report.text.controls import own
 from podqos.report.text.encoding import json_bytes
@@ -49,7 +51,8 @@ class CheckRun:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        given = list(arguments.files)
+        object_arguments(arguments)
+        given = list(arguments.files or ())
         kubelet = arguments.kubelet_config
         if kubelet is not None:
             given.append(kubelet)
@@ -65,7 +68,13 @@ class CheckRun:
             raise InvalidOption(
                 "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
-        inputs = manifest_files(given, "check", rendering)
+        cluster = cluster_of(arguments, Part(usage=False))
+        if cluster is None:
+            inputs = manifest_files(given, "check", rendering)
+        elif given or arguments.kustomize:
+            raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
+        else:
+            inputs = cluster.declared()
         self._inputs = inputs.only(self._without_own_files(inputs.files))
 
     def run(self) -> int:
@@ -166,7 +175,7 @@ class CheckRun:
         return replace(
             options,
             node_memory_bytes=arguments.node_memory or options.node_memory_bytes,
-            profile=parse_version(version) if version else LATEST,
+            profile=parse_version(version) if version else profile_of(arguments),
             inject=tuple(dict.fromkeys((*settings.inject, *arguments.inject))),
             disabled=checks_named(settings.disable),
             only=frozenset(check_named(each, "--only").id for name in arguments.only for each in name.split(",")),

@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
+from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.selecting import add_manifest_options, selection_of
+from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.cpu import cpu
-from podqos.model.profile import parse_version
+from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.model.resources import CPU
 from podqos.report.survival.cpu import csv_rows, table
 
 
@@ -31,18 +34,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Divide, print, and return the exit code."""
+    node_argument(arguments)
+    cluster = cluster_of(arguments, node_part(arguments))
     inputs = given_files(arguments, "divide the CPU among", in_order_of_apply=True)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
     try:
         report = cpu(
             objects,
-            cores=arguments.cores,
+            cores=arguments.cores or _allocatable_cores(cluster, arguments.node),
             node=arguments.node,
-            kubelet=options.kubelet_option(arguments.kubelet_config),
+            kubelet=options.kubelet_option(arguments.kubelet_config) or _kubelet(cluster, arguments.node),
             cgroup_version=arguments.cgroup,
-            profile=parse_version(arguments.kubernetes_version),
+            profile=profile_of(arguments),
         )
     finally:
         errors = print_problems(objects.problems)
     emit(report, arguments, table, csv_rows, lambda report: pod_names(each.pod for each in report.pods))
     return 2 if errors else 0
+
+
+def _allocatable_cores(cluster: ClusterSnapshot | None, node: str | None) -> int | None:
+    """Return the whole cores that a node of the cluster leaves to pods."""
+    if cluster is None or node not in cluster.nodes:
+        return None
+    cores = cluster.nodes[node].status.allocatable.get(CPU)
+    return None if cores is None else max(1, cores.milli_value // 1000)
+
+
+def _kubelet(cluster: ClusterSnapshot | None, node: str | None) -> Kubelet | None:
+    return None if cluster is None or node is None else cluster.kubelet(node)

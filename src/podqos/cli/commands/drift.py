@@ -17,14 +17,16 @@ import argparse
 
 from podqos.admission.injectors import INJECTORS
 from podqos.cli import options
+from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.inputs import print_problems
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
+from podqos.library.cluster_part import Part
+from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.drift import drift
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.injecting import read_injectors
 from podqos.library.inputs.versions import load_version
-from podqos.model.profile import parse_version
 from podqos.report.survival.drift_lines import table
 from podqos.report.text.style import Style
 from podqos.survival.drift import Allowed, DriftReport
@@ -32,8 +34,13 @@ from podqos.survival.drift import Allowed, DriftReport
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos drift``."""
-    parser.add_argument("old", metavar="OLD", nargs="?", help="the version before: FILE, DIR or REV:path")
+    about = "the version before: FILE, DIR or REV:path; left out, it is what a cluster has"
+    parser.add_argument("old", metavar="OLD", nargs="?", help=about)
     parser.add_argument("new", metavar="NEW", nargs="?", help="the version after, likewise")
+    about = "the version after: what it names replaces the same in the cluster"
+    parser.add_argument("-f", "--filename", dest="file", metavar="FILE|DIR", help=about)
+    add_cluster_options(parser)
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of a live cluster")
     about = "render the kustomizations and charts of both versions (default: they are skipped)"
     parser.add_argument("--render", action="store_true", help=about)
     options.add_list_option(parser, "--policies", "FILE|DIR", "policies of the cluster that apply to both versions")
@@ -65,14 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
-    if arguments.old is None or arguments.new is None:
-        raise InvalidOption("two versions are required", fix="for example: podqos drift HEAD~1:deploy deploy")
-    profile = parse_version(arguments.kubernetes_version)
+    cluster = _against_cluster(arguments)
+    profile = profile_of(arguments)
     injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
     kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
     old, new = (
         load_version(
             version,
+            cluster=None if cluster is None else cluster.declared(),
             policies=arguments.policies,
             beside=arguments.beside,
             stated=stated,
@@ -86,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
             old,
             new,
             arguments.usage,
-            names=(arguments.old, arguments.new),
+            names=(arguments.old or "the cluster", arguments.new),
             injectors=injectors,
             node_memory_bytes=arguments.node_memory,
             kubelet=options.kubelet_option(arguments.kubelet_config),
@@ -100,6 +107,17 @@ def run(arguments: argparse.Namespace) -> int:
     if errors:
         return 2
     return 1 if report.fails else 0
+
+
+def _against_cluster(arguments: argparse.Namespace) -> ClusterSnapshot | None:
+    """Return the cluster that takes the place of the version before; None where there are two versions."""
+    given = [each for each in (arguments.old, arguments.new, arguments.file) if each is not None]
+    cluster = cluster_of(arguments, Part(usage=False))
+    if len(given) != (2 if cluster is None else 1):
+        fix = "for example: podqos drift HEAD~1:deploy deploy, or podqos drift -A -f deploy"
+        raise InvalidOption("two versions are required, or one and a cluster", fix=fix)
+    arguments.old, arguments.new = (None, given[0]) if cluster is not None else given
+    return cluster
 
 
 def _markdown(report: DriftReport, _style: Style) -> list[str]:

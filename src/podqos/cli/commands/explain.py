@@ -20,6 +20,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files
 from podqos.cli.output import add_output_options, object_name, print_lines, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
@@ -32,7 +33,6 @@ from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.objects import not_judged
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
-from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime
 
 _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
@@ -125,7 +125,7 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
         node_swap_bytes=arguments.node_swap or 0,
         cores=arguments.cores,
         kubelet=options.kubelet_option(arguments.kubelet_config),
-        profile=parse_version(arguments.kubernetes_version),
+        profile=profile_of(arguments),
         cgroup_version=arguments.cgroup,
         cgroup_driver=arguments.driver,
         runtime=arguments.runtime,

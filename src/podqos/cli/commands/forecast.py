@@ -22,7 +22,6 @@ from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.library.forecast import forecast
 from podqos.library.numbers import positive_number
 from podqos.library.written_files import write_file
-from podqos.model.profile import parse_version
 from podqos.report.survival.forecast import csv_table, table
 from podqos.survival.forecast import ForecastReport
 
@@ -68,9 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Forecast, print, and return the exit code."""
-    profile = parse_version(arguments.kubernetes_version)
     rates = [options.rate_option(text, "--rate") for text in arguments.rate or _DEFAULT_RATES]
-    state, errors = state_of(arguments, profile)
+    state, profile, errors = state_of(arguments)
     report = forecast(
         state,
         growing=arguments.growing or "",

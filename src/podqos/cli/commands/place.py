@@ -15,6 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from podqos.cli import options
+from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
@@ -24,7 +25,6 @@ from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.node import Node
-from podqos.model.profile import parse_version
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text
@@ -66,8 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Place, print, and return the exit code."""
+    files = _files(arguments)
     chosen = _options(arguments)
-    objects = read_objects(_files(arguments), options.stated_classes(arguments), selection_of(arguments))
+    objects = read_objects(files, options.stated_classes(arguments), selection_of(arguments))
     placing = Placing(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
@@ -101,7 +102,7 @@ def _options(arguments: argparse.Namespace) -> PlaceOptions:
         order=arguments.order,
         unbind=arguments.unbind,
         budgets={resource: getattr(arguments, f"{resource}_budget") for resource in DEFAULT_BUDGETS},
-        profile=parse_version(arguments.kubernetes_version),
+        profile=profile_of(arguments),
     )
 
 
@@ -121,7 +122,7 @@ def _node_count(arguments: argparse.Namespace) -> int | None:
 
 
 def _files(arguments: argparse.Namespace) -> Inputs:
-    found = given_files(arguments, "place")
+    found = given_files(arguments, "place", beside=True)
     # A file that is also named by itself counts once.
     return found.only(file for file in found.files if file.path != arguments.kubelet_config)
 

@@ -20,7 +20,6 @@ from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.eviction.signals import Signal
 from podqos.library.rank import rank
-from podqos.model.profile import parse_version
 from podqos.report.survival.rank_lines import csv_table, table
 
 
@@ -48,8 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
-    profile = parse_version(arguments.kubernetes_version)
-    state, errors = state_of(arguments, profile)
+    state, profile, errors = state_of(arguments)
     report = rank(
         state,
         kubelet=options.kubelet_option(arguments.kubelet_config),

@@ -1,7 +1,8 @@
 """Explain what a kubelet leaves to pods and when it evicts them: allocatable, thresholds, their order, warnings.
 
 The settings come from a KubeletConfiguration (-f; also the kubelet's /configz, OpenShift's KubeletConfig, or a node
-configuration of OKD with kubeletArguments), or from the kubelet's flags. Without either, the defaults are explained.
+configuration of OKD with kubeletArguments), from the kubelet's flags, or from the kubelet of a live cluster's node, by
+name. Without any, the defaults are explained.
 """
 
 from __future__ import annotations
@@ -10,13 +11,21 @@ import argparse
 from functools import partial
 
 from podqos.cli import options
+from podqos.cli.cluster import (
+    add_cluster_options,
+    arguments_name_cluster,
+    cluster_of,
+    is_node_name,
+    node_part,
+    profile_of,
+)
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.kubelet_settings import settings_from_flags
+from podqos.library.node_state import NodeCapacities, node_capacities
 from podqos.library.thresholds import thresholds
-from podqos.model.profile import parse_version
 from podqos.report.survival.thresholds import csv_rows, table
 
 # The kubelet's flags that matter here, with an example each.
@@ -44,8 +53,11 @@ _CAPACITIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos thresholds``."""
-    parser.add_argument("given", nargs="?", metavar="FILE|-", help="the kubelet's configuration; same as -f")
+    parser.add_argument(
+        "given", nargs="?", metavar="FILE|NODE|-", help="the kubelet's configuration; same as -f; or a node's name"
+    )
     options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
+    add_cluster_options(parser)
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
@@ -64,16 +76,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
     given = {signal: getattr(arguments, name.replace("-", "_")) for name, (signal, _, _) in _CAPACITIES.items()}
+    node = _node(arguments)
+    stated = {signal: amount for signal, amount in given.items() if amount is not None}
     report = thresholds(
-        _kubelet(arguments),
-        node_memory_bytes=arguments.node_memory,
-        cpu=arguments.node_cpu,
-        capacities={signal: amount for signal, amount in given.items() if amount is not None},
+        _kubelet(arguments) if node is None else node.kubelet,
+        node_memory_bytes=arguments.node_memory or (None if node is None else node.memory_bytes),
+        cpu=arguments.node_cpu or (None if node is None else node.cpu),
+        capacities=stated if node is None else {**node.capacities, **stated},
         layout=arguments.layout,
-        profile=parse_version(arguments.kubernetes_version),
+        profile=profile_of(arguments),
     )
     emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0
+
+
+def _node(arguments: argparse.Namespace) -> NodeCapacities | None:
+    """Return the node of a cluster that is named; None where a file or flags are given."""
+    name = arguments.given
+    if name is None or not is_node_name(name):
+        if arguments_name_cluster(arguments):
+            raise InvalidOption("no node of the cluster named", fix="for example: podqos thresholds worker-1")
+        return None
+    arguments.node, arguments.all_namespaces = name, arguments.snapshot is None
+    cluster = cluster_of(arguments, node_part(arguments))
+    assert cluster is not None
+    return node_capacities(cluster, name)
 
 
 def _kubelet(arguments: argparse.Namespace) -> Kubelet | None:

@@ -385,7 +385,9 @@ class Objects:
         for number, found in enumerate(self.workloads):
             metadata = found.workload.metadata
             named = f"{found.workload.kind} {metadata.namespace}/{metadata.name}"
-            key = metadata.uid or (named if metadata.name else f"{named} {number}")
+            # Of a kubelet's pods two can have the same name, one of them on its way out.
+            uid = metadata.uid if found.workload.kind == "Pod" else ""
+            key = uid or (named if metadata.name else f"{named} {number}")
             if key in latest and warn:
                 replaced.append((found, f"{named} replaces the one of {latest[key].source}"))
             latest[key] = found

@@ -20,6 +20,8 @@ _SHORT = {
     "po": "pod", "rc": "replicationcontroller", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset",
     "ds": "daemonset", "cj": "cronjob", "limits": "limitrange", "quota": "resourcequota", "pc": "priorityclass",
 }  # fmt: skip
+_KINDS = frozenset({*_SHORT.values(), "job"})
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _CONDITION = re.compile(
     r"\s*(?:(?P<not>!)?\s*(?P<alone>[\w./-]+)"
     r"|(?P<key>[\w./-]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[\w.-]*)"
@@ -36,6 +38,8 @@ class Selection(Struct, frozen=True):
     """In lower case, any of them."""
     names: tuple[str, ...] = ()
     """Patterns such as ``web-*``, any of them."""
+    objects: tuple[tuple[str, str], ...] = ()
+    """Kinds, in lower case, and names: ``deploy/web``; any of them."""
 
     def takes(self, workload: Workload) -> bool:
         """Whether the answer is about a workload; its pods' labels count as its own."""
@@ -51,6 +55,7 @@ class Selection(Struct, frozen=True):
             self.namespace in {None, namespace}
             and (not self.kinds or kind.lower() in self.kinds)
             and (not self.names or any(fnmatchcase(name, pattern) for pattern in self.names))
+            and (not self.objects or (kind.lower(), name) in self.objects)
             and self.selector.matches(labels or {})
         )
 
@@ -66,6 +71,13 @@ def kind_named(text: str) -> str:
     if kind.endswith("s") and not kind.endswith("ss"):
         kind = kind.removesuffix("es") if kind.endswith("sses") else kind.removesuffix("s")
     return _SHORT.get(text.lower()) or _SHORT.get(kind, kind)
+
+
+def object_named(text: str) -> tuple[str, str] | None:
+    """Return the kind and the name that ``deploy/web`` stands for; None where it is no such text."""
+    kind, slash, name = text.partition("/")
+    found = kind_named(kind)
+    return (found, name) if slash and _NAME.fullmatch(name) and found in _KINDS else None
 
 
 def parse_selector(text: str, option: str = "-l") -> LabelSelector:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.files import Inputs, read_bytes
 from podqos.library.inputs.gathering import existing_files
 from podqos.library.inputs.node_pods import numbered
 from podqos.library.inputs.objects import FoundWorkload, Objects, custom_kinds
@@ -39,8 +39,9 @@ Entries = dict[Identity, VersionEntry]
 
 
 def load_version(
-    version: str,
+    version: str | None,
     *,
+    cluster: Inputs | None = None,
     policies: Sequence[str] = (),
     beside: Sequence[str] = (),
     stated: Sequence[PriorityClass | RuntimeClass] = (),
@@ -49,7 +50,8 @@ def load_version(
 ) -> Objects:
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
-    ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
+    ``cluster`` is what a cluster has: the version replaces what it names of it; no version stands for the cluster as it
+    is. ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
     workload of the version replaces the same one beside it. ``stated`` are classes of the cluster that are in no file,
     ``kinds`` custom resources that hold pods, each with the path to its template. Kustomizations and charts of the
     version are skipped unless ``render`` asks to render them; of a revision, in a checkout in a temporary directory.
@@ -59,12 +61,14 @@ def load_version(
         objects.add_text(path, read_bytes(path), are_stored=True)
     for path in existing_files([*beside]).paths if beside else ():
         objects.add_text(path, read_bytes(path))
-    texts, problems = read_version(version, render=render)
+    for file in cluster.files if cluster is not None else ():
+        objects.add_text(file.path, file.data or b"")
+    texts, problems = read_version(version, render=render) if version is not None else ((), ())
     objects.note(*problems)
     for text in texts:
         objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
     objects.note_unjudged()
-    if beside:
+    if beside or cluster is not None:
         objects.workloads = objects.latest(warn=False)
     return objects
 

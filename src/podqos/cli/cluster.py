@@ -1,0 +1,119 @@
+"""A cluster in place of files: the options that name it, and what a command gets of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from podqos.cli.options import Parser
+from podqos.cli.progress import progress_line
+from podqos.errors import InvalidOption
+from podqos.library.cluster_part import EVERYTHING, Part
+from podqos.library.inputs.selection import object_named
+from podqos.model.profile import LATEST, Profile, parse_version
+
+if TYPE_CHECKING:
+    from podqos.library.cluster_snapshot import ClusterSnapshot
+
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_SUFFIXES = (".yaml", ".yml", ".json", ".gz")
+
+
+def add_cluster_options(parser: Parser) -> None:
+    """Declare how a cluster is named."""
+    cluster = parser.add_argument_group("a cluster, in place of files (read only)")
+    cluster.add_argument("--snapshot", metavar="FILE", help="one that `podqos snapshot` wrote")
+    cluster.add_argument("--context", metavar="NAME", help="the live one of a kubeconfig's context")
+    cluster.add_argument(
+        "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
+    )
+    about = "the live one of the current context, all namespaces (so does -n or -l without files: some of it)"
+    cluster.add_argument("-A", "--all-namespaces", action="store_true", help=about)
+
+
+def add_live_options(parser: Parser) -> None:
+    """Declare how a live cluster is named."""
+    parser.add_argument("--context", metavar="NAME", help="the live cluster of a kubeconfig's context")
+    about = "where contexts are (default: $KUBECONFIG, ~/.kube/config, or the pod this runs in)"
+    parser.add_argument("--kubeconfig", metavar="FILE", help=about)
+
+
+def is_node_name(text: str) -> bool:
+    """Whether an argument is the name of a node, and no file."""
+    return bool(_NODE.fullmatch(text)) and not text.endswith(_SUFFIXES) and not os.path.exists(text)
+
+
+def node_argument(arguments: argparse.Namespace) -> None:
+    """Take a name where files could be for a node's: ``podqos rank worker-1``."""
+    given = arguments.files or []
+    if len(given) != 1 or not is_node_name(given[0]):
+        return
+    if arguments.node is not None:
+        raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="name one")
+    arguments.node, arguments.files = given[0], []
+    arguments.all_namespaces = arguments.snapshot is None
+
+
+def object_arguments(arguments: argparse.Namespace) -> None:
+    """Take names where files could be for objects of a cluster: ``podqos explain deploy/web``."""
+    given = [(each, object_named(each)) for each in arguments.files or ()]
+    found = [named for each, named in given if named is not None and not os.path.exists(each)]
+    if found:
+        if len(found) < len(given):
+            raise InvalidOption("files and objects of a cluster cannot be combined", fix="give one of them")
+        arguments.objects, arguments.files = found, []
+
+
+def node_part(arguments: argparse.Namespace) -> Part:
+    """Return the part of a cluster that answers about one node rest on."""
+    return Part(node=arguments.node or "", policies=False, workloads=False)
+
+
+def cluster_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> ClusterSnapshot | None:
+    """Return the cluster that the options name, or the part of it that an answer needs; None: they name files."""
+    known: ClusterSnapshot | None = getattr(arguments, "cluster", None)
+    if known is None and arguments_name_cluster(arguments):
+        known = _read(arguments) if arguments.snapshot is not None else _live(arguments, part)
+        arguments.cluster = known
+    return known
+
+
+def arguments_name_cluster(arguments: argparse.Namespace) -> bool:
+    """Whether the options name a cluster."""
+    given = vars(arguments)
+    if any(given.get(name) for name in ("snapshot", "context", "kubeconfig", "all_namespaces")):
+        return True
+    files = any(given.get(name) for name in ("files", "kustomize", "stats", "pods", "usage", "describe", "ask"))
+    return not files and bool(given.get("namespace") or given.get("selector") or given.get("objects"))
+
+
+def profile_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> Profile:
+    """Return the rules to go by: those of ``--kubernetes-version``, of the cluster, or the newest."""
+    if arguments.kubernetes_version is not None:
+        return parse_version(arguments.kubernetes_version)
+    cluster = cluster_of(arguments, part) if "snapshot" in arguments else None
+    return LATEST if cluster is None else cluster.profile
+
+
+def _read(arguments: argparse.Namespace) -> ClusterSnapshot:
+    from podqos.library.cluster_snapshot import read_snapshot
+
+    for option, value in (("--context", arguments.context), ("-A", arguments.all_namespaces)):
+        if value:
+            raise InvalidOption(f"--snapshot and {option} cannot be combined", fix="give one of them")
+    return read_snapshot(arguments.snapshot)
+
+
+def _live(arguments: argparse.Namespace, part: Part) -> ClusterSnapshot:
+    from podqos.cluster.cluster import connect
+    from podqos.library.live_cluster import take
+
+    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
+        given = vars(arguments)
+        if not part.node and not given.get("all_namespaces"):
+            part = replace(part, namespace=given.get("namespace") or cluster.namespace)
+        return take(cluster, part, progress=progress_line("asking kubelet"))

@@ -1,0 +1,68 @@
+"""Serve metrics of a live cluster to Prometheus: headroom of nodes, pods that die next, classes, overcommit, findings.
+
+The cluster is watched, not polled; only usage is asked for again and again, from kubelets by way of the API server (the
+right to get nodes/proxy) or metrics.k8s.io. Read only. docs/exporter.md has the metrics, rules for alerts, a dashboard
+and manifests to run it in a cluster.
+
+  podqos exporter --listen 127.0.0.1:9753
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+
+from podqos.cli import options
+from podqos.cli.cluster import add_live_options
+from podqos.cli.main import EXIT_HOST, EXIT_OK
+from podqos.cluster.cluster import connect
+from podqos.errors import InvalidOption
+from podqos.library.exporter import Exporter, serve
+from podqos.library.mirror import Mirror
+from podqos.model.time_units import SECOND_US
+
+_MOST_PORT = 65_535
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos exporter``."""
+    add_live_options(parser)
+    about = "where to listen (default: 127.0.0.1:9753)"
+    parser.add_argument("--listen", metavar="ADDRESS:PORT", default="127.0.0.1:9753", help=about)
+    about = "how old answers may be"
+    options.add_value_option(parser, "--interval", options.duration_option, about, "TIME", default="30s")
+    about = "how old usage may be"
+    options.add_value_option(parser, "--usage-interval", options.duration_option, about, "TIME", default="60s")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until it is interrupted, and return the exit code."""
+    host, port = _address(arguments.listen)
+    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
+        mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
+        mirror.start()
+        exporter = Exporter(mirror, every_seconds=arguments.interval / SECOND_US)
+        with serve(exporter, host, port) as server:
+            _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                while mirror.fatal is None:
+                    time.sleep(0.5)
+            except KeyboardInterrupt:
+                return EXIT_OK
+            finally:
+                server.shutdown()
+    return EXIT_HOST
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _MOST_PORT:
+        raise InvalidOption(f"{text!r} is no address", where="--listen", fix="for example 0.0.0.0:9753")
+    return host.strip("[]"), int(port)
+
+
+def _say(what: str) -> None:
+    print(f"podqos exporter: {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,25 @@
+"""Which part of a live cluster is read for an answer."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Part(Struct, frozen=True):
+    """Which part of a cluster is read; by default all of it."""
+
+    namespace: str = ""
+    """Only pods and workloads of this namespace."""
+    selector: str = ""
+    """Only pods with these labels."""
+    node: str = ""
+    """Only this node and its pods."""
+    policies: bool = True
+    """Also what decides about pods before they run."""
+    workloads: bool = True
+    """Also what pods are made by."""
+    usage: bool = True
+    """Also what the kubelets measured, and their settings."""
+
+
+EVERYTHING = Part()

@@ -1,0 +1,340 @@
+"""A cluster at a moment, as one value, and the file it is kept in.
+
+The file is JSON lines, gzipped if its name ends so: a header; then lists as an API server sends them, in pages, without
+what no decision reads (``manifest.pruning``); what each kubelet says about usage and its settings; and at last how many
+lines there are. It is written and read as a stream, and one that was cut off is not taken for a whole one.
+
+A live cluster yields the same lines, so that whoever takes a snapshot does not know where it is from.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.eviction.observation import decode_summary
+from podqos.library.inputs.files import InputFile, Inputs, read_bytes
+from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.inputs.objects import Objects, load
+from podqos.library.written_files import write_chunks
+from podqos.manifest.decode import REFUSALS, model_decoder
+from podqos.manifest.kubelet import kubelet_settings_in
+from podqos.model.assumption import Assumption
+from podqos.model.metrics import NodeMetrics, PodMetrics
+from podqos.model.node import Node
+from podqos.model.pod import ObjectMeta
+from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.model.stats import Summary
+
+KIND = "ClusterSnapshot"
+
+
+Model = TypeVar("Model", bound=Struct)
+
+
+class Header(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The first line: what the snapshot is of."""
+
+    api_version: Literal["podqos.dev/v1alpha1"] = "podqos.dev/v1alpha1"
+    kind: Literal["ClusterSnapshot"] = "ClusterSnapshot"
+    taken_at: str = ""
+    """When, in RFC 3339."""
+    server_version: str = ""
+    """Of the API server, such as v1.36.4."""
+    is_anonymous: bool = False
+    """Whether names were replaced."""
+    namespace: str = ""
+    """The only namespace it has pods of; empty: all."""
+    node: str = ""
+    """The only node it has pods of; empty: all."""
+
+
+class NodeSummary(Struct, frozen=True, rename="camel", tag_field="kind", tag="NodeSummary"):
+    """What a kubelet answers at /stats/summary."""
+
+    node: str
+    summary: msgspec.Raw
+
+
+class NodeKubelet(Struct, frozen=True, rename="camel", tag_field="kind", tag="NodeKubelet"):
+    """What a kubelet answers at /configz."""
+
+    node: str
+    configz: msgspec.Raw
+
+
+class Missing(Struct, frozen=True, rename="camel", tag_field="kind", tag="Missing"):
+    """A source that did not answer, and what is assumed instead."""
+
+    assumption: Assumption
+
+
+class Restart(Struct, frozen=True, rename="camel", tag_field="kind", tag="Restart"):
+    """A list that expired while it was read begins again: its earlier pages do not count."""
+
+    list: str
+
+
+class End(Struct, frozen=True, rename="camel", tag_field="kind", tag="End"):
+    """The last line: how many came before it."""
+
+    lines: int
+
+
+Note = NodeSummary | NodeKubelet | Missing | Restart | End
+
+
+_NOTES = {"NodeSummary", "NodeKubelet", "Missing", "Restart", "End"}
+_PODS = "PodList"
+_METRICS = ("PodMetricsList", "NodeMetricsList")
+_WORKLOADS = ("DeploymentList", "StatefulSetList", "DaemonSetList", "ReplicaSetList", "JobList", "CronJobList")
+
+
+class _List(Struct, frozen=True):
+    """A page of a list, and the line it stands in."""
+
+    kind: str
+    number: int
+    data: bytes
+
+
+class ClusterSnapshot:
+    """A cluster at a moment. ``lines`` are those of a file, or what a live cluster yields; ``source`` names them."""
+
+    def __init__(self, lines: Iterable[bytes], source: str) -> None:
+        self.source = source
+        self._lists: list[_List] = []
+        self._summaries: dict[str, bytes] = {}
+        self._kubelets: dict[str, bytes] = {}
+        self._missing: list[Assumption] = []
+        self.header = self._read(lines)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What is assumed because a source did not answer when the snapshot was taken."""
+        return tuple(self._missing)
+
+    @property
+    def profile(self) -> Profile:
+        """The rules of the server's version; the newest where it is not known."""
+        try:
+            return parse_version(self.header.server_version)
+        except InvalidOption:
+            return LATEST
+
+    def running(self) -> Inputs:
+        """Return the pods, and what decides about them, as files to read."""
+        return self._inputs({_PODS: _as_it_is})
+
+    def policies(self) -> Inputs:
+        """Return what decides about pods, as files to read."""
+        return self._inputs({})
+
+    def declared(self) -> Inputs:
+        """Return the workloads, pods that none of them made, and what decides about them, as files to read."""
+        known = {
+            (workloads.kind.removesuffix("List"), f"{each.metadata.namespace}/{each.metadata.name}")
+            for workloads in self._lists
+            if workloads.kind in _WORKLOADS
+            for each in self._decoded(workloads, _Made)
+        }
+        return self._inputs(dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known)))
+
+    @cached_property
+    def objects(self) -> Objects:
+        """The pods, and what decides about them."""
+        return load(self.running())
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.objects.of(Node)}
+
+    @cached_property
+    def pod_metrics(self) -> dict[str, PodMetrics]:
+        """What metrics.k8s.io says about pods, by ``namespace/name``; empty where it did not answer."""
+        return {
+            f"{each.metadata.namespace}/{each.metadata.name}": each
+            for each in self._metrics("PodMetricsList", PodMetrics)
+        }
+
+    @cached_property
+    def node_metrics(self) -> dict[str, NodeMetrics]:
+        """What metrics.k8s.io says about nodes, by name."""
+        return {each.metadata.name: each for each in self._metrics("NodeMetricsList", NodeMetrics)}
+
+    def _metrics(self, kind: str, model: type[Model]) -> Iterator[Model]:
+        for each in self._lists:
+            if each.kind == kind:
+                yield from self._decoded(each, model)
+
+    def _decoded(self, each: _List, model: type[Model]) -> list[Model]:
+        try:
+            items = msgspec.json.decode(each.data, type=_RawList).items
+            return [model_decoder(model).decode(item) for item in items]
+        except (*REFUSALS, InvalidQuantity) as error:
+            raise self._error(each.number, f"broken: {error}") from None
+
+    def summary(self, node: str) -> Summary | None:
+        """Return what a node's kubelet measured; None where it did not answer."""
+        data = self._summaries.get(node)
+        return None if data is None else decode_summary(data)
+
+    def kubelet(self, node: str) -> Kubelet | None:
+        """Return the settings of a node's kubelet; None where it did not tell them."""
+        data = self._kubelets.get(node)
+        if data is None:
+            return None
+        path = f"{self.source}: kubelet of {node}"
+        return Kubelet(kubelet_settings_in(path, data).configuration, path)
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def _read(self, lines: Iterable[bytes]) -> Header:
+        numbered = enumerate(lines, 1)
+        header = self._header(next(numbered, (1, b""))[1])
+        count, end = 1, None
+        for number, line in numbered:
+            if end is not None:
+                raise self._error(number, "there is more after the end", "keep one snapshot per file")
+            kind = self._kind(number, line)
+            if kind not in _NOTES:
+                self._lists.append(_List(kind, number, line))
+            else:
+                end = self._note(number, line)
+            count = number
+        if end is None or end.lines != count - 1:
+            raise InputError("it was cut off", where=self.source, fix="take the snapshot again")
+        return header
+
+    def _header(self, line: bytes) -> Header:
+        try:
+            return msgspec.json.decode(line, type=Header)
+        except REFUSALS as error:
+            fix = f'its first line is {{"apiVersion":"podqos.dev/v1alpha1","kind":"{KIND}", …}}'
+            raise InputError(f"no snapshot of a cluster: {error}", where=self.source, fix=fix) from None
+
+    def _kind(self, number: int, line: bytes) -> str:
+        try:
+            return msgspec.json.decode(line, type=_Kind).kind
+        except REFUSALS as error:
+            raise self._error(number, f"broken: {error}") from None
+
+    def _note(self, number: int, line: bytes) -> End | None:
+        try:
+            note: Note = msgspec.json.decode(line, type=Note)
+        except REFUSALS as error:
+            raise self._error(number, f"broken: {error}") from None
+        match note:
+            case NodeSummary():
+                self._summaries[note.node] = bytes(note.summary)
+            case NodeKubelet():
+                self._kubelets[note.node] = bytes(note.configz)
+            case Missing():
+                self._missing.append(note.assumption)
+            case Restart():
+                self._lists = [each for each in self._lists if each.kind != note.list]
+            case End():
+                return note
+        return None
+
+    def _error(self, number: int, what: str, fix: str = "take the snapshot again") -> InputError:
+        return InputError(what, where=f"{self.source}:{number}", fix=fix)
+
+    def _inputs(self, kept: Mapping[str, Callable[[bytes], bytes]]) -> Inputs:
+        files = []
+        for each in self._lists:
+            if each.kind in _METRICS or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
+                continue
+            data = kept.get(each.kind, _as_it_is)(each.data)
+            files.append(InputFile(f"{self.source}:{each.number}", data=data))
+        return Inputs(files)
+
+
+class _Kind(Struct, frozen=True):
+    kind: str = ""
+
+
+class _Made(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _RawList(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    items: list[msgspec.Raw] = []
+
+
+def _as_it_is(data: bytes) -> bytes:
+    return data
+
+
+def _without_made(known: set[tuple[str, str]], data: bytes) -> bytes:
+    """Return a list without what one of the known workloads made."""
+    found = msgspec.json.decode(data, type=_RawList)
+    items = [item for item in found.items if not _is_made(msgspec.json.decode(item, type=_Made).metadata, known)]
+    return msgspec.json.encode(replace(found, items=items))
+
+
+def _is_made(metadata: ObjectMeta, known: set[tuple[str, str]]) -> bool:
+    """Whether one of the known workloads made it. A Deployment makes its pods by way of a ReplicaSet."""
+    for owner in metadata.owner_references:
+        made_by = {(owner.kind, f"{metadata.namespace}/{owner.name}")}
+        if owner.kind == "ReplicaSet":
+            made_by.add(("Deployment", f"{metadata.namespace}/{owner.name.rpartition('-')[0]}"))
+        if owner.controller and made_by & known:
+            return True
+    return False
+
+
+# ---- the file --------------------------------------------------------------------------------------------------------
+
+
+def read_snapshot(path: str) -> ClusterSnapshot:
+    """Return the snapshot in a file; ``-`` is standard input."""
+    data = read_bytes(path)
+    try:
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (EOFError, OSError, zlib.error):
+        raise InputError("it was cut off, or is no gzip file", where=path, fix="take the snapshot again") from None
+    return ClusterSnapshot(text.splitlines(), path)
+
+
+def is_cluster_snapshot(data: bytes) -> bool:
+    """Whether a file's beginning is that of a snapshot of a cluster."""
+    return data[:2] == b"\x1f\x8b" or KIND.encode() in data[:200]
+
+
+def write_snapshot(lines: Iterable[bytes], path: str) -> int:
+    """Write the lines of a snapshot into a file, whole or not at all, and return how many there are."""
+    counted = _Counted(lines)
+    chunks = (line + b"\n" for line in counted)
+    write_chunks(path, _gzipped(chunks) if path.endswith(".gz") else chunks)
+    return counted.count
+
+
+class _Counted:
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = lines
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self.count += 1
+            yield line
+
+
+def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    for chunk in chunks:
+        if packed := packer.compress(chunk):
+            yield packed
+    yield packer.flush()

@@ -1,0 +1,186 @@
+"""A snapshot of a live cluster, line by line as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from podqos.cluster import resources
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.kubelets import Kubelets
+from podqos.cluster.patience import ONCE
+from podqos.cluster.resources import Resource
+from podqos.errors import ClusterError, InputError, NotFound, Refused
+from podqos.library.cluster_part import EVERYTHING, Part
+from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
+from podqos.manifest.anonymous import Anonymizer
+from podqos.manifest.pruning import pruned_kubelet, pruned_list, pruned_summary
+from podqos.model.assumption import Assumption
+
+Progress = Callable[[int, int], None]
+"""Told how many nodes were asked, of how many."""
+
+_MOST_TOLD = 6
+"""So many kubelets that do not answer are told of one by one."""
+_AT_ONCE = 8
+"""So many kubelets are asked at a time, each by way of the API server."""
+
+ABOUT_PODS = (
+    resources.NAMESPACES,
+    resources.LIMIT_RANGES,
+    resources.RESOURCE_QUOTAS,
+    resources.PRIORITY_CLASSES,
+    resources.RUNTIME_CLASSES,
+    resources.POD_DISRUPTION_BUDGETS,
+    resources.HORIZONTAL_POD_AUTOSCALERS,
+    resources.VERTICAL_POD_AUTOSCALERS,
+    resources.SERVICES,
+    resources.INGRESSES,
+)
+WORKLOADS = (
+    resources.DEPLOYMENTS,
+    resources.STATEFUL_SETS,
+    resources.DAEMON_SETS,
+    resources.JOBS,
+    resources.CRON_JOBS,
+)
+
+
+def take(cluster: Cluster, part: Part = EVERYTHING, *, progress: Progress | None = None) -> ClusterSnapshot:
+    """Return a part of a cluster as it is now."""
+    return ClusterSnapshot(snapshot_lines(cluster, part, progress=progress), cluster.where)
+
+
+def snapshot_lines(
+    cluster: Cluster, part: Part = EVERYTHING, *, anonymous: bool = False, progress: Progress | None = None
+) -> Iterator[bytes]:
+    """Yield the lines of a snapshot while the cluster is read."""
+    anonymizer = Anonymizer() if anonymous else None
+    count = 0
+    for line in _lines(cluster, part, progress, is_anonymous=anonymous):
+        count += 1
+        yield line if anonymizer is None or count == 1 else anonymizer.line(line)
+    yield msgspec.json.encode(End(count))
+
+
+def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonymous: bool) -> Iterator[bytes]:
+    yield msgspec.json.encode(
+        Header(
+            taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            server_version=cluster.version().git_version,
+            is_anonymous=is_anonymous,
+            namespace=part.namespace,
+            node=part.node,
+        )
+    )
+    nodes: list[str] = []
+    for line in _pages(cluster, resources.NODES, field_selector=f"metadata.name={part.node}" if part.node else ""):
+        nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
+        yield line
+    if part.node and part.node not in nodes:
+        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
+    if part.policies:
+        yield from _optional(cluster, ABOUT_PODS, part)
+    if part.workloads:
+        yield from _optional(cluster, WORKLOADS, part)
+    yield from _pages(
+        cluster,
+        resources.PODS,
+        part.namespace,
+        selector=part.selector,
+        field_selector=f"spec.nodeName={part.node}" if part.node else "",
+    )
+    if part.usage:
+        yield from measured(cluster, nodes, part, progress)
+
+
+class _Name(Struct, frozen=True):
+    name: str
+
+
+class _Named(Struct, frozen=True):
+    metadata: _Name
+
+
+class _Names(Struct, frozen=True):
+    items: list[_Named]
+
+
+def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -> Iterator[bytes]:
+    """Yield lists that an answer can do without: what may not be read is assumed not to be there, and said."""
+    for resource in wanted:
+        namespace = part.namespace if resource.is_namespaced else ""
+        try:
+            yield from _pages(cluster, resource, namespace)
+        except NotFound:
+            continue  # a cluster without this API has none
+        except Refused as error:
+            yield _missing(f"{resource.plural} ({error.what})", "none", f"the right to list {resource.plural}")
+
+
+def _pages(
+    cluster: Cluster, resource: Resource[Any], namespace: str = "", *, selector: str = "", field_selector: str = ""
+) -> Iterator[bytes]:
+    has_begun = False
+    for page in cluster.pages(resource, namespace, selector=selector, field_selector=field_selector):
+        if page.is_first and has_begun:
+            yield msgspec.json.encode(Restart(f"{resource.kind}List"))
+        has_begun = True
+        line = pruned_list(page.data)
+        if line is not None:
+            yield line
+
+
+def _missing(what: str, value: str, state_with: str) -> bytes:
+    return msgspec.json.encode(Missing(Assumption(what, value, state_with)))
+
+
+# ---- usage -----------------------------------------------------------------------------------------------------------
+
+
+def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
+    """Yield what kubelets say about usage and their settings, and where some do not what metrics.k8s.io says."""
+    kubelets = Kubelets(cluster)
+
+    def ask(node: str) -> tuple[bytes | None, bytes | None, tuple[Assumption, ...]]:
+        summary = kubelets.answer(node, "stats/summary", pruned_summary, "usage", "--stats FILE")
+        configz = kubelets.answer(node, "configz", pruned_kubelet, "kubelet settings", "--kubelet-config FILE")
+        return summary.value, configz.value, (*summary.assumptions, *configz.assumptions)
+
+    silent: list[str] = []
+    missing: dict[Assumption, None] = {}
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        for number, (node, (summary, configz, assumptions)) in enumerate(
+            zip(nodes, threads.map(ask, nodes), strict=True), 1
+        ):
+            if summary is not None:
+                yield msgspec.json.encode(NodeSummary(node, msgspec.Raw(summary)))
+            else:
+                silent.append(node)
+            if configz is not None:
+                yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
+            missing.update(dict.fromkeys(assumptions))
+            if progress is not None:
+                progress(number, len(nodes))
+    yield from (msgspec.json.encode(Missing(each)) for each in [*missing][:_MOST_TOLD])
+    if len(missing) > _MOST_TOLD:
+        others = f"usage or settings of {len(missing) - _MOST_TOLD} more kubelets"
+        yield _missing(others, "unknown", "kubelets that answer")
+    if silent:
+        yield from _metrics(cluster, part)
+
+
+def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
+    try:
+        for path in ("nodes", f"namespaces/{part.namespace}/pods" if part.namespace else "pods"):
+            answer = cluster.client.get(f"/apis/metrics.k8s.io/v1beta1/{path}", patience=ONCE)
+            line = pruned_list(answer.data)
+            if line is not None:
+                yield line
+    except (ClusterError, InputError) as error:
+        yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server")

@@ -1,0 +1,127 @@
+"""A live cluster kept up to date by watching it, of which a snapshot can be had at any moment.
+
+A thread for each resource follows what happens. Usage cannot be watched: the kubelets are asked when a snapshot is
+wanted and the figures are older than they may be.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.events import EventType
+from podqos.cluster.resources import NODES, PODS, Resource
+from podqos.errors import ClusterError, NotFound, Refused
+from podqos.library.cluster_part import Part
+from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing
+from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, measured
+from podqos.manifest.pruning import encoded_list, pruned_type
+from podqos.model.assumption import Assumption
+
+Trouble = Callable[[str], None]
+"""Told in a line what goes wrong and is tried again."""
+
+
+class Mirror:
+    """Objects of a cluster as they are now."""
+
+    def __init__(self, cluster: Cluster, *, usage_seconds: float = 60.0, say: Trouble = lambda _: None) -> None:
+        self._cluster = cluster
+        self._usage_seconds = usage_seconds
+        self._say = say
+        self._lock = threading.Lock()
+        self._kinds = [_Kind(resource) for resource in (NODES, PODS, *ABOUT_PODS, *WORKLOADS)]
+        self._version = ""
+        self._usage: list[bytes] = []
+        self._usage_at: float | None = None
+        self.fatal: ClusterError | None = None
+        """Why nothing can be mirrored: what cannot do without may not be watched."""
+
+    def start(self) -> None:
+        """Begin to watch; what exists comes soon (``is_complete``)."""
+        self._version = self._cluster.version().git_version
+        for kind in self._kinds:
+            threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that exists has come."""
+        return all(kind.is_complete for kind in self._kinds)
+
+    @property
+    def changes(self) -> int:
+        """How many changes have come so far."""
+        return sum(kind.changes for kind in self._kinds)
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the cluster as it is now; usage is at most as old as it may be."""
+        now = time.monotonic()
+        if self._usage_at is None or now - self._usage_at >= self._usage_seconds:
+            with self._lock:
+                nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
+            self._usage = list(measured(self._cluster, nodes, Part(), None))
+            self._usage_at = now
+        return ClusterSnapshot(self._lines(), self._cluster.where)
+
+    def _lines(self) -> Iterator[bytes]:
+        taken_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        lines = [msgspec.json.encode(Header(taken_at=taken_at, server_version=self._version))]
+        with self._lock:
+            for kind in self._kinds:
+                resource = kind.resource
+                lines.append(encoded_list(resource.api_version, f"{resource.kind}List", list(kind.objects.values())))
+                if kind.refusal:
+                    missing = Assumption(kind.refusal, "none", f"the right to list and watch {resource.plural}")
+                    lines.append(msgspec.json.encode(Missing(missing)))
+        lines += self._usage
+        return iter((*lines, msgspec.json.encode(End(len(lines)))))
+
+    def _follow(self, kind: _Kind) -> None:
+        resource = replace(kind.resource, model=pruned_type(kind.resource.kind))
+        try:
+            for event in self._cluster.watch(resource, on_trouble=lambda error: self._say(str(error))):
+                with self._lock:
+                    kind.take(event.type, event.object)
+        except NotFound:
+            kind.is_complete = True  # a cluster without this API has none
+        except Refused as error:
+            kind.refusal, kind.is_complete = f"{resource.plural} ({error.what})", True
+            if kind.resource in (NODES, PODS):
+                self.fatal = error
+            self._say(str(error))
+        except ClusterError as error:
+            self.fatal = error
+            self._say(str(error))
+
+
+class _Kind:
+    """The objects of one resource."""
+
+    def __init__(self, resource: Resource[Any]) -> None:
+        self.resource = resource
+        self.objects: dict[str, Any] = {}
+        self._again: dict[str, Any] | None = None
+        """Where everything comes once more, what has come of it: until it is complete, what was known counts."""
+        self.is_complete = False
+        self.changes = 0
+        self.refusal = ""
+
+    def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
+        self.changes += 1
+        objects = self.objects if self._again is None else self._again
+        match event:
+            case EventType.RESET:
+                self._again = {}
+            case EventType.SYNCED:
+                self.objects, self._again, self.is_complete = objects, None, True
+            case EventType.DELETED:
+                objects.pop(item.metadata.uid, None)
+            case _:
+                objects[item.metadata.uid] = item

@@ -1,0 +1,106 @@
+"""Names replaced by others, the same one everywhere, so that what refers to each other still does.
+
+A name is replaced word by word (``web-7d4b9-x2v1p`` has three), so pods still begin with the name of what made them,
+and a label in a selector is that of the pods. Every text is taken for a name, unless the field it stands in is known
+to hold something else: what is forgotten here is replaced, not told.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from podqos.manifest.plain import Plain
+
+# Fields with words of Kubernetes, amounts and times, with all that stands below them.
+_OF_KUBERNETES = """
+action allocatable apiVersion capacity controlledResources controlledValues creationTimestamp default defaultRequest
+deletionTimestamp effect hard kind kubeletconfig lifecycle limits max maxAllowed maxLimitRequestRatio maxUnavailable
+medium min minAllowed minAvailable mode nodeAffinityPolicy nodeTaintsPolicy operator os overhead phase podFixed
+preemptionPolicy protocol qosClass requests resizePolicy restartPolicy restartPolicyRules scopeName scopes sizeLimit
+startTime time timestamp type updateMode usage used whenUnsatisfiable
+"""
+_AS_IT_IS = frozenset(_OF_KUBERNETES.split())
+# Words that say nothing about who uses them.
+_HARMLESS = """
+amd64 arm64 cluster control cpu critical default false kube kubelet lease linux master memory misc node plane pods
+public runtime system true windows worker
+"""
+_PLAIN_WORDS = frozenset(_HARMLESS.split())
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_SWITCH = re.compile(r"[A-Za-z0-9.,_=%-]*")
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Anonymizer:
+    """Replaces names. The same one has to do all of a snapshot."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, str] = {}
+
+    def line(self, data: bytes) -> bytes:
+        """Return a line of a snapshot, or any JSON object, without its names."""
+        return msgspec.json.encode(self._value(msgspec.json.decode(data)))
+
+    def name(self, text: str) -> str:
+        """Return what stands for a name."""
+        return text if text.isdigit() else _WORD.sub(lambda found: self._word(found[0]), text)
+
+    def _word(self, word: str) -> str:
+        if word.lower() in _PLAIN_WORDS:
+            return word
+        known = self._words.get(word)
+        if known is None:
+            known = self._words[word] = _letters(len(self._words))
+        return known
+
+    def _value(self, value: Plain) -> Plain:
+        if isinstance(value, str):
+            return self.name(value)
+        if isinstance(value, list):
+            return [self._value(each) for each in value]
+        return self._fields(value) if isinstance(value, dict) else value
+
+    def _fields(self, fields: dict[str, Plain]) -> dict[str, Plain]:
+        made: dict[str, Plain] = {}
+        for key, value in fields.items():
+            if key in _AS_IT_IS or (key == "status" and isinstance(value, str)):  # of a condition
+                made[key] = value
+            elif key == "uid" and isinstance(value, str):
+                made[key] = self._word(value)
+            elif key == "annotations" and isinstance(value, dict):
+                made[key] = {
+                    name: each if isinstance(each, str) and _SWITCH.fullmatch(each) else self._value(each)
+                    for name, each in value.items()
+                }
+            elif key in {"labels", "matchLabels", "nodeSelector"} and isinstance(value, dict):
+                made[key] = {self._label(name): self._value(each) for name, each in value.items()}
+            elif key in {"key", "topologyKey", "matchLabelKeys", "mismatchLabelKeys"}:
+                made[key] = self._labels(value)
+            elif key == "selector" and isinstance(value, dict) and not {"matchLabels", "matchExpressions"} & {*value}:
+                made[key] = {self._label(name): self._value(each) for name, each in value.items()}  # of a Service
+            else:
+                made[key] = self._value(value)
+        return made
+
+    def _labels(self, value: Plain) -> Plain:
+        if isinstance(value, list):
+            return [self._labels(each) for each in value]
+        return self._label(value) if isinstance(value, str) else value
+
+    def _label(self, key: str) -> str:
+        """Return what stands for the key of a label; those of Kubernetes itself stay."""
+        domain, slash, _ = key.partition("/")
+        of_kubernetes = slash and domain.endswith(("kubernetes.io", "k8s.io"))
+        return key if of_kubernetes or key in {"pod-template-hash", "metadata.name"} else self.name(key)
+
+
+def _letters(number: int) -> str:
+    """Return the number in letters: a to z, aa to zz, and so on."""
+    text = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, len(_LETTERS))
+        text = _LETTERS[digit] + text
+    return text

@@ -1,0 +1,1 @@
+"""Pure. What is said about a whole cluster."""

@@ -1,0 +1,101 @@
+"""A cluster's overview in Prometheus' text format. One series per node, namespace or check; never one per pod.
+
+Source: https://prometheus.io/docs/instrumenting/exposition_formats/ and /docs/practices/naming/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from podqos.report.cluster.overview import NodeOverview, Overview, Share
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+Sample = tuple[Mapping[str, str], float | None]
+"""Labels and a value; samples without one are left out."""
+
+
+def overview_metrics(whole: Overview, pressure_seconds: Mapping[str, float]) -> str:
+    """Return the metrics of a cluster; ``pressure_seconds`` is when nodes evict if usage goes on growing."""
+    return "".join(f"{line}\n" for family in _families(whole, pressure_seconds) for line in family)
+
+
+def gauge(name: str, about: str, samples: Iterable[Sample]) -> Iterator[str]:
+    """Yield one metric."""
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} gauge"
+    for labels, value in samples:
+        if value is not None:
+            named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
+            yield f"{name}{{{named}}} {value!r}" if named else f"{name} {value!r}"
+
+
+def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterator[Iterator[str]]:
+    nodes, namespaces = whole.nodes, [each for each in whole.namespaces if each.namespace]
+    yield gauge("podqos_cluster_info", "The cluster.", [({"version": whole.server_version}, 1)])
+    yield gauge(
+        "podqos_pods",
+        "Pods that have not ended, by class.",
+        (
+            ({"namespace": each.namespace, "qos_class": name}, count)
+            for each in namespaces
+            for name, count in each.classes.items()
+        ),
+    )
+    yield gauge("podqos_pods_pending", "Pods without a node.", [({}, len(whole.pending))])
+    yield gauge(
+        "podqos_pods_stored_otherwise",
+        "Pods whose stored class is not the one their resources make.",
+        [({}, len(whole.stored_otherwise))],
+    )
+    yield gauge(
+        "podqos_findings",
+        "What podqos check finds, by namespace.",
+        (
+            ({"namespace": each.namespace, "severity": severity}, count)
+            for each in whole.namespaces
+            for severity, count in (("error", each.errors), ("warning", each.warnings))
+        ),
+    )
+    yield gauge("podqos_check_findings", "The same by check.", (({"check": key}, n) for key, n in whole.checks.items()))
+    yield gauge(
+        "podqos_node_memory_headroom_bytes",
+        "Memory until the kubelet evicts; negative where it does already.",
+        (({"node": each.name}, each.headroom_bytes) for each in nodes),
+    )
+    yield gauge(
+        "podqos_node_memory_pressure_seconds",
+        "Time until the kubelet evicts if usage goes on growing as it did; absent where it does not grow.",
+        (({"node": name}, seconds) for name, seconds in pressure_seconds.items()),
+    )
+    yield gauge(
+        "podqos_node_usage_measured",
+        "Whether a kubelet measured what the node uses; otherwise it is what pods request.",
+        (({"node": each.name}, int(each.is_measured)) for each in nodes),
+    )
+    for what, amount in (("requests", "requests"), ("limits", "limits")):
+        yield gauge(
+            f"podqos_node_{what}_ratio",
+            f"The {what} of a node's pods against its allocatable.",
+            (
+                ({"node": each.name, "resource": resource}, _ratio(share, amount))
+                for each in nodes
+                for resource, share in (("cpu", each.cpu), ("memory", each.memory))
+            ),
+        )
+    yield gauge("podqos_node_next_victim_info", "The pod that dies next on a node.", _victims(nodes))
+
+
+def _ratio(share: Share, amount: str) -> float | None:
+    part: int = getattr(share, amount)
+    return part / share.allocatable if share.allocatable else None
+
+
+def _victims(nodes: Iterable[NodeOverview]) -> Iterator[Sample]:
+    for node in nodes:
+        for order, victim in (("eviction", node.next_evicted), ("kill", node.next_killed)):
+            if victim is not None:
+                namespace, _, pod = victim.pod.partition("/")
+                labels = {"node": node.name, "order": order, "namespace": namespace, "pod": pod}
+                yield {**labels, "qos_class": victim.qos_class}, 1

@@ -1,0 +1,170 @@
+"""``podqos overview``: nodes by headroom, who dies next on each, and what is wrong by namespace, as value and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from podqos.model.assumption import Assumption
+from podqos.model.pod import QOSClass
+from podqos.report.text.style import Style, columns
+from podqos.wording import counted, mebibytes
+
+# People read a screenful; programs get everything.
+_NODES_SHOWN = 20
+_NAMESPACES_SHOWN = 12
+_NAMES_SHOWN = 4
+
+
+class Share(Struct, frozen=True, rename="camel"):
+    """One resource of a node: memory in bytes, cpu in thousandths of a core."""
+
+    allocatable: int
+    requests: int
+    limits: int
+    used: int | None = None
+    """By pods and system together, where it was measured."""
+
+
+class NextVictim(Struct, frozen=True, rename="camel"):
+    """The pod that dies next."""
+
+    pod: str
+    qos_class: QOSClass
+    reason: str
+    """Why it and not the next."""
+
+
+class NodeOverview(Struct, frozen=True, rename="camel"):
+    """A node: how near it is to running out, and which pods die first."""
+
+    name: str
+    pods: int
+    most_pods: int | None
+    memory: Share
+    cpu: Share
+    conditions: tuple[str, ...] = ()
+    """What is not as it should be: NotReady, MemoryPressure, Unschedulable …"""
+    headroom_bytes: int | None = None
+    """Memory until the kubelet evicts; negative where it does already; null without figures."""
+    is_measured: bool = False
+    """Whether usage was measured, or pods are taken to use what they request."""
+    next_evicted: NextVictim | None = None
+    next_killed: NextVictim | None = None
+
+
+class NamespaceOverview(Struct, frozen=True, rename="camel"):
+    """A namespace: its pods, and what ``check`` finds there."""
+
+    namespace: str
+    """Empty for what belongs to none."""
+    classes: dict[str, int]
+    """Pods that have not ended, by class."""
+    errors: int
+    warnings: int
+    objects: int
+    """How many objects have errors or warnings."""
+
+
+class Overview(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos overview -o json``."""
+
+    taken_at: str
+    server_version: str
+    nodes: tuple[NodeOverview, ...]
+    """Least headroom first."""
+    classes: dict[str, int]
+    """Pods that have not ended, by class."""
+    pending: tuple[str, ...]
+    """Pods without a node."""
+    stored_otherwise: tuple[str, ...]
+    """Pods whose stored class is not the one their resources make."""
+    namespaces: tuple[NamespaceOverview, ...]
+    """Worst first."""
+    checks: dict[str, int]
+    """Errors and warnings by check."""
+    verdict: str
+    """The worst finding in a sentence; empty where there is none."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "ClusterOverview"
+    assumptions: tuple[Assumption, ...] = ()
+
+
+def text(whole: Overview, style: Style) -> list[str]:
+    """Return the overview as lines for one screen."""
+    lines = [style.strong(_headline(whole))]
+    if whole.verdict:
+        lines.append(style.alarm(whole.verdict))
+    lines += ["", *_nodes(whole, style)]
+    if whole.pending:
+        lines += ["", f"{counted(len(whole.pending), 'pod')} without a node: {_some(whole.pending)}"]
+    if whole.stored_otherwise:
+        others = counted(len(whole.stored_otherwise), "pod")
+        lines += ["", f"{others} stored with another class than the resources make: {_some(whole.stored_otherwise)}"]
+    if any(each.objects for each in whole.namespaces):
+        lines += ["", *_namespaces(whole, style)]
+    return lines
+
+
+def _headline(whole: Overview) -> str:
+    pods = sum(whole.classes.values())
+    classes = ", ".join(f"{count:,} {name}" for name, count in whole.classes.items())
+    version = f"Kubernetes {whole.server_version}: " if whole.server_version else ""
+    taken = f"; {whole.taken_at}" if whole.taken_at else ""
+    return f"{version}{counted(len(whole.nodes), 'node')}, {counted(pods, 'pod')} ({classes}){taken}"
+
+
+def _nodes(whole: Overview, style: Style) -> Iterator[str]:
+    rows = [
+        (
+            node.name,
+            "?" if node.headroom_bytes is None else _signed(node.headroom_bytes, style),
+            f"{node.pods}/{node.most_pods}" if node.most_pods is not None else str(node.pods),
+            _percent(node.memory.used, node.memory.allocatable),
+            _percent(node.memory.requests, node.memory.allocatable),
+            _times(node.memory),
+            _percent(node.cpu.requests, node.cpu.allocatable),
+            _victim(node.next_evicted),
+            _victim(node.next_killed),
+            ", ".join(node.conditions),
+        )
+        for node in whole.nodes[:_NODES_SHOWN]
+    ]
+    headers = ("NODE", "HEADROOM", "PODS", "MEMORY USED", "REQUESTED", "LIMITS", "CPU REQUESTED", "EVICTED NEXT")
+    yield from columns((*headers, "KILLED NEXT", "CONDITIONS"), rows, style)
+    if len(whole.nodes) > _NODES_SHOWN:
+        yield style.faint(f"and {counted(len(whole.nodes) - _NODES_SHOWN, 'more node')} with more headroom (-o json)")
+
+
+def _namespaces(whole: Overview, style: Style) -> Iterator[str]:
+    wrong = [each for each in whole.namespaces if each.objects]
+    shown = wrong[:_NAMESPACES_SHOWN]
+    rows = [
+        (each.namespace or "(cluster)", str(each.errors or "–"), str(each.warnings or "–"), str(each.objects))
+        for each in shown
+    ]
+    yield from columns(("NAMESPACE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED"), rows, style)
+    if len(wrong) > len(shown):
+        yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o json)")
+
+
+def _signed(size_bytes: int, style: Style) -> str:
+    return mebibytes(size_bytes) if size_bytes >= 0 else style.alarm(f"−{mebibytes(-size_bytes)}")
+
+
+def _percent(part: int | None, whole: int) -> str:
+    return "?" if part is None else f"{part / whole:.0%}" if whole else "–"
+
+
+def _times(share: Share) -> str:
+    return f"{share.limits / share.allocatable:.2f}×" if share.allocatable else "–"
+
+
+def _victim(victim: NextVictim | None) -> str:
+    return "–" if victim is None else victim.pod
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more

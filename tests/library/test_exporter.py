@@ -1,0 +1,190 @@
+"""The exporter: what a watched cluster becomes as metrics, and that rules and dashboard ask for what there is."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import threading
+import time
+from pathlib import Path
+
+import promql_parser
+import pytest
+import yaml
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
+
+import podqos
+from cluster.serving import Request, Server, Wire, status, watch_of
+from library import clusters
+from library.test_live_cluster import _PLURALS, api_server
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.kubeconfig import Access
+from podqos.library.exporter import Exporter, HeadroomGrowth, serve
+from podqos.library.mirror import Mirror
+from podqos.library.overview import overview
+from podqos.report.cluster.metrics import overview_metrics
+
+DOCS = Path(__file__).parents[2] / "docs" / "exporter"
+
+
+def watched(events: dict[str, list[dict]]):
+    """Return a server that streams what exists and then these events."""
+
+    def answer(request: Request) -> object:
+        if request.query.get("watch") not in {"1", "true"}:
+            return api_server(request)
+        last = request.path.rpartition("/")[2]
+        if last not in _PLURALS:
+            return 404, {"Content-Type": "text/plain"}, b"404 page not found\n"
+        version, items = clusters.LISTS[_PLURALS[last]]
+        kind = {"kind": _PLURALS[last].removesuffix("List"), "apiVersion": version}
+        lines = [json.dumps({"type": "ADDED", "object": {**kind, **item}}).encode() for item in items]
+        end = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
+        lines.append(json.dumps({"type": "BOOKMARK", "object": {**kind, **end}}).encode())
+        lines += [json.dumps(each).encode() for each in events.get(last, ())]
+        return watch_of(lines, then=Wire.stall)
+
+    return answer
+
+
+@pytest.fixture
+def mirrored():
+    """Yield a function that mirrors a served cluster, complete."""
+    opened: list = []
+
+    def start(answer) -> Mirror:
+        server = Server(answer).__enter__()
+        cluster = Cluster(Access(server=server.url))
+        opened.extend((cluster, server))
+        mirror = Mirror(cluster)
+        mirror.start()
+        return mirror
+
+    yield start
+    for each in opened:
+        each.__exit__(None, None, None)
+
+
+def until(condition, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "did not happen"
+        time.sleep(0.02)
+
+
+def test_a_mirror_has_what_exists_and_what_happens(mirrored):
+    gone = clusters.PODS[3]
+    mirror = mirrored(watched({"pods": [{"type": "DELETED", "object": gone}]}))
+    until(lambda: mirror.is_complete)
+
+    def names() -> list[str]:
+        return sorted(each.workload.pod.metadata.name for each in mirror.snapshot().objects.workloads)
+
+    until(lambda: names() == ["db-0", "web-7d4b9c-aaaaa", "web-7d4b9c-bbbbb"])
+
+
+def test_nothing_secret_is_in_memory(mirrored):
+    mirror = mirrored(watched({}))
+    until(lambda: mirror.is_complete)
+
+    assert clusters.SECRET.encode() not in b"".join(mirror._lines())
+
+
+def test_pods_that_may_not_be_watched_are_fatal(mirrored):
+    def answer(request: Request) -> object:
+        return status(403, "Forbidden") if request.path.endswith("/pods") else watched({})(request)
+
+    mirror = mirrored(answer)
+    until(lambda: mirror.fatal is not None)
+    assert "pods" in str(mirror.fatal)
+
+
+def got(server, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_endpoint_serves_metrics_once_everything_was_read(mirrored):
+    mirror = mirrored(watched({}))
+    with serve(Exporter(mirror), "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        until(lambda: mirror.is_complete)
+        text = got(server, "/metrics")[1]
+        assert got(server, "/readyz")[0] == got(server, "/healthz")[0] == 200
+        assert got(server, "/elsewhere")[0] == 404
+        server.shutdown()
+
+    assert len(list(text_string_to_metric_families(text))) > 10
+    assert 'podqos_pods{namespace="shop",qos_class="BestEffort"} 1\n' in text
+    assert re.search(
+        r'podqos_node_next_victim_info\{node="atlas-1",order="eviction",namespace="shop",pod="shell"', text
+    )
+    # What the kubelet of atlas-1 measured: 4 of 8 GiB are in use, and it evicts at 500 MiB.
+    assert f'podqos_node_memory_headroom_bytes{{node="atlas-1"}} {(4 << 30) - (500 << 20)}\n' in text
+    assert 'podqos_node_usage_measured{node="atlas-2"} 0\n' in text
+
+
+def test_the_time_to_pressure_follows_from_how_headroom_shrank():
+    whole = overview(clusters.snapshot())
+    node = next(each for each in whole.nodes if each.name == "atlas-1")
+    growth = HeadroomGrowth()
+
+    def at(now: float, headroom: int) -> dict[str, float]:
+        return growth.pressure_seconds(replace(whole, nodes=(replace(node, headroom_bytes=headroom),)), now)
+
+    assert at(0, 1000) == {}
+    assert at(100, 900) == {"atlas-1": 900.0}  # 1 byte a second
+    assert at(200, 1100) == {}  # it grew instead
+    assert at(1300, -1) == {"atlas-1": 0.0}
+
+
+def test_names_cannot_break_out_of_labels():
+    whole = overview(clusters.snapshot())
+    odd = replace(whole.nodes[0], name='a"} 1\nfake{b="')
+    text = overview_metrics(replace(whole, nodes=(odd,)), {})
+
+    assert "\nfake{" not in text
+    assert r'node="a\"} 1\nfake{b=\""' in text
+
+
+# ---- what goes with it ----------------------------------------------------------------------------------------------
+
+
+def names_served() -> set[str]:
+    text = overview_metrics(overview(clusters.snapshot()), {"atlas-1": 1.0})
+    return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+
+
+def expressions() -> list[str]:
+    groups = yaml.safe_load((DOCS / "alerts.yaml").read_text())["groups"]
+    rules = [rule["expr"] for group in groups for rule in group["rules"]]
+    board = json.loads((DOCS / "dashboard.json").read_text())
+    return rules + [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+
+
+@pytest.mark.parametrize("expression", expressions())
+def test_rules_and_dashboard_ask_for_metrics_that_there_are(expression):
+    promql_parser.parse(expression.replace("$node", "node"))
+    asked = set(re.findall(r"podqos_\w+", expression))
+
+    assert asked
+    assert asked <= names_served()
+
+
+def test_the_manifests_pass_podqos_check():
+    found = podqos.check(podqos.load(str(DOCS / "exporter.yaml")))
+
+    assert [item.check for item in found.items if item.severity == "error"] == []
+
+
+def test_every_metric_is_documented():
+    page = (DOCS.parent / "exporter.md").read_text()
+    for name in names_served():
+        assert f"`{name}`" in page

@@ -1,0 +1,216 @@
+"""Commands on a live cluster, over real HTTP: what is asked, what is said where something may not be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.serving import Request, Server, status
+from library import clusters
+from podqos.cli.main import main
+from podqos.library.cluster_snapshot import read_snapshot
+
+_PLURALS = {
+    "nodes": "NodeList",
+    "pods": "PodList",
+    "deployments": "DeploymentList",
+    "statefulsets": "StatefulSetList",
+    "priorityclasses": "PriorityClassList",
+}
+
+
+def _selected(request: Request, items: list[dict]) -> list[dict]:
+    """Return what is left of a list after namespace and field selector."""
+    field, _, value = request.query.get("fieldSelector", "").partition("=")
+    parts = request.path.split("/")
+    namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else None
+    return [
+        item
+        for item in items
+        if (field != "spec.nodeName" or item["spec"].get("nodeName") == value)
+        and (field != "metadata.name" or item["metadata"]["name"] == value)
+        and namespace in {None, item["metadata"]["namespace"]}
+    ]
+
+
+def api_server(request: Request) -> object:
+    """Answer as the API server of the small cluster: one kubelet of two can be reached."""
+    last = request.path.rpartition("/")[2]
+    if request.path == "/version":
+        return json.dumps({"major": "1", "minor": "34", "gitVersion": "v1.34.2"}).encode()
+    if "/nodes/atlas-1/proxy/" in request.path:
+        return clusters.summary() if last == "summary" else clusters.CONFIGZ
+    if "/proxy/" in request.path:
+        return status(503, "ServiceUnavailable", "error trying to reach service: connection refused")
+    if last in _PLURALS and "metrics" not in request.path:
+        version, items = clusters.LISTS[_PLURALS[last]]
+        body = {"kind": _PLURALS[last], "apiVersion": version, "metadata": {}, "items": _selected(request, items)}
+        return json.dumps(body).encode()
+    return 404, {"Content-Type": "text/plain"}, b"404 page not found\n"
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    """Yield a function that serves a cluster and makes it the current context."""
+    servers = []
+
+    def serve(answer=api_server) -> Server:
+        server = Server(answer).__enter__()
+        servers.append(server)
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": server.url}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "me", "namespace": "shop"}}],
+            "users": [{"name": "me", "user": {}}],
+        }
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        monkeypatch.chdir(tmp_path)
+        return server
+
+    yield serve
+    for each in servers:
+        each.__exit__()
+
+
+def podqos(capsys, *words: str) -> tuple[int, str, str]:
+    code = main(list(words))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("explain", "-A", "-o", "csv"), "shop,shell,shell,BestEffort,1000"),
+        (("explain", "-n", "shop", "-o", "csv"), "shop,db-0,db,Guaranteed,-997"),
+        (("explain", "--context", "test", "-o", "csv"), "shop,db-0,db,Guaranteed,-997"),
+        (("explain", "deploy/web", "-o", "csv"), "shop,web,web,Burstable,"),
+        (("explain", "po/shell", "-o", "csv"), "shop,shell,shell,BestEffort,1000"),
+        (("check", "-A"), "Pod shop/shell is evicted first when memory runs short"),
+        (("check", "pod/shell"), "Pod shop/shell is evicted first when memory runs short"),
+        (("rank", "atlas-1"), "shop/shell"),
+        (("cpu", "atlas-1"), "4 are available"),
+        (("thresholds", "atlas-1"), "500Mi"),
+        (("forecast", "atlas-1", "--growing", "shop/shell", "--rate", "1Gi/s"), "shop/shell"),
+        (("blast", "-A", "--node", "atlas-1"), "3 pods on one node"),
+        (("place", "-A"), "4 of 4 pods are placed on 2 nodes"),
+        (("overview",), "2 nodes, 4 pods"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+)
+def test_every_command_reads_the_live_cluster(words, expected, served, capsys):
+    server = served()
+    code, out, err = podqos(capsys, *words)
+
+    assert code in {0, 1}, err
+    assert expected in out
+    assert {request.method for request in server.requests} == {"GET"}
+
+
+def test_a_nodes_name_asks_for_that_node_alone(served, capsys):
+    server = served()
+    podqos(capsys, "rank", "atlas-1")
+    asked = [request.target for request in server.requests]
+
+    assert len(asked) <= 5, asked
+    assert any("fieldSelector=spec.nodeName%3Datlas-1" in each for each in asked)
+
+
+def test_manifests_are_held_against_what_runs(served, capsys):
+    served()
+    Path("new.yaml").write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  replicas: 2\n"
+        "  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: x}]}\n"
+    )
+    code, out, _ = podqos(capsys, "drift", "-A", "-f", "new.yaml")
+
+    assert code == 1
+    assert "Deployment shop/web" in out
+    assert "Burstable → BestEffort" in out
+
+
+def test_new_pods_are_placed_beside_those_that_run(served, capsys):
+    served()
+    Path("new.yaml").write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: new, namespace: shop}\nspec:\n  containers:\n"
+        "    - {name: a, image: x, resources: {requests: {cpu: 3, memory: 1Gi}}}\n"
+    )
+    code, out, _ = podqos(capsys, "place", "-A", "-f", "new.yaml", "-o", "json")
+    placed = {each["name"]: each["node"] for each in json.loads(out)["pods"]}
+
+    assert placed["new"] == "atlas-2"
+    assert code == 0
+
+
+def test_a_snapshot_of_a_live_cluster_answers_like_the_cluster(served, capsys):
+    served()
+    assert podqos(capsys, "snapshot", "-o", "c.json.gz")[0] == 0
+    live = podqos(capsys, "rank", "atlas-1", "-o", "json")[1]
+    kept = podqos(capsys, "rank", "--snapshot", "c.json.gz", "--node", "atlas-1", "-o", "json")[1]
+    without = [{**json.loads(each), "assumptions": None} for each in (live, kept)]
+
+    assert without[0] == without[1]
+    assert clusters.SECRET not in "".join(map(str, read_snapshot("c.json.gz").objects.workloads))
+
+
+def test_a_kubelet_that_cannot_be_reached_is_said_and_no_failure(served, capsys):
+    served()
+    code, _, err = podqos(capsys, "rank", "atlas-2")
+
+    assert code == 0
+    assert "atlas-2" in err.partition("assumed:")[2]
+
+
+def test_what_may_not_be_read_is_said_and_the_rest_is_answered(served, capsys):
+    def answer(request: Request) -> object:
+        if "priorityclasses" in request.path or "/proxy/" in request.path:
+            words = f'{request.path.rpartition("/")[2]} is forbidden: User "me" cannot get resource'
+            return status(403, "Forbidden", words)
+        return api_server(request)
+
+    served(answer)
+    code, _, err = podqos(capsys, "overview")
+
+    assert code == 0
+    assert "priorityclasses" in err
+    assert "usage of node atlas-1" in err
+
+
+def test_pods_that_may_not_be_listed_are_one_error_with_the_rbac(served, capsys):
+    def answer(request: Request) -> object:
+        if request.path.endswith("/pods"):
+            return status(403, "Forbidden", 'pods is forbidden: User "me" cannot list resource "pods"')
+        return api_server(request)
+
+    served(answer)
+    code, out, err = podqos(capsys, "explain", "-A")
+
+    assert code not in {0, 1}
+    assert not out
+    assert "cannot list pods as me" in err
+    assert "kind: ClusterRole" in err
+
+
+def test_a_node_that_does_not_exist_is_one_line(served, capsys):
+    served()
+    code, _, err = podqos(capsys, "rank", "atlas-9")
+
+    assert code == 2
+    assert "there is no node atlas-9" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_nothing_is_left_of_a_snapshot_that_fails(served, capsys):
+    def answer(request: Request) -> object:
+        return status(403, "Forbidden") if request.path.endswith("/pods") else api_server(request)
+
+    served(answer)
+    assert podqos(capsys, "snapshot", "-o", "c.json.gz")[0] not in {0, 1}
+    assert not [each for each in Path.cwd().iterdir() if "c.json" in each.name]
