@@ -5,44 +5,15 @@ Source: Kubernetes v1.36 staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/typ
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.patience import ONCE
 from podqos.cluster.resources import Model, Resource
 from podqos.cluster.sources import Found, missing
 from podqos.errors import ClusterError, NotFound, Refused, Unauthorized
-from podqos.model.pod import ObjectMeta
-from podqos.model.resources import ResourceList
+from podqos.model.metrics import NodeMetrics, PodMetrics
 
 _STATE_WITH = "install metrics-server, or --usage FILE"
 _UNAVAILABLE = 503
-
-
-class ContainerMetrics(Struct, frozen=True, gc=False):
-    """What one container used; memory is the working set."""
-
-    name: str = ""
-    usage: ResourceList = {}
-
-
-class PodMetrics(Struct, frozen=True, gc=False):
-    """What the containers of a pod used, on average over a window that ends at a time."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    timestamp: str = ""
-    window: str = ""
-    containers: tuple[ContainerMetrics, ...] = ()
-
-
-class NodeMetrics(Struct, frozen=True, gc=False):
-    """What a node used."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    timestamp: str = ""
-    window: str = ""
-    usage: ResourceList = {}
-
 
 POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", PodMetrics)
 NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", NodeMetrics, is_namespaced=False)

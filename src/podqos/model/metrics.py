@@ -1,4 +1,7 @@
-"""What metrics.k8s.io says about usage, in its own shape, as frozen values. Memory is the working set."""
+"""What metrics.k8s.io says about usage, in its own shape, as frozen values. Memory is the working set.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ class PodMetrics(Struct, frozen=True, gc=False):
 
     metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""
+    window: str = ""
+    """How long before that it is the average of."""
     containers: tuple[ContainerMetrics, ...] = ()
 
 
@@ -28,4 +33,6 @@ class NodeMetrics(Struct, frozen=True, gc=False):
 
     metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""
+    window: str = ""
+    """How long before that it is the average of."""
     usage: ResourceList = {}
