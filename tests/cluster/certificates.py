@@ -17,6 +17,7 @@ class Authority:
         if shutil.which("openssl") is None:
             pytest.skip("there is no openssl to make certificates with")
         self._directory = directory
+        self._signed: dict[tuple[str, str, int], tuple[Path, Path]] = {}
         directory.mkdir(exist_ok=True)
         self.certificate = directory / "ca.crt"
         self._key = directory / "ca.key"
@@ -27,7 +28,10 @@ class Authority:
 
     def sign(self, name: str, *, hosts: str = "IP:127.0.0.1", days: int = 2) -> tuple[Path, Path]:
         """Return certificate and key for a name; a negative number of days is how long it has been expired."""
-        stem = f"{name}{days}".replace("/", "-")
+        known = self._signed.get((name, hosts, days))
+        if known is not None:
+            return known
+        stem = f"{name}-{len(self._signed)}"
         certificate, key = self._directory / f"{stem}.crt", self._directory / f"{stem}.key"
         request, extensions = self._directory / f"{stem}.csr", self._directory / f"{stem}.ext"
         extensions.write_text(f"subjectAltName={hosts}\n")
@@ -36,6 +40,7 @@ class Authority:
             "x509", "-req", "-in", str(request), "-CA", str(self.certificate), "-CAkey", str(self._key),
             "-CAcreateserial", "-days", str(days), "-extfile", str(extensions), "-out", str(certificate),
         )  # fmt: skip
+        self._signed[name, hosts, days] = certificate, key
         return certificate, key
 
     def serving(self, name: str = "server", *, clients: bool = False, **signing: object) -> ssl.SSLContext:

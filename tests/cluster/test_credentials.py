@@ -94,6 +94,23 @@ def test_a_token_that_would_break_the_request_is_not_sent():
     assert not server.requests
 
 
+def test_a_token_file_that_is_not_there_is_one_line():
+    with (
+        Server(lambda _: EMPTY) as server,
+        Cluster(access_for(server, token_file="/none/token")) as cluster,
+        pytest.raises(InputError, match=r"^/none/token: cannot be read: No such file or directory"),
+    ):
+        cluster.read(NODES)
+
+
+def test_secrets_are_not_printed():
+    user = User(
+        token="hush", password="hush", client_key_data="hush", exec=ExecConfig(env=(ExecVariable("T", "hush"),))
+    )
+    assert "hush" not in repr(Access("https://x", user=user))
+    assert "hush" not in repr(exec_plugin.ExecStatus(token="hush"))
+
+
 def test_impersonation_is_asked_for_in_headers():
     user = {
         "token": "t",

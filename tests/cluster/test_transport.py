@@ -43,6 +43,24 @@ def test_connections_are_kept_and_answers_decompressed(compresses):
     assert server.requests[0].header("Accept-Encoding") == "gzip"
 
 
+@pytest.mark.parametrize("size", [1, 7, 4096, 1 << 20])
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_answers_may_come_in_chunks_of_any_size(patient, size, is_compressed):
+    body = recorded("lists/nodes.json")
+    body = gzip.compress(body) if is_compressed else body
+
+    def reply(wire):
+        wire.head(Transfer_Encoding="chunked", **({"Content_Encoding": "gzip"} if is_compressed else {}))
+        wire.send(b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in cut(body, size)) + b"0\r\n\r\n")
+
+    with Server(lambda _: reply) as server:
+        assert len(read_nodes(server.url, patient)) == 4
+
+
+def cut(data, size):
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
 def test_compression_can_be_turned_off():
     with Server(api_server, compresses=True) as server, Cluster(Access(server.url, is_compressed=False)) as cluster:
         assert len(cluster.read(NODES)) == 4
@@ -384,6 +402,19 @@ def test_an_expired_certificate_is_one_line(authority, patient):
     with Server(api_server, tls=authority.serving(days=-1)) as server, pytest.raises(Unreachable) as caught:
         read_nodes(server.url, patient, ca_file=str(authority.certificate))
     assert str(caught.value).startswith(f"{server.url}: its certificate has expired (")
+
+
+def test_an_authority_that_changes_on_disk_is_trusted_by_the_next_connection(authority, patient, tmp_path):
+    trusted = tmp_path / "ca.crt"
+    trusted.write_text(Authority(tmp_path / "old", "old authority").certificate.read_text())
+    with (
+        Server(api_server, tls=authority.serving()) as server,
+        Cluster(Access(server.url, ca_file=str(trusted)), patience=patient) as cluster,
+    ):
+        with pytest.raises(Unreachable, match="its certificate is not trusted"):
+            cluster.read(NODES)
+        trusted.write_text(authority.certificate.read_text() + "\n")
+        assert len(cluster.read(NODES)) == 4
 
 
 def test_an_unknown_authority_is_one_line_unless_any_will_do(authority, patient, tmp_path):

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 from msgspec.structs import replace
 
-from podqos.cluster.credentials import Credentials
+from podqos.cluster.credentials import Credentials, file_state
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_seconds
 from podqos.cluster.proxies import address_of, proxy_for
@@ -55,7 +55,7 @@ class Client:
         self._closing = threading.Event()
         self._idle: list[Connection] = []
         self._streaming: set[Connection] = set()
-        self._kept_route: tuple[str, Route] | None = None
+        self._kept_route: tuple[object, Route] | None = None
         self.has_answered = False
         """Whether the server has ever said anything."""
 
@@ -190,14 +190,15 @@ class Client:
             connection.close()
 
     def _route(self) -> Route:
-        """Return the way to the server; the certificate may have changed since the last time."""
+        """Return the way to the server; certificates may have changed since the last time."""
+        access, proxy = self.access, self._proxy
         certificate = self.credentials.certificate() if self._address.is_tls else ""
-        if self._kept_route is None or self._kept_route[0] != certificate:
-            access, proxy = self.access, self._proxy
+        state = certificate, file_state(access.ca_file)
+        if self._kept_route is None or self._kept_route[0] != state:
             tls = client_context(access, certificate) if self._address.is_tls else None
             proxy_tls = proxy_context(access) if proxy is not None and proxy.is_tls else None
             route = Route(self._address, tls, access.tls_server_name, proxy, proxy_tls)
-            self._kept_route = certificate, route
+            self._kept_route = state, route
         return self._kept_route[1]
 
 

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from podqos.cluster.exec_plugin import ExecStatus
 
 _MOST_BYTES = 1 << 20
+_NEVER_READ = "never read"
+
+
+def file_state(path: str) -> object:
+    """Return something that differs once a file has changed; None for none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 class Credentials:
@@ -35,7 +45,7 @@ class Credentials:
             raise InputError(f"auth-provider {provider.name} is not supported", where=self._where, fix=fix)
         self._lock = threading.Lock()
         self._printed: ExecStatus | None = None
-        self._token_file_state: object = None
+        self._token_file_state: object = _NEVER_READ
         self._token_in_file = ""
 
     @property
@@ -108,7 +118,7 @@ class Credentials:
                     self._printed = None
             self._plugin()
             return True
-        self._token_file_state = None
+        self._token_file_state = _NEVER_READ
         return self.headers() != rejected
 
     @property
@@ -150,16 +160,14 @@ class Credentials:
         path = self._user.token_file
         if not path:
             return ""
-        try:
-            found = os.stat(path)
-            state = (found.st_ino, found.st_mtime_ns, found.st_size)
-            if state != self._token_file_state:
+        state = file_state(path)
+        if state != self._token_file_state:
+            try:
                 self._token_in_file = self._contents(path).decode(errors="replace").strip() or self._token_in_file
                 self._token_file_state = state
-        except (OSError, InputError) as error:
-            if not self._token_in_file and not self._user.token:
-                reason = getattr(error, "strerror", "cannot be read")
-                raise InputError(f"no token: {reason}", where=path, fix="mend tokenFile in the kubeconfig") from None
+            except InputError:
+                if not self._token_in_file and not self._user.token:
+                    raise
         return self._token_in_file
 
     def _contents(self, path: str) -> bytes:

@@ -33,6 +33,10 @@ class ExecStatus(Struct, frozen=True, rename="camel"):
     client_key_data: str = ""
     expiration_timestamp: datetime | None = None
 
+    def __repr__(self) -> str:
+        """Return nothing secret."""
+        return "ExecStatus(…)"
+
     def is_expired(self, now: datetime) -> bool:
         """Whether they are of no use any more."""
         expiry = self.expiration_timestamp

@@ -85,6 +85,10 @@ class User(Struct, frozen=True, rename="kebab"):
     impersonate_groups: tuple[str, ...] = msgspec.field(default=(), name="as-groups")
     impersonate_extra: dict[str, tuple[str, ...]] = msgspec.field(default={}, name="as-user-extra")
 
+    def __repr__(self) -> str:
+        """Return nothing secret: what is printed in a traceback ends up in logs."""
+        return "User(…)"
+
 
 class Context(Struct, frozen=True):
     """Which user asks which cluster, and in which namespace unless told otherwise."""
