@@ -133,8 +133,6 @@ def in_world(directory: Path) -> Iterator[None]:
         "PATH": f"{directory / _HIDDEN}{os.pathsep}{os.environ['PATH']}",
         "SCENARIO": str(SCENARIO),
         "GIT_CONFIG_GLOBAL": os.devnull,
-        # Starting other processes would take longer than the few runs that the pages sweep over.
-        "LOKY_MAX_CPU_COUNT": "1",
         **{
             f"GIT_{who}_{what}": value
             for who in ("AUTHOR", "COMMITTER")

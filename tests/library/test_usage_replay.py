@@ -144,6 +144,7 @@ TIMES = {
     "durations": ("0s", "1m"),
     "seconds since 1970": (str(TUESDAY), f"{TUESDAY + 60}.0"),
     "milliseconds since 1970": (f"{TUESDAY}000", f"{TUESDAY + 60}000"),
+    "times of a day": ("02:00:00", "02:01:00.0"),
     "RFC 3339": ("2026-11-17T00:00:00Z", "2026-11-17T00:01:00Z"),
     "two time zones": ("2026-11-17T00:00:00Z", "2026-11-17T02:01:00+02:00"),
     "no time zone": ("2026-11-17 00:00:00", "2026-11-17T00:01:00Z"),

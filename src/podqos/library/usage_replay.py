@@ -40,6 +40,7 @@ from podqos.sim.scenario_format.recorded_usage import (
     usual_step_us,
 )
 from podqos.survival.drift import Identity
+from podqos.wording import counted
 
 # As the API server has it (apimachinery/pkg/util/validation: IsDNS1123Subdomain); names become those of files.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -299,7 +300,7 @@ class _Replaying:
         off = self._options.tolerance
         exact = "as recorded" if not off else f"off by at most {float(off * 100):g} % of each curve's highest value"
         return (
-            f"{len(pods)} recorded pods run again, with usage {exact}. The whole working set counts as private memory, "
+            f"{counted(len(pods), 'recorded pod')} as on that day, with usage {exact}. The whole working set counts as private memory, "
             "of which the kernel can reclaim nothing; what runs outside of pods is not recorded."
         )
 

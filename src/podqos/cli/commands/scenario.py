@@ -2,10 +2,11 @@
 
   validate FILE…   read each with everything it refers to, and report all problems
   new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
-  from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used:
-                   podqos scenario from-usage tuesday -f manifests/ --usage memory.json --usage cpu.json
+  from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used
   schema           print the JSON Schema, for editors
   list             the built-in scenarios, which every command accepts by name
+
+  podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
 Exit code 2 where something is wrong.
 """

@@ -1,14 +1,16 @@
 """Measured demand: a column of a table, or Prometheus series, as amounts over time.
 
-Times are seconds, durations or dates; dates and seconds since 1970 are counted from the first sample. The caller knows
+Times are seconds, durations, times of day or dates; dates and seconds since 1970 are counted from the first sample. The caller knows
 the unit; ``manifest.samples`` parses the files.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from fractions import Fraction
 
 from msgspec import Struct
 
@@ -26,6 +28,7 @@ TIME_COLUMNS = ("time", "timestamp", "t")
 _DATES_FROM_SECONDS = 10**8
 # Numbers beyond this are milliseconds since 1970: in seconds it is the year 5138.
 _MILLISECONDS_FROM = 10**11
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9](?:\.[0-9]{1,9})?)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -122,6 +125,10 @@ def read_time(value: Plain) -> tuple[int, bool]:
         if seconds >= _MILLISECONDS_FROM:
             seconds /= 1000
         return int(seconds * SECOND_US), seconds >= _DATES_FROM_SECONDS
+    clock = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    if clock is not None:
+        hours, minutes, rest = clock.groups()
+        return int((int(hours) * 3600 + int(minutes) * 60 + Fraction(rest)) * SECOND_US), False
     if isinstance(value, str) and "-" in value:
         try:
             date = datetime.fromisoformat(value)
