@@ -11,6 +11,7 @@ import pytest
 from podqos.cli.main import main
 from podqos.eviction.ranking import Policy
 from podqos.library.inputs.scenario_files import InvalidScenario, load_scenario, read_scenario
+from podqos.manifest.problems import Severity
 from podqos.qos.classes import classify
 from podqos.sim.engine.curve import Clock, constant
 from podqos.sim.scenario.demand import IDLE
@@ -294,6 +295,19 @@ def test_every_error_has_its_place_and_help(reads, lines, said):
     assert reading.scenario is None
     assert [problem for problem in map(str, reading.problems) if said in problem], list(map(str, reading.problems))
     assert all(problem.line for problem in reading.problems)
+
+
+@pytest.mark.parametrize("times", ["deleted: 5s, arrives: 5s", "deleted: 0s"])
+def test_what_is_deleted_the_moment_it_arrives_is_a_warning_with_its_place_and_not_an_error(reads, times):
+    reading = reads(f"workloads: [{{workload: web, {times}}}]")
+    assert reading.scenario is not None
+    (problem,) = reading.problems
+    assert problem.severity is Severity.WARNING
+    assert str(problem).endswith(
+        "spec.workloads[0].deleted: is deleted the moment it arrives: its pods never run "
+        "(delete it later, or leave it out with replicas: 0)"
+    )
+    assert problem.line
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from podqos.model.selector import LabelSelector
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodStats, Summary, VolumeStats
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.journal_words import line
+from podqos.report.simulation.journal_words import line, reasons
 from podqos.sim.blast import BlastNode, leaks, nodes_now
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
@@ -399,6 +399,8 @@ def test_a_volume_in_memory_that_is_written_at_once_holds_what_fitted():
     grows = workload(pod("b", restart_policy="Never"), using(ramp(0, 2000 * MI, 20, after=8)))
     done = run(replace(once, pod=two_containers(once.pod)), grows)
     assert killed(done) == [(5.0, "default/a", "container", 20), (17.2, "default/b", "node", 920)]
+    first = next(entry for entry in done.entries if entry.kind == "OOMKilled")
+    assert "80Mi that it wrote into volumes in memory stay with the pod." in reasons(first)
 
 
 def two_containers(made):

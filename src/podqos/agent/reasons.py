@@ -169,6 +169,8 @@ class OOMKill(Reason, frozen=True):
     as_group: bool
     """The container died as a whole (``memory.oom.group``)."""
     freed_bytes: int = 0
+    kept_bytes: int = 0
+    """What the container wrote into volumes in memory, which stays with its pod."""
     runner_up_pod: str | None = None
     runner_up_container: str | None = None
     runner_up_points: int | None = None

@@ -222,6 +222,8 @@ def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
         yield f"{kill.killed_processes} processes died {how} and freed {mebibytes(kill.freed_bytes)}."
     elif kill.freed_bytes:
         yield f"It freed {mebibytes(kill.freed_bytes)}."
+    if kill.kept_bytes:
+        yield f"{mebibytes(kill.kept_bytes)} that it wrote into volumes in memory stay with the pod."
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:
         margin = "a tie" if not kill.margin_bytes else f"a margin of {mebibytes(kill.margin_bytes)}"
         other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod

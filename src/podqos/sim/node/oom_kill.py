@@ -67,6 +67,7 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
         killed_processes=len(processes[victim]) if has_ended else 1,
         as_group=done.group is not None,
         freed_bytes=freed,
+        kept_bytes=_left_in_files(victim, members, group, time_us) if has_ended else 0,
         would_evict=would_evict,
     )
     return Killed(victim, _with_runner_up(because, selection, others), has_ended=has_ended)
@@ -142,6 +143,12 @@ def unwritten(
     for volume in container.files:
         step = min(volume.step(time_us), volume.at(time_us))
         yield volume, -(-lacking * step // total) if step else lacking
+
+
+def _left_in_files(container: SimContainer, members: Collection[SimContainer], group: MemoryGroup, time_us: int) -> int:
+    """Return what stays in volumes in memory of a container that is killed."""
+    files = unwritten(container, members, group, time_us)
+    return sum(volume.at(time_us) - (lacking if volume.step(time_us) else 0) for volume, lacking in files)
 
 
 def _steps(members: Collection[SimContainer], time_us: int) -> int:
