@@ -316,7 +316,7 @@ class Columns:
 
     @contextmanager
     def in_view(self, whole: Gauge, now_us: int) -> Iterator[None]:
-        """Let a sum and all with the same parts be complete for a look, at this moment only, without waking anything."""
+        """Let a sum and all with the same parts be complete for a look, now only, without waking anything."""
         bent_us = self.bent_us(now_us)
         sums: dict[Gauge, int] = {}
         for part in self._asleep:

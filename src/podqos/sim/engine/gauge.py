@@ -80,7 +80,7 @@ class Gauge(Flow):
         self.headroom: int | None = None
         """While parts are asleep: by how much the others can grow until nothing is certain any more. Else None."""
 
-    def change(self, time_us: int, amount: int, slope: int, is_covered: bool = False) -> None:  # noqa: FBT001, FBT002 - in the innermost loop
+    def change(self, time_us: int, amount: int, slope: int, is_covered: bool = False) -> None:
         """Add to the amount and to the slope, both in 2⁻⁴⁰ units. What is covered does not count as growth."""
         passed_us = time_us - self.since_us
         if passed_us:
