@@ -190,6 +190,19 @@ def test_sums_over_pods_and_the_network_s_container_do_not_count(capsys):
     assert curve(FIRST).at(0) == 1
 
 
+def test_a_pod_that_is_recorded_with_and_without_names_runs_once(capsys):
+    rows = ["0,web-0,,1Mi", "0,default/web-0,main,2Mi", "0,default/web-0,,3Mi", "60,web-0,,1Mi"]
+    code, out, _ = make(capsys, "\n".join(["time,pod,container,memory", *rows]))
+    assert (code, "left out: default/web-0: default/web-0 is recorded under another name, too\n" in out) == (0, True)
+    assert curve("web-0").at(0) == 1 << 20
+
+
+def test_a_container_that_is_named_goes_before_the_sum_over_its_pod(capsys):
+    rows = ["0,web-0,main,2Mi", "0,web-0,,3Mi", "60,web-0,main,2Mi"]
+    assert make(capsys, "\n".join(["time,pod,container,memory", *rows]))[0] == 0
+    assert curve("web-0").at(0) == 2 << 20
+
+
 def test_pods_of_other_workloads_are_named_and_left_out(capsys):
     others = [f"0,{pod},1Mi" for pod in ("dns-1", "web-admin-7d9f8b6c5d-x2k4q", "kube-system/web-1", "../../web-0")]
     code, out, _ = make(capsys, "\n".join(["time,pod,memory", f"0,{FIRST},1Mi", *others]))

@@ -148,6 +148,8 @@ class _Replaying:
         self._recorded = recorded
         self._options = options
         self._unmatched: dict[str, str] = {}
+        self._keys: set[str] = set()
+        self._step_us = SECOND_US
         self._specs: dict[Identity, Pod] = {}
         for found in objects.latest():
             workload = found.workload
@@ -164,7 +166,7 @@ class _Replaying:
             raise InputError(what, fix=reasons or "give manifests of the same namespace with -f")
         begin_us = min(pod.times_us[0] for pod in pods)
         end_us = max(pod.times_us[-1] for pod in pods)
-        step_us = max(usual_step_us(pod.times_us) for pod in pods)
+        self._step_us = max(usual_step_us(pod.times_us) for pod in pods)
         if end_us - begin_us > _LONGEST_US:
             years = (end_us - begin_us) // (365 * DAY_US)
             what = f"from the first sample to the last are {years:,} years"
@@ -179,7 +181,7 @@ class _Replaying:
             files[os.path.join(folder, path)] = text
             parts.append(self._part(pod, os.path.join(folder, path), begin_us, end_us))
         manifest = os.path.join(folder, "pods.yaml")
-        duration_us = end_us - begin_us + step_us
+        duration_us = end_us - begin_us + self._step_us
         document = {
             "apiVersion": API_VERSION,
             "kind": KIND,
@@ -214,17 +216,23 @@ class _Replaying:
             self._unmatched[recorded.key] = "no workload of the manifests has such pods"
             return None
         spec = self._specs[identity]
-        series = []
+        series: dict[tuple[str, Measure], _Series] = {}
         for container, measure, points, hold in self._recorded.measured(recorded):
             name = container_of(container, spec)
             if name is None:
                 self._unmatched[f"{recorded.key} {container}".strip()] = f"{identity} has no such container"
                 continue
-            series.append(_Series(name, measure, points, hold))
+            # One that is named comes after one that is not, and counts.
+            series[name, measure] = _Series(name, measure, points, hold)
         if not series:
             self._unmatched.setdefault(recorded.key, "it has no samples that are numbers")
             return None
-        return _Pod(recorded, identity, spec, tuple(series))
+        key = f"{identity.namespace}/{recorded.name}"
+        if key in self._keys:
+            self._unmatched[recorded.key] = f"{key} is recorded under another name, too"
+            return None
+        self._keys.add(key)
+        return _Pod(recorded, identity, spec, tuple(series.values()))
 
     # ---- what is written -----------------------------------------------------------------------------------------
 
@@ -247,10 +255,10 @@ class _Replaying:
 
     def _part(self, pod: _Pod, path: str, begin_us: int, end_us: int) -> dict[str, object]:
         times_us = pod.times_us
-        step_us = usual_step_us(times_us)
+        step_us = usual_step_us(times_us) if len(times_us) > 1 else self._step_us
         came_us, gone_us = times_us[0] - begin_us, times_us[-1] + step_us - begin_us
         part: dict[str, object] = {"workload": f"Pod/{pod.key}"}
-        if came_us:
+        if came_us >= step_us:
             part["arrives"] = _seconds(came_us)
         is_gone = end_us - times_us[-1] >= GAP_STEPS * step_us
         if is_gone and pod.identity.kind not in _ENDS_BY_ITSELF:
@@ -300,8 +308,9 @@ class _Replaying:
         off = self._options.tolerance
         exact = "as recorded" if not off else f"off by at most {float(off * 100):g} % of each curve's highest value"
         return (
-            f"{counted(len(pods), 'recorded pod')} as on that day, with usage {exact}. The whole working set counts as private memory, "
-            "of which the kernel can reclaim nothing; what runs outside of pods is not recorded."
+            f"{counted(len(pods), 'recorded pod')} as on that day, with usage {exact}. "
+            "The whole working set counts as private memory, of which the kernel can reclaim nothing; "
+            "what runs outside of pods is not recorded."
         )
 
 

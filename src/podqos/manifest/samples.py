@@ -24,6 +24,7 @@ from podqos.model.quantity import NANOS, Quantity
 # the columns of `kubectl top pods`, with --containers, -A and --show-swap; NAME is the pod where there is no POD
 _TOP = {"NAMESPACE": "namespace", "POD": "pod", "CPU(cores)": "cpu", "MEMORY(bytes)": "memory", "SWAP(bytes)": "swap"}
 _AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
+_MOST_DIGITS = 18
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
 
@@ -116,6 +117,8 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
 
 def read_amount(value: Plain) -> Quantity:
     """Return an amount that is not below zero, as Kubernetes or Prometheus writes it, exact to the nano unit."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
+        return Quantity(int(value) * NANOS)  # by far the most are so
     number = read_number(value)
     try:
         amount = decode_hook(Quantity, value) if number is None else Quantity(int(number * NANOS))

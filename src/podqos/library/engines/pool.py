@@ -46,7 +46,6 @@ def _results(
         # Only as many are forked as there are tasks.
         for task in tasks:
             worker = _Worker(function, pool)
-            pool.append(worker)
             worker.give(task)
             ready.register(worker.socket, EVENT_READ, worker)
             if len(pool) == workers:
@@ -69,16 +68,21 @@ def _results(
 class _Worker(Generic[Task, Result]):
     """A forked process that calls a function for one task after the other."""
 
-    def __init__(self, function: Callable[[Task], Result], others: Iterable[_Worker[Task, Result]]) -> None:
+    def __init__(self, function: Callable[[Task], Result], pool: list[_Worker[Task, Result]]) -> None:
+        """Join a pool. Ctrl-C waits until the parent knows the worker, and the worker ignores it."""
+        self._pid: int | None = None
         self.socket, theirs = socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
+        pool.append(self)
         parent = os.getpid()
-        self._pid = os.fork()
-        if self._pid == 0:
-            for worker in (self, *others):
-                worker.socket.close()
-            _work(function, theirs, parent)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._pid = os.fork()
+            if self._pid == 0:
+                _work(function, theirs, [worker.socket for worker in pool], parent)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def give(self, task: Task) -> None:
@@ -96,14 +100,17 @@ class _Worker(Generic[Task, Result]):
     def end(self) -> None:
         """End the worker, whatever it does."""
         self.socket.close()
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+        if self._pid is not None:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
 
 
-def _work(function: Callable[[Task], Result], own: socket, parent: int) -> None:
+def _work(function: Callable[[Task], Result], own: socket, others: Iterable[socket], parent: int) -> None:
     """Be a worker until there are no more tasks, and end without running anything of the parent's."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for other in others:
+            other.close()
         _end_with(parent)
         while True:
             task = _receive(own)

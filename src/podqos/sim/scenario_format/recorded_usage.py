@@ -24,6 +24,7 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
 from podqos.manifest.samples import PrometheusSeries, SampleRow, read_amount
 from podqos.manifest.samples import read_samples as read_file
+from podqos.model.quantity import NANOS
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario_format.samples import TIME_COLUMNS, read_time
 
@@ -88,7 +89,8 @@ class Samples(Struct):
 
     where: str
     is_counter: bool = False
-    points: list[tuple[int, Fraction]] = []
+    points: list[Point] = []
+    """In billionths of a unit."""
 
 
 class RecordedPod(Struct):
@@ -178,7 +180,7 @@ class RecordedUsage:
             if isinstance(value, str) and value.strip().lower() in _NO_NUMBERS:
                 self.irregular[Irregular.NO_NUMBER] += 1
                 return
-            amount = Fraction(read_amount(value).nanos, 1)
+            nanos = read_amount(value).nanos
         except InputError as error:
             raise InputError(error.what, where=where, fix=error.fix) from None
         if self._are_dates is None:
@@ -188,7 +190,7 @@ class RecordedUsage:
             raise InputError(what, where=where, fix="give dates, or seconds since 1970, for all")
         if samples.points and time_us < samples.points[-1][0]:
             self.irregular[Irregular.UNORDERED] += 1
-        samples.points.append((time_us, amount))
+        samples.points.append((time_us, nanos))
 
     # ---- in order ------------------------------------------------------------------------------------------------
 
@@ -201,27 +203,27 @@ class RecordedUsage:
             ordered = self._in_order(samples.points)
             if samples.is_counter:
                 ordered = list(self._rates(ordered))
-            unit = 1_000_000_000 if measure is Measure.MEMORY else _NANOS_PER_MILLI
-            points = [(time_us, int(nanos / unit)) for time_us, nanos in ordered]
+            unit = NANOS if measure is Measure.MEMORY else _NANOS_PER_MILLI
+            points = [(time_us, nanos // unit) for time_us, nanos in ordered]
             if points:
                 taken.add((container, measure))
                 self.irregular[Irregular.GAP] += gaps([time_us for time_us, _ in points])
                 yield container, measure, points, samples.is_counter
 
-    def _in_order(self, points: list[tuple[int, Fraction]]) -> list[tuple[int, Fraction]]:
-        by_time: dict[int, Fraction] = {}
+    def _in_order(self, points: list[Point]) -> list[Point]:
+        by_time: dict[int, int] = {}
         for time_us, value in points:
             by_time[time_us] = max(value, by_time.get(time_us, value))
         self.irregular[Irregular.TWICE] += len(points) - len(by_time)
         return sorted(by_time.items())
 
-    def _rates(self, counts: Sequence[tuple[int, Fraction]]) -> Iterator[tuple[int, Fraction]]:
+    def _rates(self, counts: Sequence[Point]) -> Iterator[Point]:
         """Yield what was used from each sample of a counter to the next."""
         for (before_us, before), (after_us, after) in pairwise(counts):
             if after < before:
                 self.irregular[Irregular.RESET] += 1
             used = after - before if after >= before else after
-            yield before_us, used * SECOND_US / (after_us - before_us)
+            yield before_us, used * SECOND_US // (after_us - before_us)
 
 
 def usual_step_us(times_us: Sequence[int]) -> int:
@@ -244,19 +246,20 @@ def thinned(points: Sequence[Point], most_off: int, *, hold: bool) -> list[Point
     if hold:
         return list(_changes(points, most_off))
     kept, last = list(points[:1]), points[0]
-    lowest: Fraction | None = None
-    highest: Fraction | None = None
+    begin_us, begin = last
+    # The slopes of lines that pass all samples since then: rise and time of the flattest and the steepest.
+    low, low_us, high, high_us = 0, 0, 0, 0
     for time_us, value in points[1:]:
-        begin_us, begin = kept[-1]
-        slope = Fraction(value - begin, time_us - begin_us)
-        if lowest is not None and highest is not None and not lowest <= slope <= highest:
+        rise, span_us = value - begin, time_us - begin_us
+        if low_us and (rise * low_us < low * span_us or rise * high_us > high * span_us):
             kept.append(last)
             begin_us, begin = last
-            lowest = highest = None
-        span = time_us - begin_us
-        low, high = Fraction(value - most_off - begin, span), Fraction(value + most_off - begin, span)
-        lowest = low if lowest is None else max(lowest, low)
-        highest = high if highest is None else min(highest, high)
+            low_us = high_us = 0
+            rise, span_us = value - begin, time_us - begin_us
+        if not low_us or (rise - most_off) * low_us > low * span_us:
+            low, low_us = rise - most_off, span_us
+        if not high_us or (rise + most_off) * high_us < high * span_us:
+            high, high_us = rise + most_off, span_us
         last = time_us, value
     return kept if kept[-1] == last else [*kept, last]
 

@@ -1,7 +1,7 @@
 """Measured demand: a column of a table, or Prometheus series, as amounts over time.
 
-Times are seconds, durations, times of day or dates; dates and seconds since 1970 are counted from the first sample. The caller knows
-the unit; ``manifest.samples`` parses the files.
+Times are seconds, durations, times of a day or dates; dates and seconds since 1970 are counted from the first sample.
+The caller knows the unit; ``manifest.samples`` parses the files.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ def _points(source: str, raw: list[_Point]) -> tuple[tuple[int, Quantity], ...]:
 
 def read_time(value: Plain) -> tuple[int, bool]:
     """Return microseconds, and whether they count from 1970; dates without a time zone are UTC."""
+    if isinstance(value, float) and value.is_integer() and _DATES_FROM_SECONDS <= value < _MILLISECONDS_FROM:
+        return int(value) * SECOND_US, True  # as Prometheus writes it, and there are many
     seconds = read_number(value)
     if seconds is not None:
         if seconds >= _MILLISECONDS_FROM:
