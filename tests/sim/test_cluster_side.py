@@ -125,6 +125,15 @@ def test_a_daemon_set_runs_on_every_node():
     assert sorted(where(done).values()) == ["n-0", "n-1", "n-2"]
 
 
+def test_a_daemon_set_runs_on_a_node_that_joins_later():
+    """It is not there before it joins, though it is lost afterwards."""
+    happenings = NodeAdded(10 * SECOND_US, "late"), NodeLost(20 * SECOND_US, "late")
+    groups = NodeGroup(node("n")), NodeGroup(node("late"))
+    agent = placed(pod("agent"), using(MI), kind="DaemonSet", arrives_us=5 * SECOND_US)
+    done = simulate(scenario(agent, nodes=groups, happenings=happenings), check=True)
+    assert lines(done, "Placed") == [(5.0, "Placed", "default/agent-n"), (10.0, "Placed", "default/agent-late")]
+
+
 def flapping(version=(1, 36), **fields):
     """Let a DaemonSet use more than its node can spare, from the beginning."""
     agent = placed(pod("agent", "memory=10Mi"), using(950 * MI), kind="DaemonSet", **fields)

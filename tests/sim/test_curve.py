@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.engine.curve import Curve, Piece, constant
+from podqos.sim.engine.curve import Curve, Piece, above, below, constant
 
 STEP = Curve(((0, 10), (5, 10), (5, 30), (9, 30)))
 RAMP = Curve(((2, 0), (5, 10)))
@@ -75,3 +75,23 @@ def test_a_piece_holds_from_its_time_to_its_end(curve, time):
     end = time + 40 if piece.end_us is None else piece.end_us
     assert time < end
     assert [piece.at(each) for each in range(time, end)] == [curve.at(each) for each in range(time, end)]
+
+
+@given(curves(), VALUES)
+def test_a_curve_is_what_is_below_a_level_and_what_is_above_it(curve, level):
+    """Between two knots it is so to a microsecond: there a curve crosses the level at the next whole one."""
+    low, high = below(curve, level), above(curve, level)
+    for time in range(130):
+        assert low.at(time) <= level
+        assert high.at(time) >= 0
+    for time, _ in curve.knots:
+        assert low.at(time) + high.at(time) == curve.at(time)
+
+
+def test_a_curve_that_crosses_a_level_bends_there():
+    """It rises by 10 a microsecond from 0 to 100, and stays: it is at 40 after 4 µs. The saw falls by a step."""
+    ramp = Curve(((0, 0), (10, 100)))
+    assert below(ramp, 40).knots == ((0, 0), (4, 40), (10, 40))
+    assert above(ramp, 40).knots == ((0, 0), (4, 0), (10, 60))
+    assert [below(SAW, 4).at(time) for time in range(8)] == [0, 2, 4, 4, 4, 4, 0, 2]
+    assert [above(SAW, 4).at(time) for time in range(8)] == [0, 0, 0, 2, 4, 4, 0, 0]

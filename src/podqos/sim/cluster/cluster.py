@@ -78,6 +78,8 @@ class SimCluster:
         self._later = 0
         """How many pods were created after the start."""
         self._daemon_backoff = DaemonBackoff()
+        self._first_daemons: set[str] = set()
+        """The uids of the first pods of all DaemonSets on all nodes."""
         self.fleet = Fleet(self, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         self._plan_all()
@@ -139,8 +141,14 @@ class SimCluster:
         """Yield the pods of a workload that arrives."""
         if workload.kind != DAEMON_SET:
             return (pod_of(workload, number) for number in range(workload.replicas))
-        nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
-        return daemons(workload, nodes, self.scenario.profile)
+        return self._new_daemons(workload, (name for name in self.fleet.names if self.fleet.is_present(name)))
+
+    def _new_daemons(self, workload: ScenarioWorkload, nodes: Iterable[str]) -> Iterator[Pod]:
+        """Yield the pods of a DaemonSet for nodes on which it had none; what becomes of those is another matter."""
+        for pod in daemons(workload, map(self.control_plane.api_node, nodes), self.scenario.profile):
+            if pod.metadata.uid not in self._first_daemons:
+                self._first_daemons.add(pod.metadata.uid)
+                yield pod
 
     def _next_order(self) -> tuple[int, int]:
         self._later += 1
@@ -282,9 +290,17 @@ class SimCluster:
         if node is not None:
             node.lost(now_us)
 
-    def _join(self, name: str, _: int) -> None:
+    def _join(self, name: str, now_us: int) -> None:
+        if self.fleet.is_present(name):
+            return
         self.fleet.add(name)
         self.control_plane.joined(name)
+        for workload in self.scenario.workloads:
+            is_over = workload.deleted_us is not None and workload.deleted_us <= now_us
+            if workload.kind == DAEMON_SET and workload.arrives_us < now_us and not is_over:
+                for pod in self._new_daemons(workload, (name,)):
+                    number = self.fleet.names.index(name)
+                    self._let_wait(pod, Replica(workload, number, self._next_order()))
 
     def lost(self, node: SimNode) -> None:
         """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""

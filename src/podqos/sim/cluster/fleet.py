@@ -19,7 +19,7 @@ from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadP
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
 from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
-from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Happening, NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
 
 class FleetOwner(Outside, Protocol):
@@ -74,8 +74,10 @@ class Fleet:
     def _set_up(self) -> None:
         """Set up the nodes, except idle ones that are not watched."""
         scenario = self._cluster.scenario
-        kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
-        kept_back -= {each.node for each in scenario.happenings if isinstance(each, NodeLost)}
+        first: dict[str, Happening] = {}
+        for each in sorted(scenario.happenings, key=lambda each: each.at_us):
+            first.setdefault(each.node, each)
+        kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
         busy = _busy(scenario)
         parts = _first_parts(scenario, self.names)
         for name in self.names:
