@@ -3,7 +3,8 @@
 Each package may use those above it in this list (``.importlinter`` enforces it). Read in this order:
 
 1. ``engine``: ``event_queue`` is the clock; ``curve`` an amount over time; ``gauge`` a sum that knows exactly when it
-   crosses a mark; ``allocation`` what a container holds of one resource; ``checkpoint`` a moment to return to.
+   crosses a mark; ``allocation`` what a container holds of one resource; ``columns`` why most bends of curves need
+   not be followed; ``checkpoint`` a moment to return to.
 2. ``scenario``: what to run, as values: nodes, workloads, ``demand``. ``scenario_format`` reads it from files.
 3. ``node``: one node. ``resources`` holds its state. ``pods``, ``running``, ``node_memory`` and ``oom_kill`` turn
    demand into memory in a cgroup tree and handle running out of it; ``supply``, ``disks`` and ``throttling`` do the

@@ -63,7 +63,7 @@ class SimCluster:
         is_watched: Callable[[str], bool] = lambda _: True,
         columns: MakeColumns | None = None,
     ) -> None:
-        """Set up the cluster. Unwatched nodes are left out, or follow no bends, while provably nothing happens there."""
+        """Set up the cluster. Unwatched nodes are left out, or sleep, while provably nothing happens there."""
         self.scenario = scenario
         self.queue = queue
         self.entries: list[Entry] = []

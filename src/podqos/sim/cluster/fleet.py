@@ -131,7 +131,7 @@ class Fleet:
         cluster = self._cluster
         columns = None if self._is_watched(name) else self._columns
         options = cluster.scenario.options
-        return SimNode(self._identities[name], self.settings[name], options, queue, cluster, columns)
+        return SimNode(self._identities[name], self.settings[name], options, queue, cluster, columns=columns)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 

@@ -3,9 +3,9 @@
 Following every bend of every curve is most of a long run, and almost never does a bend matter. While nothing happens
 the parts of a node's sums are *asleep*: their bends are not followed. For every sum there is a bound instead, from
 column to column of a grid of times: the most that its parts hold there, in whole units, rounded up. The first column in
-which a bound reaches a mark is when all wake, just before it, and are what they would be had every bend been followed;
-from there on it is simulated event by event, until they can sleep again. Nothing is decided on a bound: it only says
-where nothing is to be decided.
+which a bound reaches a mark is when the parts of that sum wake, just before it, and are what they would be had every
+bend been followed; from there on it is simulated event by event, until they can sleep again. Nothing is decided on a
+bound: it only says where nothing is to be decided.
 
 Whatever changes in between (a container starts or ends) is held against the room that is left. A part that ends leaves,
 one that starts falls asleep with the others; if the room is used up, all wake.
@@ -175,12 +175,13 @@ class Columns:
             return False
         staying = {part for gauge in near for part in self._bounds[gauge].parts}
         sleepy = [each for each in tired if each not in staying]
+        moved = held if len(sleepy) == len(tired) else _held(sleepy, now_us)
         for each in sleepy:
             del self._awake[each]
             self._asleep[each] = None
             each.fall_asleep()
         rests = {gauge: gauge.fine(now_us) - held.get(gauge, (0, 0))[0] for gauge in unknown}
-        for gauge, (amount, slope) in _held(sleepy, now_us).items():
+        for gauge, (amount, slope) in moved.items():
             gauge.base, gauge.slope, gauge.since_us = gauge.fine(now_us) - amount, gauge.slope - slope, now_us
         for gauge in unknown:
             gauge.sleepers = self
@@ -316,7 +317,7 @@ class Columns:
 
     @contextmanager
     def in_view(self, whole: Gauge, now_us: int) -> Iterator[None]:
-        """Let a sum and all with the same parts be complete for a look, at this moment only, without waking anything."""
+        """Let a sum and all with the same parts be complete for a look, now only, without waking anything."""
         bent_us = self.bent_us(now_us)
         sums: dict[Gauge, int] = {}
         for part in self._asleep:

@@ -106,6 +106,7 @@ class SimNode:
         options: Options,
         queue: EventQueue,
         outside: Outside,
+        *,
         columns: MakeColumns | None = None,
     ) -> None:
         self.index = identity.index

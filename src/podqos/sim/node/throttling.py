@@ -163,7 +163,8 @@ class NodeCpu:
         if self.wanted.headroom is None and self.wanted.at(now_us) > self.cpu_milli:
             return True
         for path, gauge in self._quotas.items():
-            quota = self._settings[path].quota_milli
-            if quota is not None and gauge.headroom is None and gauge.at(now_us) > quota:
-                return True
+            if gauge.headroom is None:
+                quota = self._settings[path].quota_milli
+                if quota is not None and gauge.at(now_us) > quota:
+                    return True
         return False
