@@ -11,7 +11,7 @@ import pytest
 from cluster.recorded import recorded, recorded_answer
 from cluster.serving import Server, status
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.kubeconfig import Access, User
+from podqos.cluster.kubeconfig import Access, ExecConfig, User
 from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.metrics import node_metrics, pod_metrics
 from podqos.errors import Unauthorized
@@ -222,6 +222,22 @@ def test_a_kubelet_that_does_not_take_the_credentials_is_an_assumption(authority
     ):
         found = Kubelets(cluster).settings("node-real")
     assert "cannot get nodes/configz: 401 Unauthorized at the kubelet" in found.assumptions[0].value
+
+
+def test_an_exec_plugin_does_not_run_again_for_every_kubelet_that_does_not_take_its_token(authority, tmp_path):
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": "unknown"}}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    script = f"echo run >> {tmp_path}/runs; cat {tmp_path}/answer"
+    user = User(exec=ExecConfig("sh", ("-c", script), api_version=version))
+    with (
+        Server(kubelet, tls=authority.serving()) as node,
+        Server(kubelet_at(node.port), tls=authority.serving()) as server,
+        Cluster(Access(server.url, ca_file=str(authority.certificate), user=user)) as cluster,
+    ):
+        found = dict(Kubelets(cluster).summaries(["node-real", "node-real", "node-real"]))
+    assert "401 Unauthorized at the kubelet" in found["node-real"].assumptions[0].value
+    assert (tmp_path / "runs").read_text() == "run\n"
 
 
 def test_whoever_impersonates_is_not_taken_to_a_kubelet_which_would_answer_to_someone_else(authority):
