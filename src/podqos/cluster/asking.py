@@ -78,7 +78,7 @@ class Client:
     def close(self) -> None:
         """Close all connections; a watch in another thread ends."""
         self._closing.set()
-        self._forget_connections()
+        self._take(None)
         for connection in tuple(self._streaming):
             connection.close()
 
@@ -147,7 +147,6 @@ class Client:
                 if answer.status == 401 and not is_refreshed:
                     is_refreshed = True
                     if self.credentials.refresh(headers):
-                        self._forget_connections()
                         continue
                 status = status_of(answer.status, answer.data)
                 identity = self.credentials.described() if answer.status == 401 else ""
@@ -170,7 +169,8 @@ class Client:
 
     def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> Answer:
         while True:
-            connection = self._take() or Connection(self._route(), patience)
+            route = self._route()
+            connection = self._take(route) or Connection(route, patience)
             try:
                 return ask(connection, credentials)
             except NoAnswer:
@@ -179,20 +179,21 @@ class Client:
                 self._end(connection)
                 raise
 
-    def _take(self) -> Connection | None:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
+    def _take(self, route: Route | None) -> Connection | None:
+        """Return a connection that was kept; those to the server by other certificates than now are closed."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.route is route:
+                return connection
+            connection.close()
 
     def _put_back(self, connection: Connection) -> None:
         if connection.is_reusable and not self.is_closed():
             self._idle.append(connection)
         else:
-            connection.close()
-
-    def _forget_connections(self) -> None:
-        while (connection := self._take()) is not None:
             connection.close()
 
     def _route(self) -> Route:

@@ -95,7 +95,7 @@ class Connection:
     """One connection to a server, used for one GET after the other."""
 
     def __init__(self, route: Route, patience: Patience) -> None:
-        self._route = route
+        self.route = route
         self._where = str(route.server)
         self._socket = self._open(patience)
         self.is_used = False
@@ -138,8 +138,8 @@ class Connection:
             yield from _pieces(response)
 
     def _ask(self, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline) -> HTTPResponse:
-        server = self._route.server
-        proxy = self._route.proxy if self._route.is_relayed else None
+        server = self.route.server
+        proxy = self.route.proxy if self.route.is_relayed else None
         way = target if proxy is None else f"{server}{target}"
         lines = [f"GET {way} HTTP/1.1", f"Host: {server.authority}", f"User-Agent: {_USER_AGENT}"]
         lines += [f"{name}: {value}" for name, value in headers]
@@ -163,7 +163,7 @@ class Connection:
         return _Translation(self, self._where, deadline)
 
     def _open(self, patience: Patience) -> Socket:
-        route = self._route
+        route = self.route
         first = route.proxy or route.server
         deadline = Deadline(patience.connect_seconds, patience.connect_seconds)
         try:
