@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -252,6 +254,19 @@ def test_whoever_impersonates_is_not_taken_to_a_kubelet_which_would_answer_to_so
     assert "cannot get nodes/proxy as limited" in assumption.value
     assert "get nodes/proxy, or get nodes/stats for the kubelet itself" in assumption.state_with
     assert not node.requests
+
+
+def test_where_no_kubelet_can_be_reached_not_all_of_them_are_tried(authority):
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        port = listening.getsockname()[1]
+    with (
+        Server(kubelet_at(port), tls=authority.serving()) as server,
+        Cluster(Access(server.url, ca_file=str(authority.certificate))) as cluster,
+    ):
+        found = list(Kubelets(cluster).summaries([f"n{number}" for number in range(200)]))
+    assert "nothing listens there" in found[0][1].assumptions[0].value
+    assert found[-1][1].assumptions[0].value == "not known: nothing listens there, as of other kubelets"
+    assert len(server.requests) < 100
 
 
 def test_all_nodes_are_asked_and_answered_in_order():

@@ -1,6 +1,6 @@
 """Edge: who asks: headers and client certificate, kept fresh.
 
-A token file is read again when it changes, certificates for every new connection, an exec plugin runs again when its
+A token file is read again when it changes, certificates before every request; an exec plugin runs again when its
 credentials expire or the server answers 401. Of several credentials a token counts before a password, and both before
 an exec plugin, as in client-go.
 """

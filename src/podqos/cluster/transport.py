@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import TypeVar
 
 from msgspec import Struct
@@ -258,23 +258,14 @@ class _Translation:
             raise Unreachable(what, where=self._where, fix=fix) from None
         if isinstance(error, OSError):
             raise Unreachable("it closed the connection", where=self._where) from None
-        if isinstance(error, _Incomplete | HTTPException | zlib.error | ValueError | OverflowError):
-            what = "the answer broke off" if isinstance(error, _BROKEN_OFF) else "what it says is not HTTP"
-            kind = Unreachable if isinstance(error, _BROKEN_OFF) else BadAnswer
-            raise kind(what, where=self._where) from None
+        if isinstance(error, _Incomplete | IncompleteRead):
+            raise Unreachable("the answer broke off", where=self._where) from None
+        if isinstance(error, HTTPException | zlib.error | ValueError | OverflowError):
+            raise BadAnswer("what it says is not HTTP", where=self._where) from None
 
 
 class _Incomplete(Exception):
     """Fewer bytes came than were announced."""
-
-
-def _broken_off() -> tuple[type[Exception], ...]:
-    from http.client import IncompleteRead, RemoteDisconnected
-
-    return (_Incomplete, IncompleteRead, RemoteDisconnected)
-
-
-_BROKEN_OFF = _broken_off()
 
 
 def _pieces(response: HTTPResponse, most_bytes: int = _PIECE_BYTES) -> Iterator[bytes]:
