@@ -63,6 +63,20 @@ def test_a_context_says_server_namespace_and_user():
     assert merge([("/b/config", SECOND)]).access().namespace == "default"
 
 
+@pytest.mark.parametrize(
+    ("settings", "server"),
+    [
+        ("", "http://host:8080"),
+        (", insecure-skip-tls-verify: true", "https://host:8080"),
+        (", certificate-authority: x", "https://host:8080"),
+    ],
+)
+def test_a_server_without_a_scheme_is_spoken_to_by_tls_if_there_are_settings_for_it(settings, server):
+    cluster = f"{{name: c, cluster: {{server: 'host:8080'{settings}}}}}"
+    text = f"clusters: [{cluster}]\ncontexts: [{{name: a, context: {{cluster: c}}}}]"
+    assert merge([("f", text.encode())]).access("a").server == server
+
+
 def test_files_in_a_kubeconfig_count_from_its_directory():
     config = merge([("/a/config", FIRST), ("/b/config", SECOND.replace(b"alice", b"carol"))])
     assert config.clusters["prod"].certificate_authority == "/a/pki/ca.crt"

@@ -359,17 +359,17 @@ def test_a_server_is_known_by_its_authority_and_a_client_by_its_certificate(auth
     assert server.requests[0].peer_certificate["subject"] == ((("commonName", "alice"),),)
 
 
-def test_a_client_certificate_that_changes_on_disk_is_used_by_the_next_connection(authority, patient, tmp_path):
-    for name in ("alice", "bob"):
-        certificate, key = authority.sign(name)
-        (tmp_path / "both.pem").write_text(certificate.read_text() + key.read_text())
-        if name == "alice":
-            server = Server(api_server, tls=authority.serving(clients=True)).__enter__()
-            access = Access(server.url, ca_file=str(authority.certificate))
-            cluster = Cluster(replace(access, user=User(client_certificate=str(tmp_path / "both.pem"))))
-        cluster.read(NODES)
-        cluster.client._forget_connections()
-    server.__exit__()
+def test_a_client_certificate_that_changes_on_disk_is_used_by_the_next_request(authority, patient, tmp_path):
+    both = tmp_path / "both.pem"
+    user = User(client_certificate=str(both))
+    with (
+        Server(api_server, tls=authority.serving(clients=True)) as server,
+        Cluster(Access(server.url, ca_file=str(authority.certificate), user=user), patience=patient) as cluster,
+    ):
+        for name in ("alice", "bob"):
+            certificate, key = authority.sign(name)
+            both.write_text(certificate.read_text() + key.read_text())
+            cluster.read(NODES)
     names = [request.peer_certificate["subject"][0][0][1] for request in server.requests]
     assert names == ["alice", "bob"]
 

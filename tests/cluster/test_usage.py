@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from cluster.recorded import recorded, recorded_answer
 from cluster.serving import Server, status
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.kubeconfig import Access, User
+from podqos.cluster.kubeconfig import Access, ExecConfig, User
 from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.metrics import node_metrics, pod_metrics
 from podqos.errors import Unauthorized
@@ -224,6 +226,22 @@ def test_a_kubelet_that_does_not_take_the_credentials_is_an_assumption(authority
     assert "cannot get nodes/configz: 401 Unauthorized at the kubelet" in found.assumptions[0].value
 
 
+def test_an_exec_plugin_does_not_run_again_for_every_kubelet_that_does_not_take_its_token(authority, tmp_path):
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": "unknown"}}
+    (tmp_path / "answer").write_text(json.dumps(answer))
+    script = f"echo run >> {tmp_path}/runs; cat {tmp_path}/answer"
+    user = User(exec=ExecConfig("sh", ("-c", script), api_version=version))
+    with (
+        Server(kubelet, tls=authority.serving()) as node,
+        Server(kubelet_at(node.port), tls=authority.serving()) as server,
+        Cluster(Access(server.url, ca_file=str(authority.certificate), user=user)) as cluster,
+    ):
+        found = dict(Kubelets(cluster).summaries(["node-real", "node-real", "node-real"]))
+    assert "401 Unauthorized at the kubelet" in found["node-real"].assumptions[0].value
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
 def test_whoever_impersonates_is_not_taken_to_a_kubelet_which_would_answer_to_someone_else(authority):
     user = User(token="t", impersonate="bob")
     with (
@@ -236,6 +254,19 @@ def test_whoever_impersonates_is_not_taken_to_a_kubelet_which_would_answer_to_so
     assert "cannot get nodes/proxy as limited" in assumption.value
     assert "get nodes/proxy, or get nodes/stats for the kubelet itself" in assumption.state_with
     assert not node.requests
+
+
+def test_where_no_kubelet_can_be_reached_not_all_of_them_are_tried(authority):
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        port = listening.getsockname()[1]
+    with (
+        Server(kubelet_at(port), tls=authority.serving()) as server,
+        Cluster(Access(server.url, ca_file=str(authority.certificate))) as cluster,
+    ):
+        found = list(Kubelets(cluster).summaries([f"n{number}" for number in range(200)]))
+    assert "nothing listens there" in found[0][1].assumptions[0].value
+    assert found[-1][1].assumptions[0].value == "not known: nothing listens there, as of other kubelets"
+    assert len(server.requests) < 100
 
 
 def test_all_nodes_are_asked_and_answered_in_order():

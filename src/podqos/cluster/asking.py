@@ -22,7 +22,8 @@ from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Stream
 from podqos.errors import ClusterError, InputError, Unreachable
 
 Query = Iterable[tuple[str, str]]
-_Ask = Callable[[Connection, list[tuple[str, str]]], Answer]
+_Headers = list[tuple[str, str]]
+_Ask = Callable[[Connection, _Headers], Answer]
 """Asks on a connection, with headers that say who asks."""
 _JSON = "application/json"
 _MOST_ERROR_BYTES = 1 << 20
@@ -41,7 +42,8 @@ class Client:
     ) -> None:
         """Connect when first asked.
 
-        ``credentials`` are those of another client, kept fresh together; ``environment`` is where proxies are named.
+        ``credentials`` are those of another client, which keeps them fresh: a 401 here does not mean that they are not.
+        ``environment`` is where proxies are named.
         """
         address = address_of(access.server)
         if address is None:
@@ -52,6 +54,7 @@ class Client:
         self._base = urlsplit(access.server).path.rstrip("/")
         self._proxy = proxy_for(address, access.proxy_url, environment)
         self.credentials = credentials or Credentials(access)
+        self._is_guest = credentials is not None
         self._closing = threading.Event()
         self._idle: list[Connection] = []
         self._streaming: set[Connection] = set()
@@ -75,7 +78,7 @@ class Client:
     def close(self) -> None:
         """Close all connections; a watch in another thread ends."""
         self._closing.set()
-        self._forget_connections()
+        self._take(None)
         for connection in tuple(self._streaming):
             connection.close()
 
@@ -86,7 +89,7 @@ class Client:
         headers = [("Accept", _JSON), ("Accept-Encoding", "gzip" if self.access.is_compressed else "identity")]
         patience = patience or self.patience
 
-        def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Answer:
+        def ask(connection: Connection, credentials: _Headers) -> Answer:
             answer = connection.get(self._target(path, query), headers + credentials, patience)
             self._put_back(connection)
             return answer
@@ -98,8 +101,10 @@ class Client:
         """Open an answer that goes on for as long as the server likes."""
         opened: list[tuple[Stream, Connection]] = []
 
-        def ask(connection: Connection, credentials: list[tuple[str, str]]) -> Answer:
+        def ask(connection: Connection, credentials: _Headers) -> Answer:
             self._streaming.add(connection)
+            if self.is_closed():
+                raise Unreachable("it is closed", where=self.where)
             stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
             if stream.head.is_success:
                 opened.append((stream, connection))
@@ -129,23 +134,23 @@ class Client:
         """Ask until there is a good answer, or no point in asking again."""
         begun = time.monotonic()
         attempt = 0
-        is_refreshed = False
+        is_refreshed = self._is_guest
         while True:
-            own = self.credentials.headers()
+            headers = self.credentials.headers()
             failure: ClusterError
             retry_after = None
             try:
-                answer = self._exchange(ask, [*own.items(), *self.credentials.repeated_headers()], patience)
+                answer = self._exchange(ask, headers, patience)
                 self.has_answered = True
                 if answer.is_success:
                     return answer
                 if answer.status == 401 and not is_refreshed:
                     is_refreshed = True
-                    if self.credentials.refresh(own):
-                        self._forget_connections()
+                    if self.credentials.refresh(headers):
                         continue
                 status = status_of(answer.status, answer.data)
-                failure = refusal(asked, status, self.where, identity=self.credentials.described())
+                identity = self.credentials.described() if answer.status == 401 else ""
+                failure = refusal(asked, status, self.where, identity=identity)
                 if not is_temporary(answer.status):
                     raise failure
                 retry_after = answer.headers.get("retry-after")
@@ -162,31 +167,33 @@ class Client:
             attempt += 1
             self.pause(pause)
 
-    def _exchange(self, ask: _Ask, credentials: list[tuple[str, str]], patience: Patience) -> Answer:
+    def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> Answer:
         while True:
-            connection = self._take() or Connection(self._route(), patience)
+            route = self._route()
+            connection = self._take(route) or Connection(route, patience)
             try:
                 return ask(connection, credentials)
             except NoAnswer:
-                continue  # it was kept for too long; a new one says why if this was not the reason
+                self._end(connection)  # it was kept for too long; a new one says why if this was not the reason
             except BaseException:
                 self._end(connection)
                 raise
 
-    def _take(self) -> Connection | None:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
+    def _take(self, route: Route | None) -> Connection | None:
+        """Return a connection that was kept; those to the server by other certificates than now are closed."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.route is route:
+                return connection
+            connection.close()
 
     def _put_back(self, connection: Connection) -> None:
         if connection.is_reusable and not self.is_closed():
             self._idle.append(connection)
         else:
-            connection.close()
-
-    def _forget_connections(self) -> None:
-        while (connection := self._take()) is not None:
             connection.close()
 
     def _route(self) -> Route:

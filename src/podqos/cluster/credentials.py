@@ -1,6 +1,6 @@
 """Edge: who asks: headers and client certificate, kept fresh.
 
-A token file is read again when it changes, certificates for every new connection, an exec plugin runs again when its
+A token file is read again when it changes, certificates before every request; an exec plugin runs again when its
 credentials expire or the server answers 401. Of several credentials a token counts before a password, and both before
 an exec plugin, as in client-go.
 """
@@ -12,6 +12,7 @@ import threading
 from base64 import b64encode
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from podqos.cluster.certificates import valid_until
 from podqos.cluster.kubeconfig import Access, as_pem
@@ -56,31 +57,22 @@ class Credentials:
     def _has_certificate(self) -> bool:
         return bool(self._user.client_certificate or self._user.client_certificate_data)
 
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> list[tuple[str, str]]:
         """Return who asks, and on whose behalf. Runs the exec plugin if there is one and it is time to."""
         user = self._user
-        headers = {}
-        authorization = self._authorization()
-        if authorization:
-            headers["Authorization"] = authorization
-        if user.impersonate:
-            headers["Impersonate-User"] = user.impersonate
-        if user.impersonate_uid:
-            headers["Impersonate-Uid"] = user.impersonate_uid
-        return headers
-
-    def repeated_headers(self) -> list[tuple[str, str]]:
-        """Return the headers that can come more than once."""
-        from urllib.parse import quote
-
-        user = self._user
-        groups = [("Impersonate-Group", group) for group in user.impersonate_groups]
         extra = [
             (f"Impersonate-Extra-{quote(name.lower(), safe='')}", value)
             for name, values in sorted(user.impersonate_extra.items())
             for value in values
         ]
-        return groups + extra
+        headers = [
+            ("Authorization", self._authorization()),
+            ("Impersonate-User", user.impersonate),
+            ("Impersonate-Uid", user.impersonate_uid),
+            *(("Impersonate-Group", group) for group in user.impersonate_groups),
+            *extra,
+        ]
+        return [(name, value) for name, value in headers if value]
 
     def certificate(self) -> str:
         """Return the client certificate with its key, in PEM; empty where there is none."""
@@ -109,12 +101,13 @@ class Credentials:
         is_over = until is not None and until < datetime.now(UTC)
         return f"a client certificate that expired on {until:%Y-%m-%d}" if is_over else "a client certificate"
 
-    def refresh(self, rejected: dict[str, str]) -> bool:
+    def refresh(self, rejected: list[tuple[str, str]]) -> bool:
         """Return whether, after a 401 to these headers, there are other credentials to try."""
         if self._runs_plugin:
+            authorization = dict(rejected).get("Authorization", "")
             with self._lock:
                 # Another thread may have been quicker.
-                if self._printed is None or self._bearer(self._printed.token) == rejected.get("Authorization", ""):
+                if self._printed is not None and self._bearer(self._printed.token) == authorization:
                     self._printed = None
             self._plugin()
             return True

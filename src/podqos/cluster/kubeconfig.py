@@ -170,7 +170,7 @@ class Kubeconfig(Struct, frozen=True):
                 raise InputError(f"context {name}: no user {chosen.user!r}", where=where, fix=_add("users"))
             user = User()
         return Access(
-            server=_server(cluster.server, where=f"{where}: cluster {chosen.cluster}"),
+            server=_server(cluster, user, where=f"{where}: cluster {chosen.cluster}"),
             namespace=chosen.namespace or "default",
             context=name,
             ca_file=cluster.certificate_authority,
@@ -280,11 +280,15 @@ def as_pem(data: bytes) -> str:
     return data.decode("ascii", errors="replace").replace("\N{REPLACEMENT CHARACTER}", "?")
 
 
-def _server(server: str, where: str) -> str:
+def _server(cluster: ClusterEntry, user: User, where: str) -> str:
+    server = cluster.server
     if not server:
         raise InputError("no server", where=where, fix="add server: https://HOST:6443")
-    if "://" not in server:  # as client-go does
-        server = f"http://{server}"
+    if "://" not in server:  # rest/url_utils.go: DefaultServerUrlFor
+        has_authority = cluster.certificate_authority or cluster.certificate_authority_data
+        has_certificate = user.client_certificate or user.client_certificate_data
+        is_tls = has_authority or has_certificate or cluster.insecure_skip_tls_verify
+        server = f"{'https' if is_tls else 'http'}://{server}"
     try:
         parts = urlsplit(server)
         is_complete = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0

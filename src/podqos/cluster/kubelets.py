@@ -25,6 +25,7 @@ from podqos.manifest.kubelet import KubeletSettings, kubelet_settings_in
 from podqos.model.stats import Summary
 
 _AT_ONCE = 16
+_ENOUGH = 16
 _INTERNAL_ERROR = 500
 _PATIENCE = replace(ONCE, connect_seconds=5.0)
 _ORDER = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")
@@ -72,6 +73,9 @@ class Kubelets:
         self._cluster = cluster
         self._is_proxied = True
         """Until the proxy turns out to be forbidden, which it then is for all nodes."""
+        self._reached = 0
+        self._failures: list[Unreachable] = []
+        """Of kubelets that were asked directly: how many said something, and why others did not."""
 
     def answer(self, node: str, path: str, read: Callable[[bytes], Model], what: str, option: str) -> Found[Model]:
         """Return what a kubelet answers at a path, read from the bytes; ``what`` names it where it does not."""
@@ -143,6 +147,9 @@ class Kubelets:
 
     def _get_directly(self, node: str, path: str, query: Query) -> bytes:
         cluster = self._cluster
+        if len(self._failures) >= _ENOUGH and not self._reached:
+            # A firewall in between, or certificates of their own: thousands of nodes need not each be tried.
+            raise Unreachable(f"{self._failures[-1].what}, as of other kubelets")
         server = cluster.one(_ADDRESSES, node).server
         if server is None:
             raise NotFound("the node has no address", status=404)
@@ -150,10 +157,16 @@ class Kubelets:
         client = Client(access, credentials=cluster.client.credentials, patience=_PATIENCE)
         asked = question("get", NODES, subresource=path.partition("/")[0])
         try:
-            return client.get(f"/{path}", query, asked=asked).data
+            data = client.get(f"/{path}", query, asked=asked).data
+        except Unreachable as error:
+            self._failures.append(error)
+            raise
         except Unauthorized as error:
             # It does not know our credentials; the API server does, so these are not wrong.
-            raise Unreachable(f"{error.what} at the kubelet", where=client.where) from None
+            raise BadAnswer(f"{error.what} at the kubelet", where=client.where) from None
+        else:
+            self._reached += 1
+            return data
         finally:
             client.close()
 
@@ -162,5 +175,8 @@ def _at_once(ask: Callable[[str], Model], names: Iterable[str]) -> Iterator[tupl
     from concurrent.futures import ThreadPoolExecutor
 
     every = list(names)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
         yield from zip(every, pool.map(ask, every), strict=True)
+    finally:  # whoever stops listening need not wait for the rest
+        pool.shutdown(cancel_futures=True)

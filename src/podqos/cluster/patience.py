@@ -21,7 +21,7 @@ class Patience(Struct, frozen=True):
     """For one whole answer."""
     attempts: int = 6
     """How often to ask at most, with pauses that grow; a GET can always be repeated."""
-    most_bytes: int = 512 << 20
+    most_bytes: int = 256 << 20
     """Longer answers are not read to the end; after decompression."""
 
 

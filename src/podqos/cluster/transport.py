@@ -14,7 +14,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import TypeVar
 
 from msgspec import Struct
@@ -95,7 +95,7 @@ class Connection:
     """One connection to a server, used for one GET after the other."""
 
     def __init__(self, route: Route, patience: Patience) -> None:
-        self._route = route
+        self.route = route
         self._where = str(route.server)
         self._socket = self._open(patience)
         self.is_used = False
@@ -138,8 +138,8 @@ class Connection:
             yield from _pieces(response)
 
     def _ask(self, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline) -> HTTPResponse:
-        server = self._route.server
-        proxy = self._route.proxy if self._route.is_relayed else None
+        server = self.route.server
+        proxy = self.route.proxy if self.route.is_relayed else None
         way = target if proxy is None else f"{server}{target}"
         lines = [f"GET {way} HTTP/1.1", f"Host: {server.authority}", f"User-Agent: {_USER_AGENT}"]
         lines += [f"{name}: {value}" for name, value in headers]
@@ -163,7 +163,7 @@ class Connection:
         return _Translation(self, self._where, deadline)
 
     def _open(self, patience: Patience) -> Socket:
-        route = self._route
+        route = self.route
         first = route.proxy or route.server
         deadline = Deadline(patience.connect_seconds, patience.connect_seconds)
         try:
@@ -258,23 +258,14 @@ class _Translation:
             raise Unreachable(what, where=self._where, fix=fix) from None
         if isinstance(error, OSError):
             raise Unreachable("it closed the connection", where=self._where) from None
-        if isinstance(error, _Incomplete | HTTPException | zlib.error | ValueError | OverflowError):
-            what = "the answer broke off" if isinstance(error, _BROKEN_OFF) else "what it says is not HTTP"
-            kind = Unreachable if isinstance(error, _BROKEN_OFF) else BadAnswer
-            raise kind(what, where=self._where) from None
+        if isinstance(error, _Incomplete | IncompleteRead):
+            raise Unreachable("the answer broke off", where=self._where) from None
+        if isinstance(error, HTTPException | zlib.error | ValueError | OverflowError):
+            raise BadAnswer("what it says is not HTTP", where=self._where) from None
 
 
 class _Incomplete(Exception):
     """Fewer bytes came than were announced."""
-
-
-def _broken_off() -> tuple[type[Exception], ...]:
-    from http.client import IncompleteRead, RemoteDisconnected
-
-    return (_Incomplete, IncompleteRead, RemoteDisconnected)
-
-
-_BROKEN_OFF = _broken_off()
 
 
 def _pieces(response: HTTPResponse, most_bytes: int = _PIECE_BYTES) -> Iterator[bytes]:

@@ -90,7 +90,7 @@ class Watch(Generic[Model]):
         self._failures += 1
 
     def _from_watch_list(self) -> Iterator[Event[Model]]:
-        """Yield what exists, and go on; if the server does not know how, say so to the caller by returning early."""
+        """Yield what exists, and go on; if the server does not know how, yield it by a list."""
         query = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
         try:
             yield from self._watch(query, is_initial=True)
