@@ -237,6 +237,16 @@ def test_many_knots_are_kept_as_columns_and_mean_the_same(points, at_us):
     assert Curve(columns) == Curve(knots)
 
 
+def test_amounts_beyond_all_columns_are_followed_bend_by_bend():
+    huge = Curve(kept([(second * SECOND_US, (1 << 70) + second) for second in range(100)]))
+    small = Curve(kept([(second * SECOND_US, second * MI) for second in range(100)]))
+    check_equal(
+        beside(
+            *(workload(f"p{each}", using(MI, logs_bytes=each_curve)) for each, each_curve in enumerate((huge, small)))
+        )
+    )
+
+
 def test_evenly_spaced_knots_keep_no_times():
     knots = kept([(at_us, at_us % 7) for at_us in range(10, 1010, 10)])
     assert isinstance(knots, Knots)
