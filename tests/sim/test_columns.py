@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from admission.pods import container, resources
 from eviction.nodes import pod_of
-from podqos.agent.journal import encode
+from podqos.agent.journal import Kind, encode
+from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, Volume
@@ -23,7 +24,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve, Knots, constant, kept
 from podqos.sim.engine.gauge import ONE, Gauge
-from podqos.sim.run import Simulation
+from podqos.sim.run import Simulation, simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
 from podqos.sim.scenario.scenario import (
     Filesystem,
@@ -72,7 +73,7 @@ def noise(random: Random, low: int, high: int, minutes: int) -> Curve:
     points = [(at_us, random.randint(low, high)) for at_us in range(0, minutes * MINUTE_US, every_us)]
     if random.random() < 0.3:
         steps = [(at_us, value) for (at_us, _), (_, value) in zip(points[1:], points, strict=False)]
-        return Curve(kept(sorted([*points, *steps], key=lambda knot: knot[0])))
+        return Curve(kept(sorted([*steps, *points], key=lambda knot: knot[0])))
     if random.random() < 0.2:
         return Curve(kept(points[: len(points) // 3]), period_us=minutes * MINUTE_US // 3)
     return Curve(kept(points), clock=random.choice([Clock.SCENARIO, Clock.SCENARIO, Clock.SCENARIO, Clock.CONTAINER]))
@@ -236,10 +237,60 @@ def test_many_knots_are_kept_as_columns_and_mean_the_same(points, at_us):
     assert Curve(columns) == Curve(knots)
 
 
+def test_amounts_beyond_all_columns_are_followed_bend_by_bend():
+    huge = Curve(kept([(second * SECOND_US, (1 << 70) + second) for second in range(100)]))
+    small = Curve(kept([(second * SECOND_US, second * MI) for second in range(100)]))
+    check_equal(
+        beside(
+            *(workload(f"p{each}", using(MI, logs_bytes=each_curve)) for each, each_curve in enumerate((huge, small)))
+        )
+    )
+
+
 def test_evenly_spaced_knots_keep_no_times():
     knots = kept([(at_us, at_us % 7) for at_us in range(10, 1010, 10)])
     assert isinstance(knots, Knots)
     assert knots.times_us == range(10, 1010, 10)
+
+
+# ---- moments at which bends and other things coincide --------------------------------------------------------------
+
+
+def steps(*values: int) -> Curve:
+    """Return a curve with a new value every ten seconds, the last for ever."""
+    points = [(turn * 10 * SECOND_US, value * MI) for turn, value in enumerate(values)]
+    held = [(at_us, value) for (at_us, _), (_, value) in zip(points[1:], points, strict=False)]
+    return Curve(tuple(sorted([*held, *points], key=lambda knot: knot[0])))
+
+
+def beside(*others: ScenarioWorkload, **fields: object) -> Scenario:
+    """Return pods beside five that step up and down every ten seconds for five minutes."""
+    noisy = [workload(f"noisy-{each}", using(steps(*[10, 20, 15] * 10))) for each in range(5)]
+    return scenario(*noisy, *others, seconds=300, **fields)
+
+
+def test_what_steps_the_moment_a_container_starts_has_stepped_before():
+    """The kernel takes back parts of all steps of the moment in which memory runs out."""
+    grown = [workload(f"grown-{each}", using(steps(*[100] * 10, *[200] * 20))) for each in range(2)]
+    late = workload("late", using(500 * MI), arrives_us=99 * SECOND_US)
+    options = Options(container_start_us=SECOND_US)
+    made = beside(*grown, late, spec=node(memory=900 * MI), options=options)
+    check_equal(made)
+    (kill, *_) = (entry for entry in simulate(made).entries if entry.kind is Kind.OOM_KILLED)
+    assert kill.time_us == 100 * SECOND_US
+    assert kill.pod == "default/late"
+    # 100Mi are lacking, of steps of 500Mi, two of 100Mi and five of 10Mi.
+    assert kill.because.used_pages * PAGE_BYTES == pytest.approx(500 * MI - 100 * MI * 500 / 750, abs=PAGE_BYTES)
+
+
+def test_who_is_deleted_the_moment_its_disk_would_grow_leaves_what_it_had():
+    log = workload("log", using(MI, logs_bytes=steps(*[10] * 10, 150, *[10] * 19)), deleted_us=100 * SECOND_US)
+    full = workload("full", using(MI, rootfs_bytes=steps(*[500] * 15, *[620] * 15)))
+    config = KubeletConfiguration(eviction_hard={"nodefs.available": "300Mi"}, enforce_node_allocatable=())
+    spec = node(nodefs=Filesystem(1000 * MI, 10_000), config=config)
+    made = beside(log, full, spec=spec, options=Options(clean_up_us=100 * SECOND_US))
+    check_equal(made)
+    assert not any(entry.kind is Kind.EVICTED for entry in simulate(made).entries)
 
 
 # ---- what it saves -------------------------------------------------------------------------------------------------

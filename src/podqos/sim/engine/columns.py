@@ -30,6 +30,8 @@ from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge
 Column: TypeAlias = NDArray[np.int64]
 
 _MOST_COLUMNS = 4096
+_MOST_UNITS = 1 << 48
+"""What holds more (256 TiB) is followed bend by bend: numbers of columns are to be exact, and their sums."""
 _UNLIMITED = NEVER_US << FRACTION_BITS
 _FIRST_RETRY_US = 60 * SECOND_US
 _WORTH_COLUMNS = 3
@@ -130,6 +132,8 @@ class Columns:
     def register(self, part: Flow) -> None:
         """Take note of a part that bends."""
         assert isinstance(part, Allocation)
+        if not _is_countable(part.curve):
+            return
         self._started += 1
         self._serials[part] = self._started
         self._awake[part] = None
@@ -330,6 +334,12 @@ class Columns:
         yield
         for gauge, amount in sums.items():
             gauge.base -= amount
+
+
+def _is_countable(curve: Curve) -> bool:
+    knots = curve.knots
+    most = max(knots.values) if isinstance(knots, Knots) else max(value for _, value in knots)
+    return most <= _MOST_UNITS and knots[-1][0] < NEVER_US
 
 
 def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, int]]:

@@ -24,6 +24,7 @@ Knot = tuple[int, int]
 _time_of = itemgetter(0)
 
 _MANY_KNOTS = 32
+_MOST_KEPT = (1 << 63) - 1
 
 
 class Clock(StrEnum):
@@ -77,7 +78,7 @@ class Knots(Sequence[Knot]):
 
 def kept(knots: Sequence[Knot]) -> Sequence[Knot]:
     """Return knots as they are kept: many of them as columns."""
-    if len(knots) < _MANY_KNOTS:
+    if len(knots) < _MANY_KNOTS or max(map(max, knots)) > _MOST_KEPT:
         return tuple(knots)
     times_us = [time_us for time_us, _ in knots]
     values = array("q", (value for _, value in knots))
