@@ -264,7 +264,7 @@ class Allocation(Flow):
         self._planner(time_us + amount // -slope, EventPriority.DEMAND, empty)
 
     def _set(self, time_us: int, amount: int, slope: int) -> None:
-        more, steeper = amount - self.fine(time_us), slope - self.slope
+        more, steeper = amount - self.base - self.slope * (time_us - self.since_us), slope - self.slope
         if more > 0:
             self._step = more + (self._step if self._stepped_us == time_us else 0)
             self._stepped_us = time_us
