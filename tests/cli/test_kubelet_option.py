@@ -24,6 +24,7 @@ WITHOUT = {
     "completion": "has nothing to set",
     "demo": "has nothing to set",
     "eval": "questions carry their settings",
+    "exporter": "a cluster tells its kubelets",
     "help": "has nothing to set",
     "overview": "a cluster tells its kubelets",
     "rehearse": "a scenario carries its kubelets",

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from library import clusters
 from podqos.cli.grammar import grammars
 from podqos.cli.main import main
+from podqos.library.cluster_snapshot import write_snapshot
 
 POD = """\
 apiVersion: v1
@@ -47,12 +49,14 @@ COMMANDS = {
     "thresholds": ["--node-memory", "16Gi"],
     "forecast": ["-f", "pod.yaml", "--growing", "web"],
     "blast": ["-f", "pod.yaml"],
+    "overview": ["--snapshot", "cluster.json"],
 }
 
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "pod.yaml").write_text(POD)
+    write_snapshot(clusters.lines(), str(tmp_path / "cluster.json"))
     for version in ("1.36", "1.37"):
         (tmp_path / f"scenario-{version}.yaml").write_text(SCENARIO % version)
     monkeypatch.chdir(tmp_path)
@@ -96,7 +100,7 @@ def test_a_scenario_of_1_37_says_so(files, capsys, command, version, said):
 
 def test_a_reader_of_text_is_told_in_the_line_of_assumptions(files, capsys):
     assert main(["explain", "-f", "pod.yaml", "--kubernetes-version", "1.37"]) == 0
-    assert "assumed: rules of Kubernetes 1.37 approximate" in capsys.readouterr().err
+    assert "assumed: rules of Kubernetes 1.37: approximate" in capsys.readouterr().err
 
 
 def test_the_default_stays_1_36(files, capsys):

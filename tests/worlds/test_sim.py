@@ -23,6 +23,8 @@ from worlds.contract import WorldContract
 class SimStage:
     """A node's world by itself: outcomes take a second, and what it reports is kept for the test."""
 
+    sleepers = None
+
     def __init__(self) -> None:
         self.queue = EventQueue(10**12)
         self.reported = []

@@ -15,7 +15,7 @@ from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import load
 from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.rank import rank
-from podqos.model.assumption import Assumption
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod, QOSClass
@@ -55,7 +55,7 @@ def overview(cluster: ClusterSnapshot, *, profile: Profile | None = None, progre
         namespaces=_namespaces(report, alive, classes),
         checks=dict(sorted(Counter(item.check for item in report.items if _counts(item)).items())),
         verdict="" if report.verdict is None else report.verdict.text,
-        assumptions=tuple(dict.fromkeys((*cluster.assumptions, *assumptions))),
+        assumptions=tuple(dict.fromkeys((*of_version(profile), *cluster.assumptions, *assumptions))),
     )
 
 
