@@ -238,6 +238,16 @@ def test_a_server_that_misbehaves_never_holds_up_the_client(patient, reply, erro
     assert time.monotonic() - begun < ALL_OF_IT
 
 
+def test_the_time_for_the_whole_answer_counts_also_while_the_server_says_nothing(patient):
+    begun = time.monotonic()
+    with (
+        Server(lambda _: _stalls_in_body) as server,
+        pytest.raises(Unreachable, match=r"no whole answer within 0\.5 s"),
+    ):
+        read_nodes(server.url, replace(patient, stall_seconds=50.0, total_seconds=0.5))
+    assert time.monotonic() - begun < ALL_OF_IT
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -415,6 +425,12 @@ def test_an_authority_that_changes_on_disk_is_trusted_by_the_next_connection(aut
             cluster.read(NODES)
         trusted.write_text(authority.certificate.read_text() + "\n")
         assert len(cluster.read(NODES)) == 4
+
+
+def test_any_certificate_in_the_authoritys_file_is_an_anchor_also_the_servers_own(authority, patient):
+    certificate, _ = authority.sign("server")
+    with Server(api_server, tls=authority.serving()) as server:
+        assert len(read_nodes(server.url, patient, ca_file=str(certificate))) == 4
 
 
 def test_an_unknown_authority_is_one_line_unless_any_will_do(authority, patient, tmp_path):

@@ -202,6 +202,14 @@ def test_what_will_not_change_ends_the_watch(patient, reply, error):
         seen(lambda _: reply, 1, patient)
 
 
+def test_what_an_error_event_says_is_one_line_without_control_characters(patient):
+    said = {"kind": "Status", "code": 403, "message": 'User "a\x1b[2J\nb" cannot watch'}
+    with pytest.raises(Forbidden) as caught:
+        seen(Script(watch_of([SYNCED, json.dumps({"type": "ERROR", "object": said}).encode()])), 3, patient)
+    assert "cannot watch pods as a?[2J b (" in str(caught.value)
+    assert "\x1b" not in caught.value.role
+
+
 def test_a_403_in_the_middle_ends_the_watch(patient):
     with pytest.raises(Forbidden, match="cannot watch pods as alice"):
         seen(Script(watch_of([SYNCED]), recorded_answer("errors.json", "rbac-watch-403")), 3, patient)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.cluster.pages import decode_object
-from podqos.cluster.refusals import Status
+from podqos.cluster.refusals import Status, status_of
 from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer
 from podqos.manifest.decode import REFUSALS
@@ -63,7 +63,6 @@ class _Object(Struct, frozen=True):
 
 _EVENT_DECODER = msgspec.json.Decoder(_WireEvent)
 _OBJECT_DECODER = msgspec.json.Decoder(_Object)
-_STATUS_DECODER = msgspec.json.Decoder(Status)
 _CHANGES = {"ADDED": EventType.ADDED, "MODIFIED": EventType.MODIFIED, "DELETED": EventType.DELETED}
 
 
@@ -93,7 +92,7 @@ def read_event(
     try:
         event = _EVENT_DECODER.decode(line)
         if event.type == "ERROR":
-            return _STATUS_DECODER.decode(event.object)
+            return status_of(0, bytes(event.object))
         metadata = _OBJECT_DECODER.decode(event.object).metadata
     except REFUSALS as error:
         raise BadAnswer(f"its watch of {resource.plural} cannot be read: {error}", where=where) from None

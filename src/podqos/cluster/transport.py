@@ -1,8 +1,8 @@
 """Edge: one GET over HTTP/1.1, within its time and size.
 
 The parser of responses is Python's own (``http.client.HTTPResponse``); sockets are ours, so that every read ends by
-the deadline of the whole answer, which no client library offers. The only requests this module can write are GET, and
-CONNECT to a proxy.
+the deadline of the whole answer. The only requests this module can write are GET, and CONNECT to a proxy
+(``tunnels``).
 """
 
 from __future__ import annotations
