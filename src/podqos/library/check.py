@@ -180,6 +180,16 @@ class Checked:
         return sorted({*self.objects.problems, *self.resized.problems})
 
     @property
+    def cluster(self) -> str:
+        """The name of the cluster whose objects were checked; empty where they are of files."""
+        return next((source.cluster for source in self.objects.sources if source.cluster), "")
+
+    @property
+    def named_subjects(self) -> tuple[CheckedObject, ...]:
+        """Everything that was checked, with what people know its source by."""
+        return tuple(replace(each, source=self._sources[each.source].name) for each in self.subjects)
+
+    @property
     def object_keys(self) -> set[ObjectKey]:
         """What was checked, as a baseline names it."""
         return {(each.kind, each.namespace, each.name) for each in self.subjects}
@@ -195,19 +205,21 @@ class Checked:
         items = tuple(self._reports())
         return CheckReport(
             items=items,
-            summary=summarize(self.findings, self.subjects, self.gate, len(self.stale)),
+            summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
             kubernetes_version=".".join(map(str, self.options.profile.version)),
             fail_on=self.gate.fail_on,
             notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,
             verdict=verdict(items),
+            cluster=self.cluster,
         )
 
     def _reports(self) -> Iterator[FindingReport]:
         by_source = self._reported()
 
         def report_file(path: str) -> list[FindingReport]:
-            return [finding_report(each, self._position(each)) for each in by_source[path]]
+            name = self._sources[path].name
+            return [finding_report(each, name, self._position(each)) for each in by_source[path]]
 
         for reports in self._spread(report_file, list(by_source)):
             yield from reports
@@ -222,7 +234,7 @@ class Checked:
 
     def _position(self, finding: Finding) -> tuple[int, int]:
         place = finding.subject.place
-        return (1, 1) if place is None else self._sources[finding.subject.source].lookup.locate(place, finding.path)
+        return (1, 1) if place is None else self._sources[finding.subject.source].locate(place, finding.path)
 
     # ---- fixing -----------------------------------------------------------------------------------------------------
 
@@ -246,7 +258,11 @@ class Checked:
 
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
-        return [_replacements(each, self.text(path)) for path, group in self._reported().items() for each in group]
+        return [
+            () if self._sources[path].cluster else _replacements(each, self.text(path))
+            for path, group in self._reported().items()
+            for each in group
+        ]
 
     def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
         """Return one patch for each fixable object."""
@@ -329,7 +345,8 @@ def load_for_check(
     objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds))
     objects.note(*inputs.problems)
     for path in dict.fromkeys(inputs.paths):
-        objects.add(Source(path, texts.get(path), readings.get(path), files[path].scope, objects.kinds))
+        file = files[path]
+        objects.add(Source(path, texts.get(path), readings.get(path), file.scope, objects.kinds, cluster=file.cluster))
     for path in policies:
         objects.add_file(path, are_stored=True)
     objects.note_unjudged()

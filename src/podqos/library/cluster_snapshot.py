@@ -255,7 +255,7 @@ class ClusterSnapshot:
             if each.kind in _METRICS or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
                 continue
             data = kept.get(each.kind, _as_it_is)(each.data)
-            files.append(InputFile(f"{self.source}:{each.number}", data=data))
+            files.append(InputFile(f"{self.source}:{each.number}", data=data, cluster=self.source))
         return Inputs(files)
 
 

@@ -53,7 +53,7 @@ WORKLOADS = (
 
 def take(cluster: Cluster, part: Part = EVERYTHING, *, progress: Progress | None = None) -> ClusterSnapshot:
     """Return a part of a cluster as it is now."""
-    return ClusterSnapshot(snapshot_lines(cluster, part, progress=progress), cluster.where)
+    return ClusterSnapshot(snapshot_lines(cluster, part, progress=progress), cluster.name)
 
 
 def snapshot_lines(
@@ -88,13 +88,14 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         yield from _optional(cluster, ABOUT_PODS, part)
     if part.workloads:
         yield from _optional(cluster, WORKLOADS, part)
-    yield from _pages(
-        cluster,
-        resources.PODS,
-        part.namespace,
-        selector=part.selector,
-        field_selector=f"spec.nodeName={part.node}" if part.node else "",
-    )
+    if part.pods:
+        yield from _pages(
+            cluster,
+            resources.PODS,
+            part.namespace,
+            selector=part.selector,
+            field_selector=f"spec.nodeName={part.node}" if part.node else "",
+        )
     if part.usage:
         yield from measured(cluster, nodes, part, progress)
 

@@ -68,7 +68,7 @@ class Mirror:
                 nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
             self._usage = list(measured(self._cluster, nodes, Part(), None))
             self._usage_at = now
-        return ClusterSnapshot(self._lines(), self._cluster.where)
+        return ClusterSnapshot(self._lines(), self._cluster.name)
 
     def _lines(self) -> Iterator[bytes]:
         taken_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

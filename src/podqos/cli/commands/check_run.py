@@ -28,7 +28,7 @@ from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import check_named, checks_named, configuration_for
-from podqos.library.cluster_part import Part
+from podqos.library.cluster_part import POLICIES, Part
 from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
 from podqos.library.inputs.gathering import existing_files, manifest_files
@@ -68,14 +68,25 @@ class CheckRun:
             raise InvalidOption(
                 "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
-        cluster = cluster_of(arguments, Part(usage=False))
-        if cluster is None:
-            inputs = manifest_files(given, "check", rendering)
-        elif given or arguments.kustomize:
-            raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
-        else:
-            inputs = cluster.declared()
+        cluster, has_files = self._cluster(), bool(given or arguments.kustomize)
+        self._stored = Inputs([]) if cluster is None or not has_files else cluster.policies()
+        inputs = (
+            manifest_files(given, "check", rendering) if cluster is None or has_files else cluster.declared()
+        )
         self._inputs = inputs.only(self._without_own_files(inputs.files))
+
+    def _cluster(self) -> ClusterSnapshot | None:
+        """Return the cluster whose objects are checked, or whose policies count for the files."""
+        arguments = self._arguments
+        has_files = bool(arguments.files or arguments.kustomize)
+        cluster = cluster_of(arguments, POLICIES if has_files else Part(usage=False))
+        if cluster is not None and not has_files and (arguments.fix or arguments.diff):
+            raise InvalidOption(
+                "podqos changes nothing in a cluster",
+                where="--fix" if arguments.fix else "--diff",
+                fix="--patch-format kubectl prints commands",
+            )
+        return cluster
 
     def run(self) -> int:
         """Check, print, and return the exit code."""
@@ -268,7 +279,7 @@ def _lines(
         case "junit":
             from podqos.report.check.junit import junit
 
-            return (junit(report, checked.subjects),)
+            return (junit(report, checked.named_subjects),)
         case "sarif":
             return (_sarif(report, checked),)
         case _:

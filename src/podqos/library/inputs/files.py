@@ -26,6 +26,8 @@ class InputFile(Struct, frozen=True):
     """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
     data: bytes | None = None
     """What it holds, where that was rendered or read already."""
+    cluster: str = ""
+    """The name of the cluster that it is a list of objects of, which have no line or column; empty: a file."""
 
     def opened(self) -> InputFile:
         """Return it with what it holds; one that cannot be read stays as it is."""
