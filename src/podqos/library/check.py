@@ -162,6 +162,7 @@ class Checked:
             *of_version(options.profile),
             *(assumed if self.subjects else ()),
             *without_policies(objects),
+            *objects.assumptions,
             *missing_classes(_unknown_classes(workloads, context_of), objects),
             *policy_scopes(objects),
             *added_containers({found.workload.kind for found in objects.workloads}),
@@ -324,10 +325,14 @@ def load_for_check(
     namespace: str = "default",
     progress: Progress | None = None,
     *,
+    stored: Inputs | None = None,
     stated: Iterable[PriorityClass | RuntimeClass] = (),
     kinds: Mapping[str, str] | None = None,
 ) -> Objects:
-    """Return everything that files hold, read on all cores; ``policies`` are files that tell what the cluster has."""
+    """Return everything that files hold, read on all cores.
+
+    ``policies`` are files that tell what the cluster has, ``stored`` is what it told itself.
+    """
     texts: dict[str, bytes] = {}
     # Named by itself, a file that is walked as well applies to all.
     files = {file.path: file for file in sorted(inputs.files, key=lambda file: file.scope is None)}
@@ -349,6 +354,9 @@ def load_for_check(
         objects.add(Source(path, texts.get(path), readings.get(path), file.scope, objects.kinds, cluster=file.cluster))
     for path in policies:
         objects.add_file(path, are_stored=True)
+    for file in () if stored is None else stored.files:
+        objects.add(Source.of(file, objects.kinds), are_stored=True)
+    objects.assumptions = (*inputs.assumptions, *(() if stored is None else stored.assumptions))
     objects.note_unjudged()
     return objects
 

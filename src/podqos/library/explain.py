@@ -144,7 +144,8 @@ def further_assumptions(explained: Sequence[Explained], objects: Objects | None 
     no_policies = (NO_POLICIES,) if meets_none else ()
     unknown = dict.fromkeys(name for each in explained for name in each.unknown)
     kinds = {kind for each in explained for kind in each.kinds}
-    return (*no_policies, *missing_classes(unknown, objects), *added_containers(kinds))
+    unread = () if objects is None else objects.assumptions
+    return (*no_policies, *unread, *missing_classes(unknown, objects), *added_containers(kinds))
 
 
 class Explained(Struct):
@@ -273,8 +274,8 @@ def _storing(objects: Objects, profile: Profile) -> Callable[[str], Storing]:
 class Explaining:
     """Explains the pods of files, in their order; ``output`` is what for, as ``podqos explain -o`` names it.
 
-    ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
-    path to its template.
+    ``stated`` are classes of the cluster that are in no file, ``stored`` is what else the cluster has, ``kinds`` are
+    custom resources that hold pods, each with the path to its template.
     """
 
     def __init__(
@@ -285,10 +286,12 @@ class Explaining:
         progress: Progress | None = None,
         *,
         stated: Sequence[PriorityClass | RuntimeClass] = (),
+        stored: Inputs | None = None,
         kinds: Mapping[str, str] | None = None,
         selection: Selection | None = None,
     ) -> None:
         self._inputs = inputs
+        self._stored = stored
         self._options = options
         self._output = output
         self._progress = progress
@@ -307,16 +310,17 @@ class Explaining:
         files = self._inputs.files
         paths = self._inputs.paths
         is_large = STDIN not in paths and are_larger(paths, _WORTH_FORKING_BYTES)
-        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection:
+        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection and self._stored is None:
             parts = _explained_parts(paths[0], self.settings)
             if parts:
                 yield from parts
                 return
-        if is_large and len(files) > 1:
+        if is_large and len(files) > 1 and self._stored is None:
             yield from self._spread()
             return
         objects = load(
             self._inputs,
+            policies=() if self._stored is None else (self._stored,),
             namespace=namespace_of(self._selection),
             progress=self._progress,
             stated=self._stated,

@@ -121,7 +121,8 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
-            yield _missing(f"{resource.plural} ({error.what})", "none", f"the right to list {resource.plural}")
+            unread = f"{resource.plural} ({error.what})", "none", f"the right to list {resource.plural}"
+            yield _missing(*unread, of_list=f"{resource.kind}List")
 
 
 def _pages(
@@ -137,8 +138,8 @@ def _pages(
             yield line
 
 
-def _missing(what: str, value: str, state_with: str) -> bytes:
-    return msgspec.json.encode(Missing(Assumption(what, value, state_with)))
+def _missing(what: str, value: str, state_with: str, *, of_list: str = "") -> bytes:
+    return msgspec.json.encode(Missing(Assumption(what, value, state_with), of_list))
 
 
 # ---- usage -----------------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ class Mirror:
                 lines.append(encoded_list(resource.api_version, f"{resource.kind}List", list(kind.objects.values())))
                 if kind.refusal:
                     missing = Assumption(kind.refusal, "none", f"the right to list and watch {resource.plural}")
-                    lines.append(msgspec.json.encode(Missing(missing)))
+                    lines.append(msgspec.json.encode(Missing(missing, f"{resource.kind}List")))
         lines += self._usage
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.cluster import profile_of
-from podqos.cli.inputs import given_files, print_problems
+from podqos.cli.inputs import given_files, print_problems, stored_policies
 from podqos.cli.options import add_version_option, stated_classes
 from podqos.cli.output import (
     add_output_options,
@@ -81,12 +81,16 @@ def run(arguments: argparse.Namespace) -> int:
     given = [*(arguments.files or ()), *arguments.policies, *arguments.resize]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
-    inputs = given_files(arguments, "admit")
+    inputs = given_files(arguments, "admit", under=True)
+    stored = stored_policies(arguments)
     selection = selection_of(arguments)
     namespace = namespace_of(selection)
     objects = load(
         inputs,
-        policies=(existing_files(arguments.policies),) if arguments.policies else (),
+        policies=(
+            *(() if stored is None else (stored,)),
+            *((existing_files(arguments.policies),) if arguments.policies else ()),
+        ),
         namespace=namespace,
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),

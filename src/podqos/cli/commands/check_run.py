@@ -18,7 +18,7 @@ from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
 from podqos.cli.cluster import cluster_of, object_arguments, profile_of
-from podqos.cli.inputs import print_problems
+from podqos.cli.inputs import print_problems, stored_policies
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
@@ -28,7 +28,7 @@ from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import check_named, checks_named, configuration_for
-from podqos.library.cluster_part import POLICIES, Part
+from podqos.library.cluster_part import Part
 from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
 from podqos.library.inputs.gathering import existing_files, manifest_files
@@ -68,25 +68,18 @@ class CheckRun:
             raise InvalidOption(
                 "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
-        cluster, has_files = self._cluster(), bool(given or arguments.kustomize)
-        self._stored = Inputs([]) if cluster is None or not has_files else cluster.policies()
-        inputs = (
-            manifest_files(given, "check", rendering) if cluster is None or has_files else cluster.declared()
-        )
+        self._stored = stored_policies(arguments)
+        cluster = None if arguments.files or arguments.kustomize else cluster_of(arguments, Part(usage=False))
+        if cluster is not None and (arguments.fix or arguments.diff):
+            where = "--fix" if arguments.fix else "--diff"
+            fix = "--patch-format kubectl prints commands"
+            raise InvalidOption("podqos changes nothing in a cluster", where=where, fix=fix)
+        if cluster is None:
+            inputs = manifest_files(given, "check", rendering)
+        else:
+            inputs = cluster.declared()
+            inputs = inputs.only((*inputs.files, *map(InputFile, given)))
         self._inputs = inputs.only(self._without_own_files(inputs.files))
-
-    def _cluster(self) -> ClusterSnapshot | None:
-        """Return the cluster whose objects are checked, or whose policies count for the files."""
-        arguments = self._arguments
-        has_files = bool(arguments.files or arguments.kustomize)
-        cluster = cluster_of(arguments, POLICIES if has_files else Part(usage=False))
-        if cluster is not None and not has_files and (arguments.fix or arguments.diff):
-            raise InvalidOption(
-                "podqos changes nothing in a cluster",
-                where="--fix" if arguments.fix else "--diff",
-                fix="--patch-format kubectl prints commands",
-            )
-        return cluster
 
     def run(self) -> int:
         """Check, print, and return the exit code."""
@@ -165,7 +158,13 @@ class CheckRun:
         namespace = namespace_of(selection)
         kinds = self._config.configuration.kinds
         objects = load_for_check(
-            inputs, policies, namespace, progress, stated=options.stated_classes(arguments), kinds=kinds
+            inputs,
+            policies,
+            namespace,
+            progress,
+            stored=self._stored,
+            stated=options.stated_classes(arguments),
+            kinds=kinds,
         )
         objects.selection = selection
         checked = run_checks(

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from podqos.errors import InputError
 from podqos.manifest.problems import Problem
+from podqos.model.assumption import Assumption
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -42,6 +43,8 @@ class Inputs(Struct, frozen=True):
 
     files: list[InputFile]
     problems: list[Problem] = []
+    assumptions: tuple[Assumption, ...] = ()
+    """What is taken not to be there because a cluster does not let it be read."""
 
     @property
     def paths(self) -> list[str]:
@@ -55,7 +58,7 @@ class Inputs(Struct, frozen=True):
 
     def only(self, files: Iterable[InputFile]) -> Inputs:
         """Return the same with other files."""
-        return Inputs(list(files), self.problems)
+        return Inputs(list(files), self.problems, self.assumptions)
 
 
 class Rendering(Struct, frozen=True):

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from podqos.library.inputs.selection import Selection
     from podqos.manifest.kubelet import KubeletSettings
     from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.model.policy import PriorityClass, RuntimeClass
 
@@ -155,6 +156,8 @@ class Objects:
         """Classes of the cluster that are in no file; they count before those that are."""
         self.missing: set[tuple[str, str]] = set()
         """Kinds and names of the classes that had to be assumed so far."""
+        self.assumptions: tuple[Assumption, ...] = ()
+        """What is taken not to be there because a cluster does not let it be read."""
         self.selection: Selection | None = None
         """Which workloads an answer is about; None: all of them."""
         self.sources: list[Source] = []
@@ -224,7 +227,7 @@ class Objects:
             kinds=self.kinds,
             skips_services=self._skips_services,
         )
-        objects.selection = self.selection
+        objects.selection, objects.assumptions = self.selection, self.assumptions
         for source, are_stored in self._taken:
             text = texts.get(source.path)
             after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
@@ -544,6 +547,7 @@ def load(
                 fix = "name a directory of manifests"
                 objects.note(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
         objects.note(*found.problems)
+        objects.assumptions += found.assumptions
         for file in found.files:
             real = os.path.realpath(file.path)
             first, was_stored = files.get(real, (file, are_stored))
