@@ -42,7 +42,10 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
 
 
 def _add_selection_options(parser: Parser) -> None:
-    about = "only those of this namespace, which is also that of objects that name none (default: all; that of the context, or default)"
+    about = (
+        "only those of this namespace, which is also that of objects that name none (default: all; the context's, or "
+        "default)"
+    )
     parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
     about = "only those with these labels, as for kubectl: app=web,tier!=cache,'env in (a,b)'"
     parser.add_argument("-l", "--selector", metavar="SELECTOR", type=parse_selector, help=about)

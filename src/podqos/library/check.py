@@ -156,6 +156,9 @@ class Checked:
         left_out = _left_out(objects, workloads, whole.subjects)
         self.subjects = tuple(each for each in checked if each.source in self._sources and each not in left_out)
         """Everything that was checked."""
+        have_pods = {each.subject for each in workloads}
+        self.with_pods = tuple(each for each in self.subjects if each in have_pods)
+        """Of these, what has pods."""
         self.left_out = len(left_out)
         """How many count and are not judged."""
         self.assumptions: tuple[Assumption, ...] = (

@@ -310,7 +310,14 @@ class Explaining:
         files = self._inputs.files
         paths = self._inputs.paths
         is_large = STDIN not in paths and are_larger(paths, _WORTH_FORKING_BYTES)
-        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection and self._stored is None:
+        if (
+            is_large
+            and len(files) == 1
+            and self._output == "csv"
+            and not self._inputs.problems
+            and not self._selection
+            and self._stored is None
+        ):
             parts = _explained_parts(paths[0], self.settings)
             if parts:
                 yield from parts

@@ -169,11 +169,12 @@ class Source:
         if not self.cluster:
             return {}
         reading = self.reading
-        found = (
-            *zip(reading.workloads, reading.places, strict=True),
-            *((each, each.place) for each in (*reading.others, *reading.refused)),
-        )
-        return {place: _named(each.kind, each.metadata) for each, place in found}
+        workloads = zip(reading.places, reading.workloads, strict=True)
+        return {
+            **{place: _named(each.kind, each.metadata) for place, each in workloads},
+            **{each.place: _named(each.kind, each.metadata) for each in reading.others},
+            **{each.place: _named(each.kind, each.metadata) for each in reading.refused},
+        }
 
 
 def _named(kind: str, metadata: ObjectMeta) -> str:

@@ -61,6 +61,8 @@ class NamespaceOverview(Struct, frozen=True, rename="camel"):
     """Empty for what belongs to none."""
     classes: dict[str, int]
     """Pods that have not ended, by class."""
+    score: int
+    """From 0 to 100, as ``check --all`` has it."""
     errors: int
     warnings: int
     objects: int
@@ -141,10 +143,16 @@ def _namespaces(whole: Overview, style: Style) -> Iterator[str]:
     wrong = [each for each in whole.namespaces if each.objects]
     shown = wrong[:_NAMESPACES_SHOWN]
     rows = [
-        (each.namespace or "(cluster)", str(each.errors or "–"), str(each.warnings or "–"), str(each.objects))
+        (
+            each.namespace or "(cluster)",
+            str(each.score),
+            str(each.errors or "–"),
+            str(each.warnings or "–"),
+            str(each.objects),
+        )
         for each in shown
     ]
-    yield from columns(("NAMESPACE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED"), rows, style)
+    yield from columns(("NAMESPACE", "SCORE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED"), rows, style)
     if len(wrong) > len(shown):
         yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o json)")
 
