@@ -268,9 +268,7 @@ class CheckRun:
             from podqos.report.check import scores
 
             whole = scores.namespace_scores(checked.report, checked.with_pods)
-            emit(
-                whole, arguments, scores.table, names=_namespace_names
-            )
+            emit(whole, arguments, scores.table, names=_namespace_names)
             return
         lines = partial(_lines, output=arguments.output, checked=checked, verbose=verbose, was_fixed=arguments.fix)
         emit(checked.report, self._arguments, lines, names=_names)

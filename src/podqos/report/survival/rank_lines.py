@@ -69,7 +69,7 @@ def wide(report: RankReport, style: Style) -> list[str]:
             str(kill.before_next_by or "–"),
         ))  # fmt: skip
     headers = ("POD", "CLASS", "PRIORITY", "EVICTED", "KILLED", "USES", "REQUESTS", "CONTAINER", "ADJ", "BADNESS")
-    return columns((*headers, "EVICTED BY", "KILLED BY"), rows, Style(is_coloured=style.is_coloured))
+    return columns((*headers, "EVICTED BY", "KILLED BY"), rows, style)
 
 
 def csv_table(report: RankReport) -> tuple[Iterable[str], Iterator[list[object]]]:
