@@ -51,7 +51,7 @@ def given_files(
         found = gathered(arguments.files, verb, rendering)
     if cluster is not None:
         own = cluster.declared() if declared else cluster.running()
-        found = found.only((*own.files, *found.files))
+        found = Inputs([*own.files, *found.files], found.problems, own.assumptions)
     return found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
+from time import monotonic, sleep
 
 from podqos.cli import options
 from podqos.cli.options import Parser
@@ -51,18 +51,18 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
         try:
             mirror.start()
             while not mirror.is_complete and mirror.fatal is None:
-                time.sleep(_PAUSE_SECONDS)
+                sleep(_PAUSE_SECONDS)
             is_first = True
             while mirror.fatal is None:
-                known, began = mirror.changes, time.monotonic()
+                known, began = mirror.changes, monotonic()
                 arguments.cluster = mirror.snapshot()
                 _begin_block(arguments.output, is_first=is_first)
                 answer()
                 sys.stdout.flush()
                 is_first = False
-                while mirror.fatal is None and time.monotonic() < began + seconds:
-                    time.sleep(_PAUSE_SECONDS)
-                    is_due = time.monotonic() >= began + _SOONEST_SECONDS
+                while mirror.fatal is None and monotonic() < began + seconds:
+                    sleep(_PAUSE_SECONDS)
+                    is_due = monotonic() >= began + _SOONEST_SECONDS
                     if is_due and sys.stdout.isatty() and mirror.changes != known:
                         break
         except KeyboardInterrupt:
