@@ -27,7 +27,7 @@ if command -v uv >/dev/null 2>&1; then
 elif command -v pipx >/dev/null 2>&1; then
     exec pipx run --spec "$wheel" kubectl-podqos "$@"
 fi
-echo "kubectl podqos: error: neither uv nor pipx is there to run it (install one of them, with Python 3.11 or newer)" >&2
+echo "kubectl podqos: error: neither uv nor pipx is there to run it (install one, and Python 3.11 or newer)" >&2
 exit 3
 """
 

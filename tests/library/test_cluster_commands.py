@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -64,7 +64,7 @@ def test_outputs_for_programs_have_no_file_where_there_is_none(served, capsys):
     report = json.loads(podqos(capsys, "check", "-A", "-o", "json")[1])
     sarif = json.loads(podqos(capsys, "check", "-A", "-o", "sarif")[1])
     github = podqos(capsys, "check", "-A", "-o", "github")[1]
-    junit = ElementTree.fromstring(podqos(capsys, "check", "-A", "-o", "junit")[1])
+    junit = ET.fromstring(podqos(capsys, "check", "-A", "-o", "junit")[1])  # noqa: S314 - our own output
     html = podqos(capsys, "check", "-A", "-o", "html")[1]
 
     assert report["cluster"] == "test"
@@ -315,7 +315,7 @@ def test_what_does_not_change_is_not_watched(words, served, capsys):
         (("node", "to"), ["top", ":4"]),
         (("no-such", ""), [":4"]),
     ],
-    ids=lambda words: " ".join(words),
+    ids=" ".join,
 )
 def test_kubectl_completes_what_follows_the_plugin(words, expected, served, capsys):
     served()

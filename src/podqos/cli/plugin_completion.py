@@ -61,7 +61,7 @@ def completions(words: Sequence[str]) -> tuple[list[str], bool]:
     return found, takes_files
 
 
-def _command(before: Sequence[str]) -> tuple[Grammar, Sequence[str]]:
+def _command(before: list[str]) -> tuple[Grammar, list[str]]:
     """Return the command or subcommand that the words lead to, and those after its name."""
     found, rest = grammar(before[0]), before[1:]
     while rest and (below := next((each for each in found.below if each.name == rest[0]), None)):

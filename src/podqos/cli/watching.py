@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from itertools import count
 from time import monotonic, sleep
 
 from podqos.cli import options
@@ -52,22 +53,22 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
             mirror.start()
             while not mirror.is_complete and mirror.fatal is None:
                 sleep(_PAUSE_SECONDS)
-            is_first = True
-            while mirror.fatal is None:
+            for number in count():
+                if mirror.fatal is not None:
+                    raise mirror.fatal
                 known, began = mirror.changes, monotonic()
                 arguments.cluster = mirror.snapshot()
-                _begin_block(arguments.output, is_first=is_first)
+                _begin_block(arguments.output, is_first=number == 0)
                 answer()
                 sys.stdout.flush()
-                is_first = False
-                while mirror.fatal is None and monotonic() < began + seconds:
+                while monotonic() < began + seconds:
                     sleep(_PAUSE_SECONDS)
                     is_due = monotonic() >= began + _SOONEST_SECONDS
                     if is_due and sys.stdout.isatty() and mirror.changes != known:
                         break
         except KeyboardInterrupt:
-            return 0
-        raise mirror.fatal
+            pass
+    return 0
 
 
 def _begin_block(output: str, *, is_first: bool) -> None:
