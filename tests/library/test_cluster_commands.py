@@ -178,6 +178,19 @@ def test_policies_that_may_not_be_read_are_an_assumption_of_every_answer(served,
             assert "assumed: limitranges" in podqos(capsys, command, *given)[2].replace("\n", " "), (command, given)
 
 
+def test_a_policy_that_changes_is_held_against_the_one_of_the_cluster(served, capsys):
+    served(with_policies)
+    item = json.loads(json.dumps(DEFAULTS))
+    item["spec"]["limits"][0] |= {"default": {"memory": "3Gi"}, "defaultRequest": {"memory": "2Gi"}}
+    Path("new.yaml").write_text(f"{json.dumps({'kind': 'LimitRange', 'apiVersion': 'v1', **item})}\n---\n{NEW}")
+    _, out, err = podqos(capsys, "drift", "-A", "-f", "new.yaml", "-o", "json")
+    changed = {each["name"]: each["after"] for each in json.loads(out)["workloads"] if each["before"] is None}
+
+    assert "twice" not in err
+    assert list(changed) == ["one"]
+    assert changed["one"]["scores"][0]["oomScoreAdj"] == 750  # a request of 2Gi on a node of 8Gi
+
+
 # ---- scores ----------------------------------------------------------------------------------------------------------
 
 

@@ -152,7 +152,7 @@ def test_what_may_not_be_read_is_said_and_the_rest_is_answered(served, capsys):
 
     assert code == 0
     assert "priorityclasses" in err
-    assert "usage of node atlas-1" in err
+    assert "usage of 2 nodes (atlas-1, atlas-2)" in err
 
 
 def test_pods_that_may_not_be_listed_are_one_error_with_the_rbac(served, capsys):
