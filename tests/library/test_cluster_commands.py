@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cluster.serving import Request, status
+from library import clusters
 from library.test_exporter import watched
 from library.test_live_cluster import api_server, podqos
 from podqos.cli import plugin_completion
@@ -113,6 +114,17 @@ def test_a_cluster_is_not_fixed_but_patches_are_printed(option, served, capsys):
 
     assert (code, out) == (2, "")
     assert "--patch-format kubectl" in err
+
+
+def test_patches_name_kind_and_namespace_though_lists_say_the_kind_once(served, capsys):
+    uneven = json.loads(json.dumps(clusters.LISTS["DeploymentList"][1]))
+    containers = uneven[0]["spec"]["template"]["spec"]["containers"]
+    containers[0]["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+    containers.append({"name": "side", "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}}})
+    page = {"kind": "DeploymentList", "apiVersion": "apps/v1", "metadata": {}, "items": uneven}
+    served(lambda asked: json.dumps(page).encode() if asked.path.endswith("deployments") else api_server(asked))
+
+    assert "kubectl patch deployment web" in podqos(capsys, "check", "-A", "--patch-format", "kubectl")[1].lower()
 
 
 # ---- files judged by a cluster ---------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ class Checked:
         patches = []
         for subject, wanted in sorted(edits.items(), key=lambda item: (item[0].source, item[0].kind, item[0].key)):
             assert subject.place is not None
-            patch = object_patch(self._sources[subject.source].lookup.plain(subject.place), wanted.values())
+            patch = object_patch(self._sources[subject.source].plain(subject.place), wanted.values())
             if patch is not None:
                 patches.append((subject, patch))
         return patches

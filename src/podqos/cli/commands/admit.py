@@ -149,7 +149,8 @@ class Tally:
     def close(self, objects: Objects, errors: int) -> int:
         """Say in a line what was left out, and return the exit code."""
         found = self._workloads
-        others = sum(not each.is_stored and not each.is_policy for each in objects.others) + objects.skipped
+        in_vain = (each for each in objects.others if not (each.is_stored or each.is_policy or each.source.cluster))
+        others = sum(1 for _ in in_vain) + objects.skipped
         left_out = []
         if others:
             left_out.append(f"{others} without pods or policies skipped")

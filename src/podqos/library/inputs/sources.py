@@ -9,13 +9,15 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.inputs.files import InputFile, read_bytes
 from podqos.manifest.contents import Reading
 from podqos.manifest.known_kinds import is_kubernetes_own
-from podqos.manifest.plain import FieldPath, format_path
+from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
@@ -158,6 +160,14 @@ class Source:
         """Return line and column of a field of the object at ``place``; zeros where it comes from a cluster."""
         return (0, 0) if self.cluster else self.lookup.locate(place, field)
 
+    def plain(self, place: Place) -> Plain:
+        """Return everything the object at ``place`` says; kind and version a cluster's list says once."""
+        value = self.lookup.plain(place)
+        if self.cluster and place.path and isinstance(value, dict) and "kind" not in value:
+            of_all = msgspec.json.decode(self.data, type=_List)
+            value = {"apiVersion": of_all.api_version, "kind": of_all.kind.removesuffix("List"), **value}
+        return value
+
     def where(self, place: Place) -> str:
         """Return where the object at ``place`` is, for people: line and column in a file, its name in a cluster."""
         line, column = self.locate(place, ())
@@ -175,6 +185,11 @@ class Source:
             **{each.place: _named(each.kind, each.metadata) for each in reading.others},
             **{each.place: _named(each.kind, each.metadata) for each in reading.refused},
         }
+
+
+class _List(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
 
 
 def _named(kind: str, metadata: ObjectMeta) -> str:
