@@ -3,7 +3,8 @@
 Workloads and the policies that decide about them (LimitRange, ResourceQuota, PriorityClass, RuntimeClass, Namespace,
 ClusterResourceOverride) may stand in the same files; --policies names files in which only policies count. All
 replicas are charged to the quotas, in the order of the files. A namespace exists unless --policies lists namespaces
-and this one is neither there nor in -f.
+and this one is neither there nor in -f. With -A, --context or --snapshot beside -f the policies are those of a cluster,
+and what runs there is charged to its quotas.
 
 Exit codes: 0 all pods are admitted, with the class their manifests mean; 1 something is refused, or admission changes a
 class other than by defaulting (a request copied from its limit); 2 bad input, invalid policies included.
