@@ -94,10 +94,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@tools/environment $(PYTHON) $(VENV)
 	@touch $@
 
-# The archives of a release.
+# The archives of a release, and the manifest for krew.
 dist: $(STAMP) viewer
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t sdist -t wheel
+	$(BIN)/python tools/krew.py dist
 
 # What the changelog says about a release: make release-notes RELEASE=v1.2.3
 RELEASE ?= unreleased

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -232,3 +235,62 @@ def test_every_extra_that_a_message_names_exists():
     }
     assert named
     assert named <= PROJECT["project"]["optional-dependencies"].keys()
+
+
+# ---- krew --------------------------------------------------------------------------------------------------------
+
+
+def test_the_krew_manifest_names_an_archive_with_a_launcher_and_the_wheel(tmp_path):
+    wheel = tmp_path / "podqos-1.2.3-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    done = run(sys.executable, str(ROOT / "tools/krew.py"), str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    plugin = yaml.safe_load((tmp_path / "podqos.yaml").read_text())
+    (platform,) = plugin["spec"]["platforms"]
+    data = (tmp_path / "kubectl-podqos.tar.gz").read_bytes()
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        modes = {each.name: each.mode for each in archive}
+        archive.extractall(tmp_path / "unpacked", filter="data")
+
+    assert plugin["apiVersion"] == "krew.googlecontainertools.github.com/v1alpha2"
+    assert (plugin["kind"], plugin["metadata"]["name"]) == ("Plugin", "podqos")
+    assert plugin["spec"]["version"] == "v1.2.3"
+    assert 0 < len(plugin["spec"]["shortDescription"]) < 80
+    assert platform["uri"].endswith("/v1.2.3/kubectl-podqos.tar.gz")
+    assert platform["sha256"] == hashlib.sha256(data).hexdigest()
+    assert platform["selector"]["matchExpressions"]
+    assert modes == {"kubectl-podqos": 0o755, "LICENSE": 0o644, wheel.name: 0o644}
+    assert platform["bin"] in modes
+
+
+def test_the_launcher_runs_the_wheel_beside_it_or_says_what_is_missing(tmp_path):
+    (tmp_path / "podqos-1.2.3-py3-none-any.whl").write_bytes(b"wheel")
+    assert run(sys.executable, str(ROOT / "tools/krew.py"), str(tmp_path), cwd=tmp_path).returncode == 0
+    with tarfile.open(tmp_path / "kubectl-podqos.tar.gz") as archive:
+        archive.extractall(tmp_path / "store", filter="data")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "dirname", "readlink"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    plugin = programs / "kubectl-podqos"
+    plugin.symlink_to(tmp_path / "store/kubectl-podqos")
+    missing = run(str(plugin), "explain", cwd=tmp_path, PATH=str(programs))
+    (programs / "uv").write_text('#!/bin/sh\necho "$@"\n')
+    (programs / "uv").chmod(0o755)
+    ran = run(str(plugin), "explain", "-A", cwd=tmp_path, PATH=str(programs))
+
+    assert missing.returncode == 3
+    assert "uv" in missing.stderr
+    assert ran.stdout.split()[-3:] == ["kubectl-podqos", "explain", "-A"]
+    assert str(tmp_path / "store/podqos-1.2.3-py3-none-any.whl") in ran.stdout
+
+
+def test_an_archive_for_krew_needs_a_wheel(tmp_path):
+    done = run(sys.executable, str(ROOT / "tools/krew.py"), str(tmp_path), cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "make dist" in done.stderr
+
+
+def test_the_programs_that_kubectl_looks_for_are_installed():
+    assert {"kubectl-podqos", "kubectl_complete-podqos"} <= PROJECT["project"]["scripts"].keys()

@@ -188,6 +188,6 @@ def test_every_command_takes_a_snapshot(command, expected, file, capsys):
     assert re.sub(" +", " ", expected) in re.sub(" +", " ", capsys.readouterr().out)
 
 
-def test_a_snapshot_and_files_are_not_mixed_up(file, capsys):
-    assert main(["explain", "-f", "x.yaml", "--snapshot", file]) == 2
+def test_pods_of_a_node_are_of_a_snapshot_or_of_files(file, capsys):
+    assert main(["cpu", "-f", "x.yaml", "--snapshot", file]) == 2
     assert "files and a cluster cannot be combined" in capsys.readouterr().err

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
-from cluster.serving import Request, Server, status
+from cluster.serving import Request, status
 from library import clusters
 from podqos.cli.main import main
 from podqos.library.cluster_snapshot import read_snapshot
@@ -50,33 +49,6 @@ def api_server(request: Request) -> object:
         body = {"kind": _PLURALS[last], "apiVersion": version, "metadata": {}, "items": _selected(request, items)}
         return json.dumps(body).encode()
     return 404, {"Content-Type": "text/plain"}, b"404 page not found\n"
-
-
-@pytest.fixture
-def served(tmp_path, monkeypatch):
-    """Yield a function that serves a cluster and makes it the current context."""
-    servers = []
-
-    def serve(answer=api_server) -> Server:
-        server = Server(answer).__enter__()
-        servers.append(server)
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": server.url}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "me", "namespace": "shop"}}],
-            "users": [{"name": "me", "user": {}}],
-        }
-        path = tmp_path / "kubeconfig"
-        path.write_text(yaml.safe_dump(config))
-        monkeypatch.setenv("KUBECONFIG", str(path))
-        monkeypatch.chdir(tmp_path)
-        return server
-
-    yield serve
-    for each in servers:
-        each.__exit__()
 
 
 def podqos(capsys, *words: str) -> tuple[int, str, str]:
@@ -180,7 +152,7 @@ def test_what_may_not_be_read_is_said_and_the_rest_is_answered(served, capsys):
 
     assert code == 0
     assert "priorityclasses" in err
-    assert "usage of node atlas-1" in err
+    assert "usage of 2 nodes (atlas-1, atlas-2)" in err
 
 
 def test_pods_that_may_not_be_listed_are_one_error_with_the_rbac(served, capsys):

@@ -25,7 +25,7 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".gz")
 
 def add_cluster_options(parser: Parser) -> None:
     """Declare how a cluster is named."""
-    cluster = parser.add_argument_group("a cluster, in place of files (read only)")
+    cluster = parser.add_argument_group("a cluster, in place of files or for its policies (read only)")
     cluster.add_argument("--snapshot", metavar="FILE", help="one that `podqos snapshot` wrote")
     cluster.add_argument("--context", metavar="NAME", help="the live one of a kubeconfig's context")
     cluster.add_argument(
@@ -114,6 +114,9 @@ def _live(arguments: argparse.Namespace, part: Part) -> ClusterSnapshot:
 
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         given = vars(arguments)
+        arguments.context_namespace = cluster.namespace
         if not part.node and not given.get("all_namespaces"):
-            part = replace(part, namespace=given.get("namespace") or cluster.namespace)
+            # Files may name any namespace; objects of the cluster are those of its context's.
+            own = cluster.namespace if part.pods else ""
+            part = replace(part, namespace=given.get("namespace") or own)
         return take(cluster, part, progress=progress_line("asking kubelet"))

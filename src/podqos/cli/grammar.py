@@ -71,7 +71,12 @@ class Grammar(Struct, frozen=True):
 
 def grammars() -> dict[str, Grammar]:
     """Return all commands by name."""
-    return {name: _grammar(name, summary, parser_of(name)[0]) for name, (_, summary) in COMMANDS.items()}
+    return {name: grammar(name) for name in COMMANDS}
+
+
+def grammar(name: str) -> Grammar:
+    """Return one command."""
+    return _grammar(name, COMMANDS[name][1], parser_of(name)[0])
 
 
 def _grammar(name: str, summary: str, parser: CommandParser) -> Grammar:

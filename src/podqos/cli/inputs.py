@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from podqos.cli.cluster import cluster_of, object_arguments
+from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import select
 from podqos.errors import InvalidOption
-from podqos.library.cluster_part import Part
+from podqos.library.cluster_part import POLICIES, Part
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import Inputs, Rendering
 from podqos.library.inputs.gathering import applied_files, manifest_files
@@ -30,17 +30,20 @@ def given_files(
     in_order_of_apply: bool = False,
     declared: bool = False,
     beside: bool = False,
+    under: bool = False,
 ) -> Inputs:
     """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` is what they are for.
 
     ``declared``: of a cluster the workloads, instead of the pods that run. ``beside``: files may come on top of it.
+    ``under``: files may come in place of its objects, and be judged by its policies (``stored_policies``).
     """
     object_arguments(arguments)
     declared = declared or any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
-    cluster = cluster_of(arguments, Part(usage=False, workloads=declared))
     has_files = bool(arguments.files or arguments.kustomize)
-    if cluster is not None and has_files and not beside:
+    if has_files and not (beside or under) and arguments_name_cluster(arguments):
         raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
+    is_judge = under and has_files
+    cluster = None if is_judge else cluster_of(arguments, Part(usage=False, workloads=declared))
     found = Inputs([])
     if cluster is None or has_files:
         rendering = Rendering(arguments.render, tuple(arguments.kustomize))
@@ -48,8 +51,15 @@ def given_files(
         found = gathered(arguments.files, verb, rendering)
     if cluster is not None:
         own = cluster.declared() if declared else cluster.running()
-        found = found.only((*own.files, *found.files))
+        found = Inputs([*own.files, *found.files], found.problems, own.assumptions)
     return found
+
+
+def stored_policies(arguments: argparse.Namespace) -> Inputs | None:
+    """Return what decides about pods in the cluster that files are judged by; None: the options do not name both."""
+    has_files = bool(arguments.files or arguments.kustomize)
+    cluster = cluster_of(arguments, POLICIES) if has_files else None
+    return None if cluster is None else cluster.policies()
 
 
 def read_objects(

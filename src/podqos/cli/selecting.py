@@ -42,7 +42,10 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
 
 
 def _add_selection_options(parser: Parser) -> None:
-    about = "only those of this namespace, which is also that of objects that name none (default: all; default)"
+    about = (
+        "only those of this namespace, which is also that of objects that name none (default: all; the context's, or "
+        "default)"
+    )
     parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
     about = "only those with these labels, as for kubectl: app=web,tier!=cache,'env in (a,b)'"
     parser.add_argument("-l", "--selector", metavar="SELECTOR", type=parse_selector, help=about)
@@ -53,11 +56,13 @@ def _add_selection_options(parser: Parser) -> None:
 def selection_of(arguments: argparse.Namespace) -> Selection | None:
     """Return which workloads a command is about; None: all of them."""
     objects = tuple(getattr(arguments, "objects", ()))
-    if arguments.namespace is None and not (arguments.selector or arguments.kind or arguments.name or objects):
+    known = getattr(arguments, "context_namespace", "default")
+    chooses = arguments.namespace is not None or arguments.selector or arguments.kind or arguments.name or objects
+    if not chooses and known == "default":
         return None
     selector = arguments.selector or LabelSelector()
     kinds = tuple(map(kind_named, arguments.kind))
-    return Selection(arguments.namespace, selector, kinds, tuple(arguments.name), objects)
+    return Selection(arguments.namespace, selector, kinds, tuple(arguments.name), objects, known)
 
 
 def select(objects: Objects, selection: Selection | None) -> Objects:

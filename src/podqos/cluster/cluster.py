@@ -61,6 +61,11 @@ class Cluster:
         return self.access.namespace
 
     @property
+    def name(self) -> str:
+        """The name of its context, else the server's address."""
+        return self.access.context or self.where
+
+    @property
     def where(self) -> str:
         """The server's address, for people."""
         return self.client.where

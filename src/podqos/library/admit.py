@@ -153,10 +153,10 @@ class Admitting:
             api_version = value.get("apiVersion") if isinstance(value, dict) else None
             refusal = decoding_refusal(value, workload.kind, str(api_version or "v1"), item.pod_path)
         if refusal is not None:
-            undecodable = report_undecodable(workload, refusal, item.source.path, _locate(item))
+            undecodable = report_undecodable(workload, refusal, item.source.name, _locate(item))
             return self._noted(undecodable, item, value), None
         outcome = follow()
-        return self._noted(report(outcome, item.source.path, _locate(item)), item, value), outcome
+        return self._noted(report(outcome, item.source.name, _locate(item)), item, value), outcome
 
     def _noted(self, item_report: AdmissionReport, item: _Item, value: Plain) -> AdmissionReport:
         """Say what was assumed where the text names no kind, and which fields are not judged."""
@@ -249,9 +249,9 @@ def _pod_spec(item: _Item) -> Plain:
 
 
 def _locate(item: _Item) -> Locate:
-    return lambda path: item.source.lookup.locate(item.place, path)
+    return lambda path: item.source.locate(item.place, path)
 
 
 def _unread(item: _Item, refused: Refused, value: Plain) -> AdmissionReport:
     read = read_pod(value, refused.kind, refused.api_version, item.pod_path)
-    return report_unread(refused, read if isinstance(read, Refusal) else None, item.namespace, item.source.path)
+    return report_unread(refused, read if isinstance(read, Refusal) else None, item.namespace, item.source.name)

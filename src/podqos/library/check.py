@@ -156,12 +156,16 @@ class Checked:
         left_out = _left_out(objects, workloads, whole.subjects)
         self.subjects = tuple(each for each in checked if each.source in self._sources and each not in left_out)
         """Everything that was checked."""
+        have_pods = {each.subject for each in workloads}
+        self.with_pods = tuple(each for each in self.subjects if each in have_pods)
+        """Of these, what has pods."""
         self.left_out = len(left_out)
         """How many count and are not judged."""
         self.assumptions: tuple[Assumption, ...] = (
             *of_version(options.profile),
             *(assumed if self.subjects else ()),
             *without_policies(objects),
+            *objects.assumptions,
             *missing_classes(_unknown_classes(workloads, context_of), objects),
             *policy_scopes(objects),
             *added_containers({found.workload.kind for found in objects.workloads}),
@@ -180,6 +184,16 @@ class Checked:
         return sorted({*self.objects.problems, *self.resized.problems})
 
     @property
+    def cluster(self) -> str:
+        """The name of the cluster whose objects were checked; empty where they are of files."""
+        return next((source.cluster for source in self.objects.sources if source.cluster), "")
+
+    @property
+    def named_subjects(self) -> tuple[CheckedObject, ...]:
+        """Everything that was checked, with what people know its source by."""
+        return tuple(replace(each, source=self._sources[each.source].name) for each in self.subjects)
+
+    @property
     def object_keys(self) -> set[ObjectKey]:
         """What was checked, as a baseline names it."""
         return {(each.kind, each.namespace, each.name) for each in self.subjects}
@@ -195,19 +209,21 @@ class Checked:
         items = tuple(self._reports())
         return CheckReport(
             items=items,
-            summary=summarize(self.findings, self.subjects, self.gate, len(self.stale)),
+            summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
             kubernetes_version=".".join(map(str, self.options.profile.version)),
             fail_on=self.gate.fail_on,
             notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,
             verdict=verdict(items),
+            cluster=self.cluster,
         )
 
     def _reports(self) -> Iterator[FindingReport]:
         by_source = self._reported()
 
         def report_file(path: str) -> list[FindingReport]:
-            return [finding_report(each, self._position(each)) for each in by_source[path]]
+            name = self._sources[path].name
+            return [finding_report(each, name, self._position(each)) for each in by_source[path]]
 
         for reports in self._spread(report_file, list(by_source)):
             yield from reports
@@ -222,7 +238,7 @@ class Checked:
 
     def _position(self, finding: Finding) -> tuple[int, int]:
         place = finding.subject.place
-        return (1, 1) if place is None else self._sources[finding.subject.source].lookup.locate(place, finding.path)
+        return (1, 1) if place is None else self._sources[finding.subject.source].locate(place, finding.path)
 
     # ---- fixing -----------------------------------------------------------------------------------------------------
 
@@ -246,7 +262,11 @@ class Checked:
 
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
-        return [_replacements(each, self.text(path)) for path, group in self._reported().items() for each in group]
+        return [
+            () if self._sources[path].cluster else _replacements(each, self.text(path))
+            for path, group in self._reported().items()
+            for each in group
+        ]
 
     def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
         """Return one patch for each fixable object."""
@@ -261,7 +281,7 @@ class Checked:
         patches = []
         for subject, wanted in sorted(edits.items(), key=lambda item: (item[0].source, item[0].kind, item[0].key)):
             assert subject.place is not None
-            patch = object_patch(self._sources[subject.source].lookup.plain(subject.place), wanted.values())
+            patch = object_patch(self._sources[subject.source].plain(subject.place), wanted.values())
             if patch is not None:
                 patches.append((subject, patch))
         return patches
@@ -308,10 +328,14 @@ def load_for_check(
     namespace: str = "default",
     progress: Progress | None = None,
     *,
+    stored: Inputs | None = None,
     stated: Iterable[PriorityClass | RuntimeClass] = (),
     kinds: Mapping[str, str] | None = None,
 ) -> Objects:
-    """Return everything that files hold, read on all cores; ``policies`` are files that tell what the cluster has."""
+    """Return everything that files hold, read on all cores.
+
+    ``policies`` are files that tell what the cluster has, ``stored`` is what it told itself.
+    """
     texts: dict[str, bytes] = {}
     # Named by itself, a file that is walked as well applies to all.
     files = {file.path: file for file in sorted(inputs.files, key=lambda file: file.scope is None)}
@@ -329,9 +353,13 @@ def load_for_check(
     objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds))
     objects.note(*inputs.problems)
     for path in dict.fromkeys(inputs.paths):
-        objects.add(Source(path, texts.get(path), readings.get(path), files[path].scope, objects.kinds))
+        file = files[path]
+        objects.add(Source(path, texts.get(path), readings.get(path), file.scope, objects.kinds, cluster=file.cluster))
     for path in policies:
         objects.add_file(path, are_stored=True)
+    for file in () if stored is None else stored.files:
+        objects.add(Source.of(file, objects.kinds), are_stored=True)
+    objects.assumptions = (*inputs.assumptions, *(() if stored is None else stored.assumptions))
     objects.note_unjudged()
     return objects
 

@@ -14,6 +14,8 @@ class Part(Struct, frozen=True):
     """Only pods with these labels."""
     node: str = ""
     """Only this node and its pods."""
+    pods: bool = True
+    """The pods themselves."""
     policies: bool = True
     """Also what decides about pods before they run."""
     workloads: bool = True
@@ -23,3 +25,5 @@ class Part(Struct, frozen=True):
 
 
 EVERYTHING = Part()
+POLICIES = Part(pods=False, workloads=False, usage=False)
+"""The nodes, and what decides about pods."""

@@ -75,6 +75,8 @@ class Missing(Struct, frozen=True, rename="camel", tag_field="kind", tag="Missin
     """A source that did not answer, and what is assumed instead."""
 
     assumption: Assumption
+    list: str = ""
+    """The list that may not be read, and is taken to be empty."""
 
 
 class Restart(Struct, frozen=True, rename="camel", tag_field="kind", tag="Restart"):
@@ -114,13 +116,13 @@ class ClusterSnapshot:
         self._lists: list[_List] = []
         self._summaries: dict[str, bytes] = {}
         self._kubelets: dict[str, bytes] = {}
-        self._missing: list[Assumption] = []
+        self._missing: list[Missing] = []
         self.header = self._read(lines)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What is assumed because a source did not answer when the snapshot was taken."""
-        return tuple(self._missing)
+        return tuple(each.assumption for each in self._missing)
 
     @property
     def profile(self) -> Profile:
@@ -239,7 +241,7 @@ class ClusterSnapshot:
             case NodeKubelet():
                 self._kubelets[note.node] = bytes(note.configz)
             case Missing():
-                self._missing.append(note.assumption)
+                self._missing.append(note)
             case Restart():
                 self._lists = [each for each in self._lists if each.kind != note.list]
             case End():
@@ -255,8 +257,9 @@ class ClusterSnapshot:
             if each.kind in _METRICS or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
                 continue
             data = kept.get(each.kind, _as_it_is)(each.data)
-            files.append(InputFile(f"{self.source}:{each.number}", data=data))
-        return Inputs(files)
+            files.append(InputFile(f"{self.source}:{each.number}", data=data, cluster=self.source))
+        unread = (each.assumption for each in self._missing if each.list and (each.list not in _WORKLOADS or kept))
+        return Inputs(files, assumptions=tuple(unread))
 
 
 class _Kind(Struct, frozen=True):

@@ -27,7 +27,7 @@ from podqos.library.inputs.assumptions import (
     scoped_policies,
 )
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, are_larger
-from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
+from podqos.library.inputs.objects import FoundObject, FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
 from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem
@@ -144,7 +144,8 @@ def further_assumptions(explained: Sequence[Explained], objects: Objects | None 
     no_policies = (NO_POLICIES,) if meets_none else ()
     unknown = dict.fromkeys(name for each in explained for name in each.unknown)
     kinds = {kind for each in explained for kind in each.kinds}
-    return (*no_policies, *missing_classes(unknown, objects), *added_containers(kinds))
+    unread = () if objects is None else objects.assumptions
+    return (*no_policies, *unread, *missing_classes(unknown, objects), *added_containers(kinds))
 
 
 class Explained(Struct):
@@ -188,7 +189,7 @@ def explain_objects(
     policies = [found for found in parsed if found.is_decisive]
     others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
     explained = Explained(
-        others=len(objects.others) - len(policies) + objects.skipped,
+        others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
         unparsed=len(objects.others) - len(parsed),
         policies=len(policies),
         holders=list(dict.fromkeys(found.source.path for found in (*policies, *others))),
@@ -232,7 +233,7 @@ def explain_objects(
             found.workload,
             stored,
             decision,
-            found.source,
+            objects.source_name(found),
             settings,
             taken_for=found.place.taken_for,
             vertical=autoscalers.vertical(found),
@@ -247,6 +248,11 @@ def explain_objects(
             decisions = [decide(stored.pod, settings) for _, stored in everything]
         explained.pods = pod_sets((found.workload for found, _ in everything), decisions, settings)
     return explained
+
+
+def _is_left_out(found: FoundObject) -> bool:
+    """Whether an object of a file was read in vain; a cluster is asked for what is of use only."""
+    return not (found.is_stored or found.source.cluster or (found.other.is_parsed and found.is_decisive))
 
 
 def _storing(objects: Objects, profile: Profile) -> Callable[[str], Storing]:
@@ -268,8 +274,8 @@ def _storing(objects: Objects, profile: Profile) -> Callable[[str], Storing]:
 class Explaining:
     """Explains the pods of files, in their order; ``output`` is what for, as ``podqos explain -o`` names it.
 
-    ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
-    path to its template.
+    ``stated`` are classes of the cluster that are in no file, ``stored`` is what else the cluster has, ``kinds`` are
+    custom resources that hold pods, each with the path to its template.
     """
 
     def __init__(
@@ -280,10 +286,12 @@ class Explaining:
         progress: Progress | None = None,
         *,
         stated: Sequence[PriorityClass | RuntimeClass] = (),
+        stored: Inputs | None = None,
         kinds: Mapping[str, str] | None = None,
         selection: Selection | None = None,
     ) -> None:
         self._inputs = inputs
+        self._stored = stored
         self._options = options
         self._output = output
         self._progress = progress
@@ -302,16 +310,24 @@ class Explaining:
         files = self._inputs.files
         paths = self._inputs.paths
         is_large = STDIN not in paths and are_larger(paths, _WORTH_FORKING_BYTES)
-        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection:
+        if (
+            is_large
+            and len(files) == 1
+            and self._output == "csv"
+            and not self._inputs.problems
+            and not self._selection
+            and self._stored is None
+        ):
             parts = _explained_parts(paths[0], self.settings)
             if parts:
                 yield from parts
                 return
-        if is_large and len(files) > 1:
+        if is_large and len(files) > 1 and self._stored is None:
             yield from self._spread()
             return
         objects = load(
             self._inputs,
+            policies=() if self._stored is None else (self._stored,),
             namespace=namespace_of(self._selection),
             progress=self._progress,
             stated=self._stated,
@@ -353,7 +369,7 @@ class Explaining:
         objects.selection = self._selection
         objects.note(*self._inputs.problems)
         for file in map(files.__getitem__, holders):
-            objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds, skips_services=True))
+            objects.add(Source.of(file, self._kinds, skips_services=True))
         before = self.settings
         self._surrounded_by(objects)
         has_autoscalers = any(found.other.kind in AUTOSCALERS for found in objects.others)
@@ -423,7 +439,7 @@ def _explain_files(
     is_open = False  # whether the last group takes more files
     # One after the other: system calls between the steps of reading would slow these down.
     opened = [file.opened() for file in files]
-    sources = [Source(each.path, each.data, scope=each.scope, kinds=kinds, skips_services=True) for each in opened]
+    sources = [Source.of(each, kinds, skips_services=True) for each in opened]
     for source in sources:
         has_policies = source.reading.has_policies
         if has_policies or not is_open:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster
@@ -26,7 +27,9 @@ Progress = Callable[[int, int], None]
 """Told how many nodes were asked, of how many."""
 
 _MOST_TOLD = 6
-"""So many kubelets that do not answer are told of one by one."""
+"""So many reasons why kubelets do not answer are told of one by one."""
+_NODES_NAMED = 3
+"""So many nodes that share a reason are named."""
 _AT_ONCE = 8
 """So many kubelets are asked at a time, each by way of the API server."""
 
@@ -53,7 +56,7 @@ WORKLOADS = (
 
 def take(cluster: Cluster, part: Part = EVERYTHING, *, progress: Progress | None = None) -> ClusterSnapshot:
     """Return a part of a cluster as it is now."""
-    return ClusterSnapshot(snapshot_lines(cluster, part, progress=progress), cluster.where)
+    return ClusterSnapshot(snapshot_lines(cluster, part, progress=progress), cluster.name)
 
 
 def snapshot_lines(
@@ -88,13 +91,14 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         yield from _optional(cluster, ABOUT_PODS, part)
     if part.workloads:
         yield from _optional(cluster, WORKLOADS, part)
-    yield from _pages(
-        cluster,
-        resources.PODS,
-        part.namespace,
-        selector=part.selector,
-        field_selector=f"spec.nodeName={part.node}" if part.node else "",
-    )
+    if part.pods:
+        yield from _pages(
+            cluster,
+            resources.PODS,
+            part.namespace,
+            selector=part.selector,
+            field_selector=f"spec.nodeName={part.node}" if part.node else "",
+        )
     if part.usage:
         yield from measured(cluster, nodes, part, progress)
 
@@ -120,7 +124,8 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
-            yield _missing(f"{resource.plural} ({error.what})", "none", f"the right to list {resource.plural}")
+            unread = f"{resource.plural} ({error.what})", "none", f"the right to list {resource.plural}"
+            yield _missing(*unread, of_list=f"{resource.kind}List")
 
 
 def _pages(
@@ -136,8 +141,8 @@ def _pages(
             yield line
 
 
-def _missing(what: str, value: str, state_with: str) -> bytes:
-    return msgspec.json.encode(Missing(Assumption(what, value, state_with)))
+def _missing(what: str, value: str, state_with: str, *, of_list: str = "") -> bytes:
+    return msgspec.json.encode(Missing(Assumption(what, value, state_with), of_list))
 
 
 # ---- usage -----------------------------------------------------------------------------------------------------------
@@ -153,7 +158,7 @@ def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress 
         return summary.value, configz.value, (*summary.assumptions, *configz.assumptions)
 
     silent: list[str] = []
-    missing: dict[Assumption, None] = {}
+    missing: dict[Assumption, list[str]] = {}
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         for number, (node, (summary, configz, assumptions)) in enumerate(
             zip(nodes, threads.map(ask, nodes), strict=True), 1
@@ -164,15 +169,24 @@ def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress 
                 silent.append(node)
             if configz is not None:
                 yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
-            missing.update(dict.fromkeys(assumptions))
+            for each in assumptions:
+                missing.setdefault(replace(each, what=each.what.removesuffix(f" of node {node}")), []).append(node)
             if progress is not None:
                 progress(number, len(nodes))
-    yield from (msgspec.json.encode(Missing(each)) for each in [*missing][:_MOST_TOLD])
-    if len(missing) > _MOST_TOLD:
-        others = f"usage or settings of {len(missing) - _MOST_TOLD} more kubelets"
-        yield _missing(others, "unknown", "kubelets that answer")
+    told = list(missing.items())
+    for each, nodes_without in told[:_MOST_TOLD]:
+        yield _missing(f"{each.what} of {_nodes(nodes_without)}", each.value, each.state_with)
+    if others := sorted({node for _, nodes_without in told[_MOST_TOLD:] for node in nodes_without}):
+        yield _missing(f"usage or settings of {_nodes(others)}", "not known", "kubelets that answer")
     if silent:
         yield from _metrics(cluster, part)
+
+
+def _nodes(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"node {names[0]}"
+    more = ", …" if len(names) > _NODES_NAMED else ""
+    return f"{len(names)} nodes ({', '.join(names[:_NODES_NAMED])}{more})"
 
 
 def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:

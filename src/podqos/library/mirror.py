@@ -19,25 +19,37 @@ from podqos.cluster.cluster import Cluster
 from podqos.cluster.events import EventType
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, NotFound, Refused
-from podqos.library.cluster_part import Part
+from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing
 from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, measured
 from podqos.manifest.pruning import encoded_list, pruned_type
 from podqos.model.assumption import Assumption
+
+_OF_NODE = {"nodes": "metadata.name", "pods": "spec.nodeName"}
+"""The fields by which what belongs to one node is chosen."""
 
 Trouble = Callable[[str], None]
 """Told in a line what goes wrong and is tried again."""
 
 
 class Mirror:
-    """Objects of a cluster as they are now."""
+    """Objects of a cluster as they are now; ``part`` may leave out kinds, and what belongs to other nodes."""
 
-    def __init__(self, cluster: Cluster, *, usage_seconds: float = 60.0, say: Trouble = lambda _: None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        part: Part = EVERYTHING,
+        *,
+        usage_seconds: float = 60.0,
+        say: Trouble = lambda _: None,
+    ) -> None:
         self._cluster = cluster
+        self._part = part
         self._usage_seconds = usage_seconds
         self._say = say
         self._lock = threading.Lock()
-        self._kinds = [_Kind(resource) for resource in (NODES, PODS, *ABOUT_PODS, *WORKLOADS)]
+        others = (*(ABOUT_PODS if part.policies else ()), *(WORKLOADS if part.workloads else ()))
+        self._kinds = [_Kind(resource) for resource in (NODES, PODS, *others)]
         self._version = ""
         self._usage: list[bytes] = []
         self._usage_at: float | None = None
@@ -66,27 +78,30 @@ class Mirror:
         if self._usage_at is None or now - self._usage_at >= self._usage_seconds:
             with self._lock:
                 nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
-            self._usage = list(measured(self._cluster, nodes, Part(), None))
+            self._usage = list(measured(self._cluster, nodes, self._part, None))
             self._usage_at = now
-        return ClusterSnapshot(self._lines(), self._cluster.where)
+        return ClusterSnapshot(self._lines(), self._cluster.name)
 
     def _lines(self) -> Iterator[bytes]:
         taken_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        lines = [msgspec.json.encode(Header(taken_at=taken_at, server_version=self._version))]
+        lines = [msgspec.json.encode(Header(taken_at=taken_at, server_version=self._version, node=self._part.node))]
         with self._lock:
             for kind in self._kinds:
                 resource = kind.resource
                 lines.append(encoded_list(resource.api_version, f"{resource.kind}List", list(kind.objects.values())))
                 if kind.refusal:
                     missing = Assumption(kind.refusal, "none", f"the right to list and watch {resource.plural}")
-                    lines.append(msgspec.json.encode(Missing(missing)))
+                    lines.append(msgspec.json.encode(Missing(missing, f"{resource.kind}List")))
         lines += self._usage
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
 
     def _follow(self, kind: _Kind) -> None:
         resource = replace(kind.resource, model=pruned_type(kind.resource.kind))
+        fields = _OF_NODE.get(kind.resource.plural, "") if self._part.node else ""
+        only = f"{fields}={self._part.node}" if fields else ""
         try:
-            for event in self._cluster.watch(resource, on_trouble=lambda error: self._say(str(error))):
+            watch = self._cluster.watch(resource, field_selector=only, on_trouble=lambda error: self._say(str(error)))
+            for event in watch:
                 with self._lock:
                     kind.take(event.type, event.object)
         except NotFound:

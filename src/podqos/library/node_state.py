@@ -211,7 +211,7 @@ def cluster_state(
 
 
 def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
-    assumptions = (*state.assumptions, *cluster.assumptions)
+    assumptions = tuple(dict.fromkeys((*state.assumptions, *cluster.assumptions)))
     return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node))
 
 

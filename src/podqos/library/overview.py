@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.finding import FindingSeverity
 from podqos.eviction.signals import Signal
-from podqos.library.check import check
+from podqos.library.check import run_checks
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.engines.fan_out import Progress
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
@@ -22,7 +21,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
 from podqos.qos.classes import qos_class_of
-from podqos.report.check.value import CheckReport, FindingReport
+from podqos.report.check.scores import NamespaceScores, counts, namespace_scores
 from podqos.report.cluster.overview import NamespaceOverview, NextVictim, NodeOverview, Overview, Share
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.places import EvictionPlace, KillPlace
@@ -40,7 +39,8 @@ def overview(cluster: ClusterSnapshot, *, profile: Profile | None = None, progre
     by_node: dict[str, list[Pod]] = {}
     for pod in alive:
         by_node.setdefault(pod.spec.node_name, []).append(pod)
-    report = check(load(cluster.declared()), CheckOptions(profile=profile))
+    checked = run_checks(load(cluster.declared()), CheckOptions(profile=profile))
+    report = checked.report
     classes = {pod.key: qos_class_of(pod, profile) for pod in alive}
     nodes, assumptions = _nodes(cluster, by_node, profile, progress)
     return Overview(
@@ -52,8 +52,8 @@ def overview(cluster: ClusterSnapshot, *, profile: Profile | None = None, progre
         stored_otherwise=tuple(
             pod.key for pod in alive if pod.status.qos_class is not None and pod.status.qos_class != classes[pod.key]
         ),
-        namespaces=_namespaces(report, alive, classes),
-        checks=dict(sorted(Counter(item.check for item in report.items if _counts(item)).items())),
+        namespaces=_namespaces(namespace_scores(report, checked.with_pods), alive, classes),
+        checks=dict(sorted(Counter(item.check for item in report.items if counts(item)).items())),
         verdict="" if report.verdict is None else report.verdict.text,
         assumptions=tuple(dict.fromkeys((*of_version(profile), *cluster.assumptions, *assumptions))),
     )
@@ -142,29 +142,20 @@ def _conditions(node: Node) -> Iterator[str]:
         yield "Unschedulable"
 
 
-def _counts(item: FindingReport) -> bool:
-    return item.suppression is None and item.severity is not FindingSeverity.INFO
-
-
 def _namespaces(
-    report: CheckReport, pods: Iterable[Pod], classes: Mapping[str, QOSClass]
+    scores: NamespaceScores, pods: Iterable[Pod], classes: Mapping[str, QOSClass]
 ) -> tuple[NamespaceOverview, ...]:
-    found: dict[str, Counter[str]] = {}
-    names: dict[str, set[str]] = {}
-    for item in filter(_counts, report.items):
-        found.setdefault(item.namespace, Counter())[item.severity] += 1
-        names.setdefault(item.namespace, set()).add(item.subject)
     by_class: dict[str, Counter[str]] = {}
     for pod in pods:
         by_class.setdefault(pod.metadata.namespace, Counter())[str(classes[pod.key])] += 1
-    every = (
+    return tuple(
         NamespaceOverview(
-            namespace=name,
-            classes=dict(sorted(by_class.get(name, Counter()).items())),
-            errors=found[name][FindingSeverity.ERROR] if name in found else 0,
-            warnings=found[name][FindingSeverity.WARNING] if name in found else 0,
-            objects=len(names.get(name, ())),
+            namespace=each.namespace,
+            classes=dict(sorted(by_class.get(each.namespace, Counter()).items())),
+            score=each.score,
+            errors=each.errors,
+            warnings=each.warnings,
+            objects=each.with_errors + each.with_warnings,
         )
-        for name in {**found, **by_class}
+        for each in scores.items
     )
-    return tuple(sorted(every, key=lambda each: (-each.errors, -each.warnings, each.namespace)))

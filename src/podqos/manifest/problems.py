@@ -34,13 +34,16 @@ class Problem(Struct, frozen=True, order=True):
     """Path of the field, empty where it is not about a field."""
     what: str
     fix: str = ""
+    subject: str = ""
+    """Kind and name of the object, where that says where it is: it comes from a cluster and has no line or column."""
 
     def __str__(self) -> str:
         """One line: where, what, how to fix."""
         field = f"{self.field}: " if self.field else ""
         fix = f" ({self.fix})" if self.fix else ""
-        # A file that cannot be opened has no lines.
+        # Neither a file that cannot be opened nor a cluster has lines.
         place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+        place = f"{place}: {self.subject}" if self.subject else place
         text = f"{place}: {self.severity}: {field}{self.what}{fix}"
         # Texts of the input are quoted in it; they must not break the line or talk to the terminal.
         return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

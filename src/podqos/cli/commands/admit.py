@@ -3,7 +3,8 @@
 Workloads and the policies that decide about them (LimitRange, ResourceQuota, PriorityClass, RuntimeClass, Namespace,
 ClusterResourceOverride) may stand in the same files; --policies names files in which only policies count. All
 replicas are charged to the quotas, in the order of the files. A namespace exists unless --policies lists namespaces
-and this one is neither there nor in -f.
+and this one is neither there nor in -f. With -A, --context or --snapshot beside -f the policies are those of a cluster,
+and what runs there is charged to its quotas.
 
 Exit codes: 0 all pods are admitted, with the class their manifests mean; 1 something is refused, or admission changes a
 class other than by defaulting (a request copied from its limit); 2 bad input, invalid policies included.
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.cluster import profile_of
-from podqos.cli.inputs import given_files, print_problems
+from podqos.cli.inputs import given_files, print_problems, stored_policies
 from podqos.cli.options import add_version_option, stated_classes
 from podqos.cli.output import (
     add_output_options,
@@ -81,12 +82,16 @@ def run(arguments: argparse.Namespace) -> int:
     given = [*(arguments.files or ()), *arguments.policies, *arguments.resize]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
-    inputs = given_files(arguments, "admit")
+    inputs = given_files(arguments, "admit", under=True)
+    stored = stored_policies(arguments)
     selection = selection_of(arguments)
     namespace = namespace_of(selection)
     objects = load(
         inputs,
-        policies=(existing_files(arguments.policies),) if arguments.policies else (),
+        policies=(
+            *(() if stored is None else (stored,)),
+            *((existing_files(arguments.policies),) if arguments.policies else ()),
+        ),
         namespace=namespace,
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),
@@ -145,7 +150,8 @@ class Tally:
     def close(self, objects: Objects, errors: int) -> int:
         """Say in a line what was left out, and return the exit code."""
         found = self._workloads
-        others = sum(not each.is_stored and not each.is_policy for each in objects.others) + objects.skipped
+        in_vain = (each for each in objects.others if not (each.is_stored or each.is_policy or each.source.cluster))
+        others = sum(1 for _ in in_vain) + objects.skipped
         left_out = []
         if others:
             left_out.append(f"{others} without pods or policies skipped")

@@ -35,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="also show infos (table, github), and every place of a finding"
     )
+    scores = "a score per namespace in place of the findings (table, json, yaml, name); without files: of the cluster"
+    parser.add_argument("--all", action="store_true", help=scores)
     _add_cluster_options(parser)
     _add_gate_options(parser)
     fixes = parser.add_argument_group("fixes")

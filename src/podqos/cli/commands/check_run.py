@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,8 +18,8 @@ from podqos.advice.checks.configuration import options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
-from podqos.cli.cluster import cluster_of, object_arguments, profile_of
-from podqos.cli.inputs import print_problems
+from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
+from podqos.cli.inputs import print_problems, stored_policies
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
@@ -40,10 +41,14 @@ from podqos.report.text.encoding import json_bytes
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
+if TYPE_CHECKING:
+    from podqos.report.check.scores import NamespaceScores
+
 # At most this many baseline entries are listed one by one.
 _STALE_SHOWN = 10
 # Computing the replacement takes a few milliseconds per finding.
 _MOST_FIXES = 2_000
+_OF_SCORES = ("table", "json", "yaml", "name")
 
 
 class CheckRun:
@@ -52,6 +57,8 @@ class CheckRun:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         object_arguments(arguments)
+        if arguments.all:
+            self._want_scores()
         given = list(arguments.files or ())
         kubelet = arguments.kubelet_config
         if kubelet is not None:
@@ -68,14 +75,31 @@ class CheckRun:
             raise InvalidOption(
                 "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
-        cluster = cluster_of(arguments, Part(usage=False))
+        self._stored = stored_policies(arguments)
+        cluster = None if arguments.files or arguments.kustomize else cluster_of(arguments, Part(usage=False))
+        if cluster is not None and (arguments.fix or arguments.diff):
+            where = "--fix" if arguments.fix else "--diff"
+            fix = "--patch-format kubectl prints commands"
+            raise InvalidOption("podqos changes nothing in a cluster", where=where, fix=fix)
         if cluster is None:
             inputs = manifest_files(given, "check", rendering)
-        elif given or arguments.kustomize:
-            raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
         else:
             inputs = cluster.declared()
+            inputs = inputs.only((*inputs.files, *map(InputFile, given)))
         self._inputs = inputs.only(self._without_own_files(inputs.files))
+
+    def _want_scores(self) -> None:
+        """See that ``--all`` can be done; without anything else it is about the cluster."""
+        arguments = self._arguments
+        if arguments.output not in _OF_SCORES:
+            fix = f"use one of {', '.join(_OF_SCORES)}"
+            raise InvalidOption(f"there are no scores as {arguments.output}", where="--all", fix=fix)
+        for option in ("fix", "diff", "patch_format", "write_baseline"):
+            if getattr(arguments, option):
+                name = f"--{option.replace('_', '-')}"
+                raise InvalidOption(f"--all and {name} cannot be combined", fix="give one of them")
+        if not (arguments.files or arguments.kustomize or arguments_name_cluster(arguments)):
+            arguments.all_namespaces = True
 
     def run(self) -> int:
         """Check, print, and return the exit code."""
@@ -154,7 +178,13 @@ class CheckRun:
         namespace = namespace_of(selection)
         kinds = self._config.configuration.kinds
         objects = load_for_check(
-            inputs, policies, namespace, progress, stated=options.stated_classes(arguments), kinds=kinds
+            inputs,
+            policies,
+            namespace,
+            progress,
+            stored=self._stored,
+            stated=options.stated_classes(arguments),
+            kinds=kinds,
         )
         objects.selection = selection
         checked = run_checks(
@@ -234,6 +264,12 @@ class CheckRun:
         arguments = self._arguments
         asked = arguments.min_severity or self._config.configuration.min_severity
         verbose = arguments.verbose or asked == FindingSeverity.INFO
+        if arguments.all:
+            from podqos.report.check import scores
+
+            whole = scores.namespace_scores(checked.report, checked.with_pods)
+            emit(whole, arguments, scores.table, names=_namespace_names)
+            return
         lines = partial(_lines, output=arguments.output, checked=checked, verbose=verbose, was_fixed=arguments.fix)
         emit(checked.report, self._arguments, lines, names=_names)
 
@@ -244,6 +280,10 @@ class CheckRun:
         if stale:
             more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
+
+
+def _namespace_names(whole: NamespaceScores) -> Iterator[str]:
+    return (object_name("Namespace", each.namespace) for each in whole.items if each.namespace)
 
 
 def _names(report: CheckReport) -> Iterator[str]:
@@ -268,7 +308,7 @@ def _lines(
         case "junit":
             from podqos.report.check.junit import junit
 
-            return (junit(report, checked.subjects),)
+            return (junit(report, checked.named_subjects),)
         case "sarif":
             return (_sarif(report, checked),)
         case _:

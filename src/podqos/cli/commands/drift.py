@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         load_version(
             version,
             cluster=None if cluster is None else cluster.declared(),
+            namespace=arguments.namespace or getattr(arguments, "context_namespace", "default"),
             policies=arguments.policies,
             beside=arguments.beside,
             stated=stated,

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from podqos.cli import options
 from podqos.cli.cluster import profile_of
-from podqos.cli.inputs import given_files
+from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.output import add_output_options, object_name, print_lines, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
@@ -85,13 +85,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
-    inputs, stated = given_files(arguments, "explain"), options.stated_classes(arguments)
+    inputs, stated = given_files(arguments, "explain", under=True), options.stated_classes(arguments)
+    stored = stored_policies(arguments)
     explaining = Explaining(
         inputs,
         _options(arguments),
         arguments.output,
         progress_line("reading file"),
         stated=stated,
+        stored=stored,
         kinds=configured_kinds(inputs.places),
         selection=selection_of(arguments),
     )

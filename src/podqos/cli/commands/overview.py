@@ -5,31 +5,50 @@ metrics.k8s.io says, or else what pods request.
 
   podqos overview                              the live cluster of the current context
   podqos overview --snapshot cluster.json.gz
+  podqos overview --watch                      again and again, until Ctrl-C
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, object_name
 from podqos.cli.progress import progress_line
+from podqos.cli.watching import add_watch_options, answered
+from podqos.library.cluster_part import EVERYTHING
 from podqos.library.overview import overview
-from podqos.report.cluster.overview import text
+from podqos.report.cluster.overview import Overview, text, wide
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos overview``."""
     add_cluster_options(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("table", "json", "yaml"), "podqos.report.cluster.overview:Overview")
+    add_watch_options(parser)
+    add_output_options(
+        parser,
+        ("table", "wide", "json", "yaml", "name"),
+        "podqos.report.cluster.overview:Overview",
+        "table: one screen; wide: all nodes and namespaces; json and yaml: everything",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, print, and return the exit code."""
     arguments.all_namespaces = arguments.snapshot is None
+    return answered(arguments, lambda: EVERYTHING, lambda: _show(arguments))
+
+
+def _show(arguments: argparse.Namespace) -> int:
     cluster = cluster_of(arguments)
     assert cluster is not None
-    emit(overview(cluster, profile=profile_of(arguments), progress=progress_line("node")), arguments, text)
+    whole = overview(cluster, profile=profile_of(arguments), progress=progress_line("node"))
+    emit(whole, arguments, wide if arguments.output == "wide" else text, names=_names)
     return 0
+
+
+def _names(whole: Overview) -> Iterator[str]:
+    return (object_name("Node", node.name) for node in whole.nodes)

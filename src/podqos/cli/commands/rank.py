@@ -16,16 +16,20 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
+from podqos.cli.cluster import arguments_name_cluster, node_argument, node_part
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
+from podqos.cli.watching import add_watch_options, answered
+from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
 from podqos.library.rank import rank
-from podqos.report.survival.rank_lines import csv_table, table
+from podqos.report.survival.rank_lines import csv_table, table, wide
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rank``."""
     add_snapshot_options(parser)
+    add_watch_options(parser)
     options.add_choice_option(parser, "--signal", Signal, "what runs short", Signal.MEMORY)
     ways = "kubelet (usage over request, priority, usage - request), qos-tiers, or qos-usage (up to 1.8)"
     options.add_policy_option(parser, f"how the kubelet ranks: {ways}")
@@ -39,14 +43,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_version_option(parser)
     add_output_options(
         parser,
-        ("table", "json", "yaml", "csv", "name"),
+        ("table", "wide", "json", "yaml", "csv", "name"),
         "podqos.survival.places:RankReport",
-        "table: both orders and where they disagree; csv: a line per pod; json, yaml: everything",
+        "table: both orders and where they disagree; wide, csv: a line per pod; json, yaml: everything",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
+    node_argument(arguments)
+    if arguments.watch and not arguments_name_cluster(arguments):
+        raise InvalidOption("files do not change", where="--watch", fix="name a node of a live cluster")
+    return answered(arguments, lambda: node_part(arguments), lambda: _rank(arguments))
+
+
+def _rank(arguments: argparse.Namespace) -> int:
     state, profile, errors = state_of(arguments)
     report = rank(
         state,
@@ -59,5 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
         cgroup_version=arguments.cgroup,
         profile=profile,
     )
-    emit(report, arguments, table, csv_table, lambda report: pod_names(each.pod for each in report.eviction_order))
+    lines = wide if arguments.output == "wide" else table
+    emit(report, arguments, lines, csv_table, lambda report: pod_names(each.pod for each in report.eviction_order))
     return 2 if errors else 0

@@ -75,7 +75,8 @@ def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
     """Return what is assumed of the cluster: classes that no file has, and which policies apply to what."""
     kinds = {found.workload.kind for found in objects.workloads}
     of_kinds = added_containers(kinds)
-    return (*missing_classes(objects.missing, objects), *policy_scopes(objects), *of_kinds, *as_written(objects))
+    missing = missing_classes(objects.missing, objects)
+    return (*objects.assumptions, *missing, *policy_scopes(objects), *of_kinds, *as_written(objects))
 
 
 def as_written(objects: Objects) -> tuple[Assumption, ...]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from podqos.errors import InputError
 from podqos.manifest.problems import Problem
+from podqos.model.assumption import Assumption
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -26,6 +27,8 @@ class InputFile(Struct, frozen=True):
     """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
     data: bytes | None = None
     """What it holds, where that was rendered or read already."""
+    cluster: str = ""
+    """The name of the cluster that it is a list of objects of, which have no line or column; empty: a file."""
 
     def opened(self) -> InputFile:
         """Return it with what it holds; one that cannot be read stays as it is."""
@@ -40,6 +43,8 @@ class Inputs(Struct, frozen=True):
 
     files: list[InputFile]
     problems: list[Problem] = []
+    assumptions: tuple[Assumption, ...] = ()
+    """What is taken not to be there because a cluster does not let it be read."""
 
     @property
     def paths(self) -> list[str]:
@@ -53,7 +58,7 @@ class Inputs(Struct, frozen=True):
 
     def only(self, files: Iterable[InputFile]) -> Inputs:
         """Return the same with other files."""
-        return Inputs(list(files), self.problems)
+        return Inputs(list(files), self.problems, self.assumptions)
 
 
 class Rendering(Struct, frozen=True):

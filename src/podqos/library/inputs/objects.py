@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from podqos.library.inputs.selection import Selection
     from podqos.manifest.kubelet import KubeletSettings
     from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.model.policy import PriorityClass, RuntimeClass
 
@@ -155,6 +156,8 @@ class Objects:
         """Classes of the cluster that are in no file; they count before those that are."""
         self.missing: set[tuple[str, str]] = set()
         """Kinds and names of the classes that had to be assumed so far."""
+        self.assumptions: tuple[Assumption, ...] = ()
+        """What is taken not to be there because a cluster does not let it be read."""
         self.selection: Selection | None = None
         """Which workloads an answer is about; None: all of them."""
         self.sources: list[Source] = []
@@ -224,7 +227,7 @@ class Objects:
             kinds=self.kinds,
             skips_services=self._skips_services,
         )
-        objects.selection = self.selection
+        objects.selection, objects.assumptions = self.selection, self.assumptions
         for source, are_stored in self._taken:
             text = texts.get(source.path)
             after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
@@ -262,7 +265,7 @@ class Objects:
     def unjudged(self) -> list[NotJudged]:
         """Objects that have pods which cannot be read from them."""
         return [
-            NotJudged(each.kind, each.name, each.why, each.hint, source.path, *source.lookup.locate(each.place, ()))
+            NotJudged(each.kind, each.name, each.why, each.hint, source.name, *source.locate(each.place, ()))
             for source in self.sources
             for each in source.reading.unjudged
         ]
@@ -315,7 +318,7 @@ class Objects:
     @property
     def policy_errors(self) -> list[Problem]:
         """What is wrong with policies that apply to all objects."""
-        named = {source.path for source, _ in self._taken if source.scope is None}
+        named = {source.name for source, _ in self._taken if source.scope is None}
         return [each for each in self.policy_problems if each.severity is Severity.ERROR and each.source in named]
 
     @property
@@ -389,7 +392,7 @@ class Objects:
             uid = metadata.uid if found.workload.kind == "Pod" else ""
             key = uid or (named if metadata.name else f"{named} {number}")
             if key in latest and warn:
-                replaced.append((found, f"{named} replaces the one of {latest[key].source}"))
+                replaced.append((found, f"{named} replaces the one of {self.source_name(latest[key])}"))
             latest[key] = found
         for found, what in replaced[:_SHOWN]:
             self._report(found, "", what, severity=Severity.WARNING)
@@ -398,6 +401,10 @@ class Objects:
             fix = "name one directory at a time"
             self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
+
+    def source_name(self, found: FoundWorkload) -> str:
+        """Return the file that a workload was found in, or the name of its cluster."""
+        return self._by_path[found.source].name
 
     def unit(self, found: FoundWorkload) -> str:
         """Return the directory whose workloads one is compared with; empty where its file was named."""
@@ -493,8 +500,8 @@ class Objects:
                 self.note(found.source.problem(other.place, error.where, error.what, error.fix))
                 continue
             assert settings is not None
-            at = found.source.lookup.locate(other.place, settings.notation.path)
-            self.note(*ignored_problems(settings, found.source.path, at))
+            at = found.source.locate(other.place, settings.notation.path)
+            self.note(*ignored_problems(settings, found.source.name, at))
             yield KubeletObject(settings, found)
 
 
@@ -540,14 +547,14 @@ def load(
                 fix = "name a directory of manifests"
                 objects.note(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
         objects.note(*found.problems)
+        objects.assumptions += found.assumptions
         for file in found.files:
             real = os.path.realpath(file.path)
             first, was_stored = files.get(real, (file, are_stored))
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)
     for number, (file, are_stored) in enumerate(files.values(), 1):
-        source = Source(file.path, file.data, scope=file.scope, kinds=objects.kinds, skips_services=skips_services)
-        objects.add(source, are_stored=are_stored)
+        objects.add(Source.of(file, objects.kinds, skips_services=skips_services), are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))
     objects.note_unjudged()

@@ -222,8 +222,7 @@ class PolicyCollector:
             stored, applied = (found, first) if is_stored else (first, found)
             same_scope[key] = replace(applied, policy=_replacing(stored.policy, applied.policy))
         elif source.scope is None or policy != first.policy:
-            line, column = first.source.lookup.locate(first.place, ())
-            fix = f"remove one; the other is {first.source.path}:{line}:{column}"
+            fix = f"remove one; the other is {first.source.where(first.place)}"
             what = f"{key[0]} {key[2]} is given twice"
             # Files of one directory may show the same object in two notations.
             severity = self._doubles if source.scope is None else Severity.WARNING

@@ -40,6 +40,8 @@ class Selection(Struct, frozen=True):
     """Patterns such as ``web-*``, any of them."""
     objects: tuple[tuple[str, str], ...] = ()
     """Kinds, in lower case, and names: ``deploy/web``; any of them."""
+    own_namespace: str = "default"
+    """That of objects which name none, unless ``namespace`` says."""
 
     def takes(self, workload: Workload) -> bool:
         """Whether the answer is about a workload; its pods' labels count as its own."""
@@ -62,7 +64,7 @@ class Selection(Struct, frozen=True):
 
 def namespace_of(selection: Selection | None) -> str:
     """Return the namespace of objects that name none."""
-    return (selection and selection.namespace) or "default"
+    return "default" if selection is None else selection.namespace or selection.own_namespace
 
 
 def kind_named(text: str) -> str:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.files import InputFile, read_bytes
 from podqos.manifest.contents import Reading
 from podqos.manifest.known_kinds import is_kubernetes_own
-from podqos.manifest.plain import FieldPath, format_path
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.plain import FieldPath, Plain, format_path
+from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 
 if TYPE_CHECKING:
     from podqos.manifest.lookup import Lookup
     from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.pod import ObjectMeta
 
 
 # What every manifest has, or a part of one; and what templates and files of other programs have.
@@ -34,7 +39,8 @@ class Source:
 
     ``data`` and ``reading`` are what was read already. ``scope`` is the directory whose objects its policies apply to,
     with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
-    the well-known ones. ``skips_services``: Services need not be parsed. A file that was not named, cannot be read and
+    the well-known ones. ``skips_services``: Services need not be parsed. ``cluster`` is the name of the cluster that it
+    is a list of objects of: they have names instead of lines and columns. A file that was not named, cannot be read and
     looks like another program's is no manifest.
     """
 
@@ -47,8 +53,10 @@ class Source:
         kinds: Mapping[str, CustomKind] | None = None,
         *,
         skips_services: bool = False,
+        cluster: str = "",
     ) -> None:
         self.path = path
+        self.cluster = cluster
         self.scope = scope
         self.data = b""
         try:
@@ -63,6 +71,41 @@ class Source:
             if scope is not None and self.reading.refused and any(mark in self.data for mark in _OF_PATCHES):
                 self.reading = self._without_patches()
             self.reading = self._with_custom_resources(self.reading, kinds or {})
+            if cluster and self.reading.problems:
+                self.reading = self._without_lines(self.reading)
+
+    @classmethod
+    def of(
+        cls, file: InputFile, kinds: Mapping[str, CustomKind] | None = None, *, skips_services: bool = False
+    ) -> Source:
+        """Return a file, or a list of objects, that a command was given."""
+        return cls(
+            file.path, file.data, scope=file.scope, kinds=kinds, skips_services=skips_services, cluster=file.cluster
+        )
+
+    @property
+    def name(self) -> str:
+        """What people know it by: the path of the file, or the name of the cluster."""
+        return self.cluster or self.path
+
+    def _without_lines(self, reading: Reading) -> Reading:
+        """Return what was read of a cluster, with the object that each problem is about in place of its position."""
+        starts = sorted((self.lookup.locate(place, ()), subject) for place, subject in self._subjects.items())
+
+        def named(problem: Problem) -> Problem:
+            number = bisect_right(starts, (problem.line, problem.column), key=itemgetter(0))
+            subject = starts[number - 1][1] if number else ""
+            return replace(problem, source=self.name, line=0, column=0, subject=subject)
+
+        renamed = {problem: named(problem) for problem in reading.problems}
+        return replace(
+            reading,
+            problems=tuple(renamed.values()),
+            refused=tuple(
+                replace(each, problems=tuple(renamed.get(problem, problem) for problem in each.problems))
+                for each in reading.refused
+            ),
+        )
 
     def _without_patches(self) -> Reading:
         """Return the reading without what can only be a strategic merge patch."""
@@ -109,6 +152,45 @@ class Source:
         severity: Severity = Severity.ERROR,
     ) -> Problem:
         """Return a problem with a field of the object at ``place``."""
-        line, column = self.lookup.locate(place, field)
+        line, column = self.locate(place, field)
         named = field if isinstance(field, str) else format_path(field)
-        return Problem(self.path, line, column, severity, named, what, fix)
+        return Problem(self.name, line, column, severity, named, what, fix, self._subjects.get(place, ""))
+
+    def locate(self, place: Place, field: str | FieldPath) -> Position:
+        """Return line and column of a field of the object at ``place``; zeros where it comes from a cluster."""
+        return (0, 0) if self.cluster else self.lookup.locate(place, field)
+
+    def plain(self, place: Place) -> Plain:
+        """Return everything the object at ``place`` says; kind and version a cluster's list says once."""
+        value = self.lookup.plain(place)
+        if self.cluster and place.path and isinstance(value, dict) and "kind" not in value:
+            of_all = msgspec.json.decode(self.data, type=_List)
+            value = {"apiVersion": of_all.api_version, "kind": of_all.kind.removesuffix("List"), **value}
+        return value
+
+    def where(self, place: Place) -> str:
+        """Return where the object at ``place`` is, for people: line and column in a file, its name in a cluster."""
+        line, column = self.locate(place, ())
+        return f"{self.name}:{line}:{column}" if line else f"{self.name}: {self._subjects.get(place, '')}"
+
+    @cached_property
+    def _subjects(self) -> dict[Place, str]:
+        """Kind and name of the objects of a cluster, which say where these are; of a file nothing."""
+        if not self.cluster:
+            return {}
+        reading = self.reading
+        workloads = zip(reading.places, reading.workloads, strict=True)
+        return {
+            **{place: _named(each.kind, each.metadata) for place, each in workloads},
+            **{each.place: _named(each.kind, each.metadata) for each in reading.others},
+            **{each.place: _named(each.kind, each.metadata) for each in reading.refused},
+        }
+
+
+class _List(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+
+
+def _named(kind: str, metadata: ObjectMeta) -> str:
+    return f"{kind} {metadata.namespace}/{metadata.name}" if metadata.namespace else f"{kind} {metadata.name}"

@@ -42,6 +42,7 @@ def load_version(
     version: str | None,
     *,
     cluster: Inputs | None = None,
+    namespace: str = "default",
     policies: Sequence[str] = (),
     beside: Sequence[str] = (),
     stated: Sequence[PriorityClass | RuntimeClass] = (),
@@ -51,18 +52,21 @@ def load_version(
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
     ``cluster`` is what a cluster has: the version replaces what it names of it; no version stands for the cluster as it
-    is. ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
-    workload of the version replaces the same one beside it. ``stated`` are classes of the cluster that are in no file,
-    ``kinds`` custom resources that hold pods, each with the path to its template. Kustomizations and charts of the
-    version are skipped unless ``render`` asks to render them; of a revision, in a checkout in a temporary directory.
+    is. ``namespace`` is that of objects which name none. ``policies`` are files of which only the policies count,
+    ``beside`` those of workloads that run beside it; a workload of the version replaces the same one beside it.
+    ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
+    path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them; of
+    a revision, in a checkout in a temporary directory.
     """
-    objects = Objects(stated=stated, kinds=custom_kinds(kinds))
+    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds))
     for path in existing_files([*policies]).paths if policies else ():
         objects.add_text(path, read_bytes(path), are_stored=True)
     for path in existing_files([*beside]).paths if beside else ():
         objects.add_text(path, read_bytes(path))
     for file in cluster.files if cluster is not None else ():
-        objects.add_text(file.path, file.data or b"")
+        source = Source.of(file, objects.kinds)
+        objects.add(source, are_stored=source.reading.has_policies)
+    objects.assumptions = () if cluster is None else cluster.assumptions
     texts, problems = read_version(version, render=render) if version is not None else ((), ())
     objects.note(*problems)
     for text in texts:
@@ -87,7 +91,10 @@ def version_workloads(
             identity = _identity(workload, entries)
             uids = tuple(entry.pod.metadata.uid for entry in pods)
             entries[identity] = VersionEntry(
-                VersionWorkload(identity, workload.pod, uids, injected, found.source, objects.unit(found)), pods
+                VersionWorkload(
+                    identity, workload.pod, uids, injected, objects.source_name(found), objects.unit(found)
+                ),
+                pods,
             )
     return entries
 

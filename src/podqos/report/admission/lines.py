@@ -131,7 +131,11 @@ def _step_lines(step: StepReport, style: Style) -> list[str]:
 def _refusal_lines(item: AdmissionReport, refusal: RefusalReport, style: Style) -> list[str]:
     code = words.status(Code(refusal.code))
     lines = _labelled(refusal.step, [f"{style.alarm(f'refused, {code}')}: {refusal.message}"], style, is_alarm=True)
-    places = [f"{item.source}:{field.line}:{field.column}: {field.path}" for field in refusal.fields]
+    # What comes from a cluster has no line.
+    places = [
+        f"{item.source}:{field.line}:{field.column}: {field.path}" if field.line else field.path
+        for field in refusal.fields
+    ]
     lines += _labelled("", places, style)
     if item.outcome is Outcome.PARTLY_ALLOWED:
         lines += _labelled("outcome", [f"{item.pods_admitted} of {item.pods} pods allowed"], style)

@@ -21,25 +21,31 @@ def github(report: CheckReport, problems: Iterable[Problem] = (), *, verbose: bo
     Suppressed findings are left out, and so are infos, as in the table: GitHub shows ten annotations of a step at most.
     """
     for problem in problems:
-        title = f"{problem.field}: {problem.what}".removeprefix(": ")
-        yield _command(problem.severity, problem.source, (problem.line, problem.column), title, problem.fix or title)
+        parts = (problem.subject, problem.field, problem.what)
+        title = ": ".join(filter(None, parts))
+        file = "" if problem.subject else problem.source
+        yield _command(problem.severity, file, (problem.line, problem.column), title, problem.fix or title)
     for item in report.items:
         if item.suppression is None and is_shown(item, report, verbose=verbose):
             title = f"{item.check} {item.check_name}: {item.title}"
-            yield _command(_COMMANDS[item.severity], item.source, (item.line, item.column), title, _message(item))
+            file = item.source if item.line else ""
+            yield _command(_COMMANDS[item.severity], file, (item.line, item.column), title, _message(item))
 
 
 def _command(name: str, file: str, position: Position, title: str, message: str) -> str:
-    # A file that cannot be opened has no lines.
-    line, column = (str(max(1, number)) for number in position)
-    properties = {"file": file, "line": line, "col": column, "title": title}
+    properties = {"title": title}
+    if file:  # what comes from a cluster has none
+        # A file that cannot be opened has no lines.
+        line, column = (str(max(1, number)) for number in position)
+        properties = {"file": file, "line": line, "col": column, "title": title}
     written = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
     return f"::{name} {written}::{escape_data(message)}"
 
 
 def _message(item: FindingReport) -> str:
     container = f", container {item.container}" if item.container else ""
-    lines = [f"{item.subject}{container}: {item.reason}", item.consequence]
+    field = f" {item.path}" if item.path and not item.line else ""
+    lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence]
     lines += [f"fix: {item.patch.text}" if item.patch.text else ""]
     return "\n".join(filter(None, lines))
 

@@ -96,7 +96,8 @@ def _numbers(report: CheckReport) -> Iterator[str]:
     yield '<ul class="numbers">'
     for name, count in (("error", summary.errors), ("warning", summary.warnings), ("info", summary.infos)):
         yield f'<li class="{name}"><b class="severity">{count}</b> {name}{"" if count == 1 else "s"}</li>'
-    yield f"<li><b>{summary.objects}</b> objects</li><li><b>{summary.files}</b> files</li></ul>"
+    files = "" if report.cluster else f"<li><b>{summary.files}</b> files</li>"
+    yield f"<li><b>{summary.objects}</b> objects</li>{files}</ul>"
 
 
 def _finding(item: FindingReport) -> Iterator[str]:
@@ -107,10 +108,10 @@ def _finding(item: FindingReport) -> Iterator[str]:
         f'<h3><span class="severity">{item.severity}</span> <a href="#{item.check}">{item.check}</a> '
         f"{escape(item.title)}</h3>"
     )
-    yield (
-        f'<p>{escape(item.subject)}{container} <span class="faint">line {item.line}, column {item.column}'
-        f"{f': <code>{escape(item.path)}</code>' if item.path else ''}</span></p>"
-    )
+    place = f"line {item.line}, column {item.column}" if item.line else ""
+    field = f"<code>{escape(item.path)}</code>" if item.path else ""
+    where = ": ".join(filter(None, (place, field)))
+    yield f'<p>{escape(item.subject)}{container} <span class="faint">{where}</span></p>'
     yield "<dl>"
     if item.suppression is not None:
         reason = item.suppression.reason or "no reason given"

@@ -1,7 +1,8 @@
 """``podqos check -o junit``: the XML that CI servers show as test results.
 
-A file is a test suite, a check of an object a test case. A finding at or above ``--fail-on`` fails its case, one below
-passes with the finding as its output, a suppressed one is skipped; an object without findings is one case that passes.
+A file, or a cluster, is a test suite, a check of an object a test case. A finding at or above ``--fail-on`` fails its
+case, one below passes with the finding as its output, a suppressed one is skipped; an object without findings is one
+case that passes.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def _case(items: Sequence[FindingReport], fail_on: FailOn) -> Element:
     """Return what a check found about an object."""
     first = items[0]
     name = f"{first.check} {first.check_name}"
-    case = _element("testcase", classname=first.subject, name=name, file=first.source, line=str(first.line))
+    where = {"file": first.source, "line": str(first.line)} if first.line else {}
+    case = _element("testcase", classname=first.subject, name=name, **where)
     text = "\n\n".join(map(_description, items))
     shown = [item for item in items if item.suppression is None]
     if not shown and first.suppression is not None:
@@ -65,7 +67,8 @@ def _case(items: Sequence[FindingReport], fail_on: FailOn) -> Element:
 
 
 def _description(item: FindingReport) -> str:
-    lines = [f"{item.source}:{item.line}:{item.column}: {item.severity}: {item.path}", item.reason, item.consequence]
+    place = f"{item.place}: {item.severity}: {item.path}" if item.line else f"{item.severity}: {item.path}"
+    lines = [place, item.reason, item.consequence]
     return "\n".join(filter(None, [*lines, f"fix: {item.patch.text}" if item.patch.text else ""]))
 
 

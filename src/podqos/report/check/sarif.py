@@ -93,15 +93,7 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
         "ruleIndex": rule_index,
         "level": _LEVELS[item.severity],
         "message": {"text": f"{text}\n{item.consequence}" if item.consequence else text},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": uri(item.source)},
-                    "region": {"startLine": item.line, "startColumn": item.column},
-                },
-                "logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}],
-            }
-        ],
+        "locations": [{**_physical(item), "logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}]}],
         "partialFingerprints": {"podqos/v1": item.fingerprint},
     }
     if replacements:
@@ -113,6 +105,14 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
             suppression["justification"] = item.suppression.reason
         result["suppressions"] = [suppression]
     return result
+
+
+def _physical(item: FindingReport) -> dict[str, JSON]:
+    """Return the place in the file (3.28.3), which an object of a cluster does not have."""
+    if not item.line:
+        return {}
+    region: dict[str, JSON] = {"startLine": item.line, "startColumn": item.column}
+    return {"physicalLocation": {"artifactLocation": {"uri": uri(item.source)}, "region": region}}
 
 
 def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
@@ -134,6 +134,10 @@ def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
 def _notification(problem: Problem) -> JSON:
     """Return a notification (3.58) about the input."""
     notification: dict[str, JSON] = {"level": str(problem.severity), "message": {"text": problem.what}}
+    if problem.subject:
+        name = f"{problem.subject.replace(' ', '/', 1)}#{problem.field}".removesuffix("#")
+        notification["locations"] = [{"logicalLocations": [{"fullyQualifiedName": name, "kind": "object"}]}]
+        return notification
     location: dict[str, JSON] = {"artifactLocation": {"uri": uri(problem.source)}}
     if problem.line:
         location["region"] = {"startLine": problem.line, "startColumn": problem.column}

@@ -94,7 +94,8 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
     if len(block) == 1:
         container = f", container {one.container}" if one.container else ""
         name = _shown(f"{one.check} {one.check_name}{container}")
-        start = f"{_shown(_place(one))}: {style.severity(one.severity)} {name}"
+        place = f"{_shown(one.place)}: " if one.place else ""
+        start = f"{place}{style.severity(one.severity)} {name}"
         yield from wrapped(start, style, " " * _INDENT, "  ")
         yield from _labelled(
             {"left": _left(one), "why": one.reason, "so": _consequence(one, told), "fix": one.patch.text}, style
@@ -126,7 +127,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
 
 def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
     """Return where a finding of many is, about what, and what it has of its own."""
-    start = f"{_place(item)}: {item.subject}"
+    start = f"{item.place}: {item.subject}" if item.line else f"{item.subject} {item.path}".rstrip()
     if with_reason:
         return f"{start}: {item.reason}"
     names = _containers(item)
@@ -146,10 +147,6 @@ def _consequence(item: FindingReport, told: Told, whose: tuple[str, str] | None 
         return ""
     objects.append(whose)
     return f"same as for {objects[0][0]}" if item.consequence and len(objects) >= _SHARED else item.consequence
-
-
-def _place(item: FindingReport) -> str:
-    return f"{item.source}:{item.line}:{item.column}"
 
 
 def _left(item: FindingReport) -> str:
@@ -195,7 +192,8 @@ def _summary_lines(
 ) -> Iterator[str]:
     """Yield the counts, and how to get more."""
     summary = report.summary
-    checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
+    objects = counted(summary.objects, "object")
+    checked = f"{objects} of {report.cluster}" if report.cluster else f"{objects} in {counted(summary.files, 'file')}"
     told = set(map(id, shown))
     set_apart = [item for item in report.items if id(item) not in told]
     hidden = len(set_apart)
@@ -208,7 +206,10 @@ def _summary_lines(
     if fixable and not was_fixed:
         are = "is" if fixable == 1 else "are"
         also = ", infos included" if any(map(_is_fixable, set_apart)) else ""
-        yield f"  {counted(fixable, 'finding')} {are} fixable with --fix{also} (--diff shows how)"
+        how = f"with --fix{also} (--diff shows how)"
+        if report.cluster:
+            how = f"by patches{also} (--patch-format kubectl prints them)"
+        yield f"  {counted(fixable, 'finding')} {are} fixable {how}"
     if shown:
         yield f"  {style.faint(f'podqos check --explain {min(item.check for item in shown)} explains a check')}"
 

@@ -32,7 +32,9 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     name: str
     container: str | None
     source: str
+    """The file, or the name of the cluster."""
     line: int
+    """Zero where the object comes from a cluster; so is the column."""
     column: int
     path: str
     """The field at fault, from the object's root."""
@@ -53,6 +55,11 @@ class FindingReport(Struct, frozen=True, rename="camel"):
         """Kind and name of the object."""
         key = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {key}"
+
+    @property
+    def place(self) -> str:
+        """Where it is: file, line and column, or the field of an object of a cluster."""
+        return f"{self.source}:{self.line}:{self.column}" if self.line else self.path
 
 
 class Fate(StrEnum):
@@ -107,6 +114,8 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     """What was assumed because it was not stated."""
     verdict: CheckVerdict | None = None
     """The worst of the findings that are not suppressed; null where there is none."""
+    cluster: str = ""
+    """The name of the cluster whose objects were checked; empty where they are of files."""
 
     @property
     def fails(self) -> bool:
@@ -114,7 +123,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
         return any(item.suppression is None and self.fail_on.fails(item.severity) for item in self.items)
 
 
-def finding_report(finding: Finding, position: Position) -> FindingReport:
+def finding_report(finding: Finding, source: str, position: Position) -> FindingReport:
     """Render one finding into the documented shape."""
     check = CHECKS[finding.check]
     subject = finding.subject
@@ -127,7 +136,7 @@ def finding_report(finding: Finding, position: Position) -> FindingReport:
         namespace=subject.namespace,
         name=subject.name,
         container=finding.container,
-        source=subject.source,
+        source=source,
         line=position[0],
         column=position[1],
         path=finding.path,

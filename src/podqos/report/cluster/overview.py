@@ -61,6 +61,8 @@ class NamespaceOverview(Struct, frozen=True, rename="camel"):
     """Empty for what belongs to none."""
     classes: dict[str, int]
     """Pods that have not ended, by class."""
+    score: int
+    """From 0 to 100, as ``check --all`` has it."""
     errors: int
     warnings: int
     objects: int
@@ -91,31 +93,41 @@ class Overview(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
 
 
-def text(whole: Overview, style: Style) -> list[str]:
+def wide(whole: Overview, style: Style) -> list[str]:
+    """Return the overview with all nodes and namespaces, and all that is known of them."""
+    return text(whole, style, is_wide=True)
+
+
+def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
     """Return the overview as lines for one screen."""
     lines = [style.strong(_headline(whole))]
     if whole.verdict:
         lines.append(style.alarm(whole.verdict))
-    lines += ["", *_nodes(whole, style)]
+    lines += ["", *_nodes(whole, style, is_wide=is_wide)]
     if whole.pending:
         lines += ["", f"{counted(len(whole.pending), 'pod')} without a node: {_some(whole.pending)}"]
     if whole.stored_otherwise:
         others = counted(len(whole.stored_otherwise), "pod")
         lines += ["", f"{others} stored with another class than the resources make: {_some(whole.stored_otherwise)}"]
-    if any(each.objects for each in whole.namespaces):
-        lines += ["", *_namespaces(whole, style)]
+    if any(each.objects or is_wide for each in whole.namespaces):
+        lines += ["", *_namespaces(whole, style, is_wide=is_wide)]
     return lines
 
 
 def _headline(whole: Overview) -> str:
     pods = sum(whole.classes.values())
-    classes = ", ".join(f"{count:,} {name}" for name, count in whole.classes.items())
+    classes = _classes(whole.classes)
     version = f"Kubernetes {whole.server_version}: " if whole.server_version else ""
     taken = f"; {whole.taken_at}" if whole.taken_at else ""
     return f"{version}{counted(len(whole.nodes), 'node')}, {counted(pods, 'pod')} ({classes}){taken}"
 
 
-def _nodes(whole: Overview, style: Style) -> Iterator[str]:
+def _classes(classes: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in classes.items())
+
+
+def _nodes(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
+    shown = whole.nodes if is_wide else whole.nodes[:_NODES_SHOWN]
     rows = [
         (
             node.name,
@@ -125,28 +137,38 @@ def _nodes(whole: Overview, style: Style) -> Iterator[str]:
             _percent(node.memory.requests, node.memory.allocatable),
             _times(node.memory),
             _percent(node.cpu.requests, node.cpu.allocatable),
+            *((_times(node.cpu),) if is_wide else ()),
             _victim(node.next_evicted),
             _victim(node.next_killed),
             ", ".join(node.conditions),
         )
-        for node in whole.nodes[:_NODES_SHOWN]
+        for node in shown
     ]
-    headers = ("NODE", "HEADROOM", "PODS", "MEMORY USED", "REQUESTED", "LIMITS", "CPU REQUESTED", "EVICTED NEXT")
-    yield from columns((*headers, "KILLED NEXT", "CONDITIONS"), rows, style)
-    if len(whole.nodes) > _NODES_SHOWN:
-        yield style.faint(f"and {counted(len(whole.nodes) - _NODES_SHOWN, 'more node')} with more headroom (-o json)")
+    cpu = ("CPU REQUESTED", "CPU LIMITS") if is_wide else ("CPU REQUESTED",)
+    headers = ("NODE", "HEADROOM", "PODS", "MEMORY USED", "REQUESTED", "LIMITS", *cpu)
+    yield from columns((*headers, "EVICTED NEXT", "KILLED NEXT", "CONDITIONS"), rows, style)
+    if len(whole.nodes) > len(shown):
+        yield style.faint(f"and {counted(len(whole.nodes) - len(shown), 'more node')} with more headroom (-o wide)")
 
 
-def _namespaces(whole: Overview, style: Style) -> Iterator[str]:
-    wrong = [each for each in whole.namespaces if each.objects]
-    shown = wrong[:_NAMESPACES_SHOWN]
+def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
+    wrong = [each for each in whole.namespaces if each.objects or is_wide]
+    shown = wrong if is_wide else wrong[:_NAMESPACES_SHOWN]
     rows = [
-        (each.namespace or "(cluster)", str(each.errors or "–"), str(each.warnings or "–"), str(each.objects))
+        (
+            each.namespace or "(cluster)",
+            str(each.score),
+            str(each.errors or "–"),
+            str(each.warnings or "–"),
+            str(each.objects or "–"),
+            *((_classes(each.classes) or "–",) if is_wide else ()),
+        )
         for each in shown
     ]
-    yield from columns(("NAMESPACE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED"), rows, style)
+    headers = ("NAMESPACE", "SCORE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED", *(("PODS",) if is_wide else ()))
+    yield from columns(headers, rows, style)
     if len(wrong) > len(shown):
-        yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o json)")
+        yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o wide)")
 
 
 def _signed(size_bytes: int, style: Style) -> str:

@@ -48,6 +48,30 @@ def table(report: RankReport, style: Style) -> list[str]:
     ]
 
 
+def wide(report: RankReport, style: Style) -> list[str]:
+    """Return a line per pod, in the order of eviction, with its places in both orders and all that decides them."""
+    first = {kill.pod: kill for kill in reversed(report.kill_order)}
+    rows = []
+    for place in report.eviction_order:
+        kill = first[place.pod]
+        rows.append((
+            place.pod,
+            style.qos_class(place.qos_class),
+            str(place.priority),
+            f"spared: {place.spared}" if place.spared else str(place.place),
+            str(place.kernel_place),
+            "?" if place.usage is None else amount(place.usage, report.resource),
+            amount(place.request, report.resource) if place.request else "–",
+            kill.container,
+            str(kill.oom_score_adj),
+            _signed(kill.badness_bytes),
+            str(place.before_next_by or "–"),
+            str(kill.before_next_by or "–"),
+        ))  # fmt: skip
+    headers = ("POD", "CLASS", "PRIORITY", "EVICTED", "KILLED", "USES", "REQUESTS", "CONTAINER", "ADJ", "BADNESS")
+    return columns((*headers, "EVICTED BY", "KILLED BY"), rows, style)
+
+
 def csv_table(report: RankReport) -> tuple[Iterable[str], Iterator[list[object]]]:
     """Return headings and a row per pod, in the order of eviction; the kernel's figures are its first container's."""
     first = {kill.pod: kill for kill in reversed(report.kill_order)}

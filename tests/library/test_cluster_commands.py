@@ -1,0 +1,368 @@
+"""How commands speak about a cluster: names instead of lines, its policies for files, scores, plugin, ``--watch``."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from cluster.serving import Request, status
+from library import clusters
+from library.test_exporter import watched
+from library.test_live_cluster import api_server, podqos
+from podqos.cli import plugin_completion
+from podqos.library.inputs.files import InputFile
+from podqos.library.inputs.sources import Source
+
+QUOTA = {
+    "metadata": {"name": "most", "namespace": "shop"},
+    "spec": {"hard": {"pods": "5"}},
+    "status": {"hard": {"pods": "5"}, "used": {"pods": "4"}},
+}
+DEFAULTS = {
+    "metadata": {"name": "defaults", "namespace": "shop"},
+    "spec": {"limits": [{"type": "Container", "default": {"memory": "1Gi"}, "defaultRequest": {"memory": "1Gi"}}]},
+}
+NEW = """apiVersion: v1
+kind: Pod
+metadata: {name: one}
+spec:
+  priorityClassName: acme-critical
+  containers: [{name: main, image: x}]
+"""
+
+
+def with_policies(request: Request) -> object:
+    """Answer as the small cluster, with a quota that has room for one more pod, and a LimitRange."""
+    last = request.path.rpartition("/")[2]
+    kinds = {"resourcequotas": ("ResourceQuotaList", QUOTA), "limitranges": ("LimitRangeList", DEFAULTS)}
+    if last not in kinds:
+        return api_server(request)
+    kind, item = kinds[last]
+    return json.dumps({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": [item]}).encode()
+
+
+# ---- where something is ----------------------------------------------------------------------------------------------
+
+
+def test_findings_about_a_cluster_name_the_object_and_the_field_and_no_line(served, capsys):
+    server = served()
+    _, out, _ = podqos(capsys, "check", "-A")
+
+    assert "Pod shop/shell\n  spec.containers[0].resources: error PQ104" in out
+    assert "objects of test checked" in out
+    assert "file" not in out
+    assert server.url not in out
+    assert "--fix" not in out
+
+
+def test_outputs_for_programs_have_no_file_where_there_is_none(served, capsys):
+    served()
+    report = json.loads(podqos(capsys, "check", "-A", "-o", "json")[1])
+    sarif = json.loads(podqos(capsys, "check", "-A", "-o", "sarif")[1])
+    github = podqos(capsys, "check", "-A", "-o", "github")[1]
+    junit = ET.fromstring(podqos(capsys, "check", "-A", "-o", "junit")[1])  # noqa: S314 - our own output
+    html = podqos(capsys, "check", "-A", "-o", "html")[1]
+
+    assert report["cluster"] == "test"
+    assert {(item["source"], item["line"], item["column"]) for item in report["items"]} == {("test", 0, 0)}
+    assert all("physicalLocation" not in each["locations"][0] for each in sarif["runs"][0]["results"])
+    names = [each["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] for each in sarif["runs"][0]["results"]]
+    assert "Pod/shop/shell#spec.containers[0].resources" in names
+    assert all(line.partition(" ")[2].startswith("title=") for line in github.splitlines())
+    assert "Pod shop/shell spec.containers[0].resources" in github
+    assert [suite.get("name") for suite in junit] == ["test"]
+    assert all(case.get("file") is None for case in junit.iter("testcase"))
+    assert "line 0" not in html
+
+
+def test_problems_of_a_clusters_objects_name_the_object():
+    items = [
+        {"metadata": {"name": name, "namespace": "shop"}, "spec": {"containers": [{"name": "a", "resources": each}]}}
+        for name, each in (("good", {}), ("bad", {"limits": {"cpu": "much"}}), ("fine", {}))
+    ]
+    data = json.dumps({"kind": "PodList", "apiVersion": "v1", "items": items}).encode()
+    source = Source.of(InputFile("test:7", data=data, cluster="test"))
+    (problem,) = source.reading.problems
+    own = source.problem(source.reading.places[1], "spec", "is strange")
+
+    assert str(problem).startswith("test: Pod shop/bad: error: spec.containers[0].resources.limits.cpu: ")
+    assert source.reading.refused[0].problems == (problem,)
+    assert str(own) == "test: Pod shop/fine: error: spec: is strange"
+
+
+def test_a_snapshot_is_known_by_its_file(served, capsys):
+    served()
+    podqos(capsys, "snapshot", "-o", "c.json.gz")
+
+    assert "objects of c.json.gz checked" in podqos(capsys, "check", "--snapshot", "c.json.gz")[1]
+
+
+def test_explain_does_not_count_what_a_cluster_has_besides_pods(served, capsys):
+    served()
+    assert "without pods" not in podqos(capsys, "explain", "-A")[2]
+
+
+@pytest.mark.parametrize("option", ["--fix", "--diff"])
+def test_a_cluster_is_not_fixed_but_patches_are_printed(option, served, capsys):
+    served()
+    code, out, err = podqos(capsys, "check", "-A", option)
+
+    assert (code, out) == (2, "")
+    assert "--patch-format kubectl" in err
+
+
+def test_patches_name_kind_and_namespace_though_lists_say_the_kind_once(served, capsys):
+    uneven = json.loads(json.dumps(clusters.LISTS["DeploymentList"][1]))
+    containers = uneven[0]["spec"]["template"]["spec"]["containers"]
+    containers[0]["resources"] = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
+    containers.append({"name": "side", "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}}})
+    page = {"kind": "DeploymentList", "apiVersion": "apps/v1", "metadata": {}, "items": uneven}
+    served(lambda asked: json.dumps(page).encode() if asked.path.endswith("deployments") else api_server(asked))
+
+    assert "kubectl patch deployment web" in podqos(capsys, "check", "-A", "--patch-format", "kubectl")[1].lower()
+
+
+# ---- files judged by a cluster ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cluster", [("-A",), ("--context", "test"), ("--snapshot", "c.json.gz")], ids=" ".join)
+def test_files_are_judged_by_the_policies_of_the_cluster(cluster, served, capsys):
+    served(with_policies)
+    podqos(capsys, "snapshot", "-o", "c.json.gz")
+    Path("new.yaml").write_text(NEW.replace("{name: one}", "{name: one, namespace: shop}"))
+    _, explained, _ = podqos(capsys, "explain", "-f", "new.yaml", *cluster)
+    _, checked, _ = podqos(capsys, "check", "-f", "new.yaml", *cluster)
+    _, admitted, _ = podqos(capsys, "admit", "-f", "new.yaml", *cluster)
+
+    assert "defaultRequest of LimitRange defaults" in explained
+    assert "priority 1000 (PriorityClass acme-critical)" in explained
+    assert "shop/shell" not in explained
+    assert "PQ201 limit-range-changes-class" in checked
+    assert "new.yaml:6:16: warning" in checked
+    assert "1 object in 1 file checked" in checked
+    assert "defaultRequest of LimitRange defaults" in admitted
+
+
+def test_what_runs_is_charged_to_quotas_before_files_are_admitted(served, capsys):
+    served(with_policies)
+    Path("new.yaml").write_text(f"{NEW}---\n{NEW.replace('one', 'two')}")
+    code, out, _ = podqos(capsys, "admit", "-f", "new.yaml", "-A", "-o", "json")
+    outcomes = {each["name"]: each["outcome"] for each in json.loads(out)["items"]}
+
+    assert code == 1
+    assert outcomes == {"one": "allowed", "two": "refused"}
+
+
+def test_files_without_a_namespace_are_in_that_of_the_context(served, capsys):
+    served(with_policies)
+    Path("new.yaml").write_text(NEW)
+
+    assert "Pod shop/one" in podqos(capsys, "explain", "-f", "new.yaml", "-A")[1]
+    assert "Pod other/one" in podqos(capsys, "explain", "-f", "new.yaml", "-A", "-n", "other")[1]
+    assert "Pod default/one" in podqos(capsys, "explain", "-f", "new.yaml")[1]
+
+
+def test_only_policies_and_nodes_are_asked_for_where_files_are_judged(served, capsys):
+    server = served(with_policies)
+    Path("new.yaml").write_text(NEW)
+    podqos(capsys, "admit", "-f", "new.yaml", "--context", "test")
+    asked = {request.path.rpartition("/")[2] for request in server.requests}
+
+    assert "limitranges" in asked
+    assert not asked & {"pods", "deployments", "summary"}
+
+
+def test_policies_that_may_not_be_read_are_an_assumption_of_every_answer(served, capsys):
+    def answer(request: Request) -> object:
+        if request.path.endswith("limitranges"):
+            return status(403, "Forbidden", 'limitranges is forbidden: User "me" cannot list resource')
+        return api_server(request)
+
+    served(answer)
+    Path("new.yaml").write_text(NEW)
+    for command in ("explain", "check", "admit"):
+        for given in (("-A",), ("-A", "-f", "new.yaml")):
+            assert "assumed: limitranges" in podqos(capsys, command, *given)[2].replace("\n", " "), (command, given)
+
+
+def test_a_policy_that_changes_is_held_against_the_one_of_the_cluster(served, capsys):
+    served(with_policies)
+    item = json.loads(json.dumps(DEFAULTS))
+    item["spec"]["limits"][0] |= {"default": {"memory": "3Gi"}, "defaultRequest": {"memory": "2Gi"}}
+    Path("new.yaml").write_text(f"{json.dumps({'kind': 'LimitRange', 'apiVersion': 'v1', **item})}\n---\n{NEW}")
+    _, out, err = podqos(capsys, "drift", "-A", "-f", "new.yaml", "-o", "json")
+    changed = {each["name"]: each["after"] for each in json.loads(out)["workloads"] if each["before"] is None}
+
+    assert "twice" not in err
+    assert list(changed) == ["one"]
+    assert changed["one"]["scores"][0]["oomScoreAdj"] == 750  # a request of 2Gi on a node of 8Gi
+
+
+# ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def test_all_is_a_score_per_namespace_of_the_whole_cluster(served, capsys):
+    served()
+    code, out, _ = podqos(capsys, "check", "--all", "-o", "json")
+    whole = json.loads(out)
+    (shop,) = (each for each in whole["items"] if each["namespace"] == "shop")
+
+    assert code == 1
+    assert shop["objects"] == 3  # a Deployment, a StatefulSet, a Pod
+    assert (shop["withErrors"], shop["withWarnings"]) == (1, 0)
+    assert shop["score"] == 66
+    assert whole["cluster"] == "test"
+    assert [each["score"] for each in whole["items"]] == sorted(each["score"] for each in whole["items"])
+
+
+def test_scores_of_files_are_by_their_namespaces(tmp_path, capsys):
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, namespace: {0}}}\nspec:\n  containers:\n  - name: a\n"
+    sized = "    image: x\n    resources: {limits: {cpu: 1, memory: 1Gi, ephemeral-storage: 1Gi}}\n"
+    (tmp_path / "pods.yaml").write_text(f"{pod.format('bad')}    image: x\n---\n{pod.format('good')}{sized}")
+    _, out, _ = podqos(capsys, "check", "--all", "-f", str(tmp_path), "--only", "PQ102")
+
+    assert [line.split()[:3] for line in out.splitlines() if line[:4] in {"bad ", "good"}] == [
+        ["bad", "50", "1"],
+        ["good", "100", "1"],
+    ]
+
+
+@pytest.mark.parametrize("other", [("-o", "sarif"), ("--fix",), ("--patch-format", "kubectl")])
+def test_scores_are_no_findings_to_fix_or_to_annotate(other, served, capsys):
+    served()
+    code, out, err = podqos(capsys, "check", "--all", *other)
+
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "--all" in err
+
+
+# ---- wide, and watching ----------------------------------------------------------------------------------------------
+
+
+def test_wide_has_a_line_per_pod_with_both_places(served, capsys):
+    served()
+    _, out, _ = podqos(capsys, "rank", "atlas-1", "-o", "wide")
+    lines = out.splitlines()
+
+    assert lines[0].split()[:5] == ["POD", "CLASS", "PRIORITY", "EVICTED", "KILLED"]
+    assert len(lines) == 4
+
+
+def test_wide_overview_has_every_namespace_and_name_the_nodes(served, capsys):
+    served()
+    assert "CPU LIMITS" in podqos(capsys, "overview", "-o", "wide")[1]
+    assert podqos(capsys, "overview", "-o", "name")[1].split() == ["node/atlas-1", "node/atlas-2"]
+
+
+@pytest.mark.parametrize("words", [("rank", "atlas-1"), ("overview",)], ids=" ".join)
+def test_watch_prints_block_after_block_and_ends_cleanly(words, served, capsys, monkeypatch):
+    server = served(watched({}))
+    naps = 0
+    sleep = time.sleep
+
+    def nap(seconds: float) -> None:
+        nonlocal naps
+        naps += capsys_has_begun()
+        if naps > 12:
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    def capsys_has_begun() -> bool:
+        return any("stats/summary" in request.path for request in server.requests)
+
+    monkeypatch.setattr("podqos.cli.watching.sleep", nap)
+    code, out, _ = podqos(capsys, *words, "--watch", "--interval", "100ms", "-o", "yaml")
+    blocks = list(yaml.safe_load_all(out))
+
+    assert code == 0
+    assert len(blocks) >= 2
+    assert len({block["kind"] for block in blocks}) == 1
+
+
+def test_a_watched_node_is_asked_for_alone(served, capsys, monkeypatch):
+    server = served(watched({}))
+    monkeypatch.setattr("podqos.cli.commands.rank.emit", _interrupt)
+    podqos(capsys, "rank", "atlas-1", "--watch")
+    watches = [request for request in server.requests if request.query.get("watch")]
+
+    assert {request.query.get("fieldSelector") for request in watches} == {
+        "metadata.name=atlas-1",
+        "spec.nodeName=atlas-1",
+    }
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_pods_that_may_not_be_watched_end_it_with_the_rbac(served, capsys):
+    def answer(request: Request) -> object:
+        if request.path.endswith("/pods"):
+            return status(403, "Forbidden", 'pods is forbidden: User "me" cannot list resource "pods"')
+        return watched({})(request)
+
+    served(answer)
+    code, out, err = podqos(capsys, "overview", "--watch")
+
+    assert (code, out) == (3, "")
+    assert "kind: ClusterRole" in err
+
+
+@pytest.mark.parametrize("words", [("--snapshot", "c.json.gz", "--node", "atlas-1"), ("-f", "new.yaml")], ids=" ".join)
+def test_what_does_not_change_is_not_watched(words, served, capsys):
+    served()
+    podqos(capsys, "snapshot", "-o", "c.json.gz")
+    Path("new.yaml").write_text(NEW)
+    code, _, err = podqos(capsys, "rank", *words, "--watch")
+
+    assert code == 2
+    assert "--watch" in err
+
+
+# ---- the plugin ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("over",), ["overview\thow a cluster stands", ":4"]),
+        (("rank", "at"), ["atlas-1", "atlas-2", ":0"]),
+        (("rank", "-o", "w"), ["wide", ":4"]),
+        (("check", "--fail-on=err"), ["--fail-on=error", ":4"]),
+        (("explain", "--context", ""), ["test", ":4"]),
+        (("explain", "-f", ""), [":0"]),
+        (("node", "to"), ["top", ":4"]),
+        (("no-such", ""), [":4"]),
+    ],
+    ids=" ".join,
+)
+def test_kubectl_completes_what_follows_the_plugin(words, expected, served, capsys):
+    served()
+    code = plugin_completion.main(words)
+    lines = capsys.readouterr().out.splitlines()
+
+    assert code == 0
+    assert lines[-1] == expected[-1]
+    assert [line.partition("\t")[0] for line in lines[:-1]] == [each.partition("\t")[0] for each in expected[:-1]]
+
+
+def test_completion_is_silent_where_no_cluster_answers(served, capsys, monkeypatch):
+    served(lambda _: status(403, "Forbidden"))
+    plugin_completion.main(("rank", ""))
+    out, err = capsys.readouterr()
+
+    assert (out, err) == (":0\n", "")
+
+
+def test_help_names_the_plugin(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/kubectl-podqos"])
+    with pytest.raises(SystemExit):
+        podqos(capsys, "rank", "--help")
+
+    assert capsys.readouterr().out.startswith("usage: kubectl podqos rank")
