@@ -10,7 +10,8 @@ from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.output import print_lines
 from podqos.errors import InvalidOption
 from podqos.library.inputs.objects import load
-from podqos.library.usage_replay import ReplayOptions, UsageFile, replay, write_replay
+from podqos.library.scenario_writing import write_files
+from podqos.library.usage_replay import ReplayOptions, UsageFile, replay
 from podqos.manifest.samples import read_number
 from podqos.report.simulation.replay import replay_lines
 from podqos.sim.scenario_format.recorded_usage import Measure
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = replay(objects, usage, options)
     if print_problems(objects.problems):
         return EXIT_BAD_INPUT
-    write_replay(made)
+    write_files(made.files)
     print_lines(list(replay_lines(made.told)))
     print(f"next: podqos simulate {arguments.name}.yaml")
     return EXIT_OK

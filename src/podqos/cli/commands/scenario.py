@@ -14,13 +14,12 @@ Exit code 2 where something is wrong.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 
 from podqos.cli.from_usage_options import add_usage_arguments
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import InvalidOption
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -114,19 +113,11 @@ def _list() -> int:
 
 def _new(name: str) -> int:
     from podqos.library.inputs.shipped_scenarios import starter_files
+    from podqos.library.scenario_writing import write_files
 
     _check_name(name)
     files = starter_files(name)
-    for path in files:
-        if os.path.exists(path):
-            raise InputError("exists already", where=path, fix="choose another name")
-    for path, text in files.items():
-        try:
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise HostError(f"{path}: {error.strerror or error}") from error
-        print(path)
+    write_files(files)
+    print(*files, sep="\n")
     print(f"next: podqos scenario validate {name}.yaml && podqos simulate {name}.yaml")
     return EXIT_OK
