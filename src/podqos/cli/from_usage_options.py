@@ -7,9 +7,14 @@ import argparse
 from podqos.cli.options import add_list_option, add_value_option, capacity_option
 
 
+def add_scenario_name(parser: argparse.ArgumentParser) -> None:
+    """Declare what a scenario is called that is made."""
+    parser.add_argument("name", metavar="NAME", help="writes NAME.yaml, and a directory NAME beside it")
+
+
 def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
-    parser.add_argument("name", metavar="NAME", help="writes NAME.yaml, and a directory NAME beside it")
+    add_scenario_name(parser)
     parser.add_argument(
         "-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help="manifests, nodes, policies"
     )

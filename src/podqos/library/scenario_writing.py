@@ -15,7 +15,7 @@ from podqos.errors import HostError, InputError
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, ResourceList
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario_format.document import API_VERSION, KIND
 
@@ -36,7 +36,13 @@ def manifests_text(manifests: Iterable[Part]) -> str:
 def pod_manifest(pod: Pod, metadata: ObjectMeta, *, keeps_node: bool = False) -> Part:
     """Return a pod as the API server would show it; one that ``keeps_node`` is replaced on its node, if at all."""
     spec = pod.spec if keeps_node else replace(pod.spec, node_name="")
-    return manifest("v1", "Pod", {"metadata": metadata, "spec": spec})
+    made = manifest("v1", "Pod", {"metadata": metadata, "spec": spec})
+    if pod.spec.resources == NO_RESOURCES:
+        # Even empty, they take the decision away from the containers.
+        stated = made["spec"]
+        assert isinstance(stated, dict)
+        stated["resources"] = {}
+    return made
 
 
 def manifest(api_version: str, kind: str, value: object) -> Part:

@@ -3,9 +3,11 @@
   validate FILE…   read each with everything it refers to, and report all problems
   new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
   from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used
+  from-cluster NAME  write a scenario in which a cluster goes on from now: its nodes, its pods, what they use
   schema           print the JSON Schema, for editors
   list             the built-in scenarios, which every command accepts by name
 
+  podqos scenario from-cluster now --duration 2h
   podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
 Exit code 2 where something is wrong.
@@ -17,8 +19,10 @@ import argparse
 import re
 import sys
 
-from podqos.cli.from_usage_options import add_usage_arguments
+from podqos.cli.cluster import add_whole_cluster_options
+from podqos.cli.from_usage_options import add_scenario_name, add_usage_arguments
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
+from podqos.cli.options import add_value_option, duration_option
 from podqos.errors import InvalidOption
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -33,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
     from_usage = commands.add_parser("from-usage", help="write a scenario of recorded usage")
     add_usage_arguments(from_usage)
+    from_cluster = commands.add_parser("from-cluster", help="write a scenario of a cluster as it is now")
+    add_scenario_name(from_cluster)
+    add_whole_cluster_options(from_cluster)
+    from_cluster.add_argument("--node", metavar="NAME", help="this node and its pods alone (default: all)")
+    add_value_option(from_cluster, "--duration", duration_option, "how long it runs", "DURATION", default="1h")
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
     commands.add_parser("list", help="list the built-in scenarios")
 
@@ -46,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _new(arguments.name)
         case "from-usage":
             return _from_usage(arguments)
+        case "from-cluster":
+            return _from_cluster(arguments)
         case "schema":
             return _schema()
         case _:
@@ -77,6 +88,13 @@ def _from_usage(arguments: argparse.Namespace) -> int:
 
     _check_name(arguments.name)
     return from_usage(arguments)
+
+
+def _from_cluster(arguments: argparse.Namespace) -> int:
+    from podqos.cli.from_cluster import run as from_cluster
+
+    _check_name(arguments.name)
+    return from_cluster(arguments)
 
 
 def _check_name(name: str) -> None:
