@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     if print_problems(cluster.objects.problems):
         return EXIT_BAD_INPUT
     write_files(made.files)
-    print_lines(list(cluster_lines(made.nodes, made.pods, made.sources)))
+    print_lines(list(cluster_lines(made.nodes, made.pods, made.sources.items())))
     print(f"next: podqos simulate {arguments.name}.yaml")
     say_assumptions(made.assumptions)
     return EXIT_OK

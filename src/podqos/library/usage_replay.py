@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -45,6 +46,9 @@ from podqos.sim.scenario_format.recorded_usage import (
 )
 from podqos.survival.drift import Identity
 from podqos.wording import counted
+
+if TYPE_CHECKING:
+    from podqos.library.queried_usage import QueriedUsage
 
 # As the API server has it (apimachinery/pkg/util/validation: IsDNS1123Subdomain); names become those of files.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -120,12 +124,17 @@ class _Pod(Struct, frozen=True):
         return sorted({time_us for each in self.series for time_us, _ in each.points})
 
 
-def replay(objects: Objects, usage: Iterable[UsageFile], options: ReplayOptions) -> Replay:
+def replay(
+    objects: Objects, usage: Iterable[UsageFile], options: ReplayOptions, queried: QueriedUsage | None = None
+) -> Replay:
     """Return a scenario of recorded usage and manifests; raises ``InputError`` where no pod can be run."""
     recorded = RecordedUsage()
     for file in usage:
         stem = os.path.splitext(os.path.basename(file.path))[0]
         recorded.take(file.path, read_bytes(file.path), stem, file.measure)
+    if queried is not None:
+        recorded.take_series("--prometheus", queried.memory, Measure.MEMORY)
+        recorded.take_series("--prometheus", queried.cpu, Measure.CPU)
     return _Replaying(objects, recorded, options).replay()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from podqos.sim.scenario_format.recorded_usage import Replayed
 from podqos.wording import counted
@@ -30,8 +30,8 @@ def replay_lines(told: Replayed) -> Iterator[str]:
         yield f"no samples, so they do not run: {some}" + (f" and {more:,} more" if more > 0 else "")
 
 
-def cluster_lines(nodes: int, pods: int, sources: Mapping[str, int]) -> Iterator[str]:
+def cluster_lines(nodes: int, pods: int, sources: Iterable[tuple[str, int]]) -> Iterator[str]:
     """Yield what a scenario of a cluster holds; ``sources`` says how many pods use what whom says."""
     yield f"{counted(pods, 'pod')} on {counted(nodes, 'node')}"
-    for source, count in sorted(sources.items()):
+    for source, count in sorted(sources):
         yield f"usage of {counted(count, 'pod')}: {source}"
