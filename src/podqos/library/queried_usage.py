@@ -13,7 +13,7 @@ from podqos.manifest.samples import PrometheusSeries
 from podqos.model.assumption import Assumption
 
 _LEAST_STEP_SECONDS = 60
-_MOST_SAMPLES = 2_000
+_MOST_SAMPLES = 2_100
 """Of a series, about: seven days in steps of five minutes."""
 _LEAST_WINDOW_SECONDS = 300
 """Holds two samples of a counter wherever they are taken at least every two minutes."""
