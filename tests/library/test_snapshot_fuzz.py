@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from library import clusters
-from podqos.errors import PodqosError
+from podqos.errors import InputError, PodqosError
 from podqos.library.cluster_scenario import cluster_scenario
 from podqos.library.cluster_snapshot import ClusterSnapshot, read_snapshot
 from podqos.library.inputs.objects import load
@@ -124,6 +124,15 @@ def test_deep_nesting_is_refused_or_answered(number, opening):
     changed[number] = changed[number].rstrip()[:-1] + b',"deep":' + deep + b"}"
     with suppress(PodqosError):
         ask_everything(ClusterSnapshot(changed, "cluster.json"))
+
+
+@pytest.mark.parametrize("version", [b"1", b'"\xf7"'], ids=["wrong type", "not UTF-8"])
+def test_a_broken_list_of_workloads_is_refused_with_its_line(version):
+    number = next(number for number, line in enumerate(LINES) if b'"DeploymentList"' in line)
+    changed = [*LINES[:number], LINES[number].replace(b'"apps/v1"', version, 1), *LINES[number + 1 :]]
+
+    with pytest.raises(InputError, match=f"cluster.json:{number + 1}: broken"):
+        load(ClusterSnapshot(changed, "cluster.json").declared())
 
 
 def test_the_whole_snapshot_is_answered():
