@@ -65,6 +65,7 @@ _OF_CONDITIONS = (
 _OF_NODES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NANOS_PER_MILLI = 1_000_000
 _SHOWN = 3
+_MOST_BITS = 63
 
 
 class UsageSource(StrEnum):
@@ -182,15 +183,15 @@ class _Taking:
             self._not_ready.append(node.name)
         system: Part = {}
         if machine is not None and machine.system_bytes:
-            system["memory"] = str(machine.system_bytes)
+            system["memory"] = _text(machine.system_bytes)
         if summary is not None:
             disks = _Disks(summary, {pod.key: pod for pod in self._pods if pod.spec.node_name == node.name})
             made["filesystems"] = disks.filesystems
             system |= disks.system
             rlimit = summary.node.rlimit
             if rlimit is not None and rlimit.maxpid and rlimit.curproc is not None:
-                capacity["pids"] = str(rlimit.maxpid)
-                system["pids"] = str(max(0, rlimit.curproc - sum(map(_processes, summary.pods or ()))))
+                capacity["pids"] = _text(rlimit.maxpid)
+                system["pids"] = _text(max(0, rlimit.curproc - sum(map(_processes, summary.pods or ()))))
         made["capacity"] = capacity
         kubelet = self._cluster.kubelet(node.name)
         if kubelet is not None:
@@ -236,7 +237,7 @@ class _Taking:
             first = next(iter(containers.values()))
             first |= _volumes(pod, stats, sum(each.tmpfs_bytes for each in found.values()))
             if _processes(stats) > len(containers):
-                first["pids"] = str(_processes(stats) - len(containers) + 1)
+                first["pids"] = _text(_processes(stats) - len(containers) + 1)
         return {name: demand for name, demand in containers.items() if demand}
 
     def _manifest(self, pod: Pod) -> Part:
@@ -288,9 +289,16 @@ def _tainted(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, taints=tuple(taints)))
 
 
+def _text(amount: int) -> str:
+    """Return an amount as a scenario has it."""
+    if amount.bit_length() > _MOST_BITS:
+        raise InputError("an amount in it is beyond what Kubernetes counts", fix="take the snapshot again")
+    return str(amount)
+
+
 def _of_machine(machine: NodeUsage) -> dict[str, str]:
-    swap = {"swap": str(machine.swap_bytes)} if machine.swap_bytes else {}
-    return {MEMORY: str(machine.memory_bytes), **swap}
+    swap = {"swap": _text(machine.swap_bytes)} if machine.swap_bytes else {}
+    return {MEMORY: _text(machine.memory_bytes), **swap}
 
 
 def _settings(config: KubeletConfiguration) -> Part:
@@ -311,10 +319,10 @@ def _demand(usage: ContainerUsage, stats: ContainerStats | None, cpu: Quantity |
         for name, disk in (("rootfs", stats.rootfs), ("logs", stats.logs)):
             if disk is not None:
                 amounts |= {name: disk.used_bytes or 0, f"{name}Inodes": disk.inodes_used or 0}
-    made: Part = {name: str(amount) for name, amount in amounts.items() if amount}
+    made: Part = {name: _text(amount) for name, amount in amounts.items() if amount}
     nanos = stats.cpu.usage_nano_cores if stats is not None and stats.cpu is not None else None
     milli = -(-nanos // _NANOS_PER_MILLI) if nanos is not None else 0 if cpu is None else cpu.milli_value
-    return {**made, "cpu": f"{milli}m"} if milli else made
+    return {**made, "cpu": f"{_text(milli)}m"} if milli else made
 
 
 def _volumes(pod: Pod, stats: PodStats, in_memory_bytes: int) -> Part:
@@ -329,8 +337,8 @@ def _volumes(pod: Pod, stats: PodStats, in_memory_bytes: int) -> Part:
             used_bytes = min(used_bytes, in_memory_bytes)
             in_memory_bytes -= used_bytes
         if used_bytes:
-            inodes = {"inodes": str(each.inodes_used)} if each.inodes_used and not volume.is_in_memory else {}
-            made[each.name] = {"bytes": str(used_bytes), **inodes}
+            inodes = {"inodes": _text(each.inodes_used)} if each.inodes_used and not volume.is_in_memory else {}
+            made[each.name] = {"bytes": _text(used_bytes), **inodes}
     return {"volumes": made} if made else {}
 
 
@@ -363,15 +371,15 @@ class _Disks:
     def _take(self, name: str, disk: FsStats | None, of_pods: Sequence[FsStats | VolumeStats]) -> None:
         if disk is None or not disk.capacity_bytes or disk.available_bytes is None:
             return
-        made = {"capacity": str(disk.capacity_bytes)}
+        made = {"capacity": _text(disk.capacity_bytes)}
         of_pods_bytes = sum(each.used_bytes or 0 for each in of_pods)
-        self.system[name] = str(max(0, disk.capacity_bytes - disk.available_bytes - of_pods_bytes))
+        self.system[name] = _text(max(0, disk.capacity_bytes - disk.available_bytes - of_pods_bytes))
         if disk.inodes:
-            made["inodes"] = str(disk.inodes)
+            made["inodes"] = _text(disk.inodes)
             # What runs outside of pods has no inodes on the other filesystem, in a scenario.
             if name == "nodefs" and disk.inodes_free is not None:
                 of_pods_inodes = sum(each.inodes_used or 0 for each in of_pods)
-                self.system["nodefsInodes"] = str(max(0, disk.inodes - disk.inodes_free - of_pods_inodes))
+                self.system["nodefsInodes"] = _text(max(0, disk.inodes - disk.inodes_free - of_pods_inodes))
         self.filesystems[name] = made
 
 
