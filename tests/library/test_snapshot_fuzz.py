@@ -31,7 +31,7 @@ _CAPACITY = [
     {"capacity": {}, "allocatable": {}},
 ]
 NUMBERS = (-1, 0, HUGE, -HUGE, 2**63, 2**64, 1e308, 0.5)
-TEXTS = ("", "x", "9" * 400, "1e99999", "-1Gi", "½", "\ud800", "../../etc", "a\nb", "a: b", "999999999999Ei")
+TEXTS = ("", "x", "9" * 400, "1e999", "-1Gi", "½", "\ud800", "../../etc", "a\nb", "a: b", "999999999999Ei")
 OTHERS = (None, True, [], {}, [[]], {"": ""}, [None], {"name": 1}, *_CAPACITY)
 values = st.sampled_from([*NUMBERS, *TEXTS, *OTHERS])
 
@@ -140,6 +140,12 @@ def test_an_amount_that_no_machine_has_is_refused():
 
     with pytest.raises(InputError, match="beyond what Kubernetes counts"):
         cluster_scenario(ClusterSnapshot(changed, "cluster.json"), "now")
+
+
+def test_limits_that_no_number_holds_are_still_counted_up():
+    changed = [line.replace(b'"memory":"2Gi"', b'"memory":"1e999"') for line in LINES]
+
+    assert len(overview(ClusterSnapshot(changed, "cluster.json")).nodes) == 2
 
 
 def test_the_whole_snapshot_is_answered():
