@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from podqos.model.quantity import Quantity
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_LARGEST_RATIO = 10**9
 
 
 def listed(words: Sequence[str]) -> str:
@@ -41,3 +47,8 @@ def mebibytes(count: int) -> str:
     if count >= 2**63:  # more than any machine has, and maybe more than a float holds
         return f"{count >> 30}Gi"
     return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
+
+
+def shown_ratio(ratio: Fraction) -> float:
+    """Return a ratio to show; beyond a billion it says no more, and a float could not hold it."""
+    return float(min(ratio, _LARGEST_RATIO))

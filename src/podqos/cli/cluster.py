@@ -42,6 +42,20 @@ def add_live_options(parser: Parser) -> None:
     parser.add_argument("--kubeconfig", metavar="FILE", help=about)
 
 
+def add_whole_cluster_options(parser: Parser) -> None:
+    """Declare how a cluster is named that is taken whole: all namespaces."""
+    parser.add_argument("--snapshot", metavar="FILE", help="a cluster that `podqos snapshot` wrote")
+    add_live_options(parser)
+
+
+def whole_cluster(arguments: argparse.Namespace, node: str | None = None) -> ClusterSnapshot:
+    """Return the cluster that the options name, by default the live one of the current context; or one node of it."""
+    arguments.all_namespaces = arguments.snapshot is None
+    cluster = cluster_of(arguments, Part(node=node or "", workloads=False))
+    assert cluster is not None
+    return cluster
+
+
 def is_node_name(text: str) -> bool:
     """Whether an argument is the name of a node, and no file."""
     return bool(_NODE.fullmatch(text)) and not text.endswith(_SUFFIXES) and not os.path.exists(text)

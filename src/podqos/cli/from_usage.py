@@ -7,10 +7,12 @@ from fractions import Fraction
 
 from podqos.cli.inputs import print_problems
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.output import print_lines
+from podqos.cli.output import print_lines, say_assumptions
+from podqos.cli.prometheus import queried
 from podqos.errors import InvalidOption
 from podqos.library.inputs.objects import load
-from podqos.library.usage_replay import ReplayOptions, UsageFile, replay, write_replay
+from podqos.library.scenario_writing import write_files
+from podqos.library.usage_replay import ReplayOptions, UsageFile, replay
 from podqos.manifest.samples import read_number
 from podqos.report.simulation.replay import replay_lines
 from podqos.sim.scenario_format.recorded_usage import Measure
@@ -23,23 +25,26 @@ def run(arguments: argparse.Namespace) -> int:
         *(UsageFile(path, Measure.MEMORY) for path in arguments.memory),
         *(UsageFile(path, Measure.CPU) for path in arguments.cpu),
     ]
-    if not usage:
-        raise InvalidOption("no samples to replay", where="--usage", fix="name a CSV, or Prometheus' answer")
+    if not usage and arguments.prometheus is None:
+        fix = "name a CSV, Prometheus' answer, or --prometheus URL"
+        raise InvalidOption("no samples to replay", where="--usage", fix=fix)
     if not arguments.files:
         raise InvalidOption("no manifests", where="-f", fix="name the manifests of the pods")
-    objects = load(*arguments.files, namespace=arguments.namespace)
+    objects = load(*arguments.files, namespace=arguments.namespace or "default")
     options = ReplayOptions(
         name=arguments.name,
         node_count=arguments.nodes,
         node_capacity=arguments.node_capacity or {},
         tolerance=_part(arguments.tolerance),
     )
-    made = replay(objects, usage, options)
+    found = queried(arguments, arguments.namespace)
+    made = replay(objects, usage, options, found)
     if print_problems(objects.problems):
         return EXIT_BAD_INPUT
-    write_replay(made)
+    write_files(made.files)
     print_lines(list(replay_lines(made.told)))
     print(f"next: podqos simulate {arguments.name}.yaml")
+    say_assumptions(() if found is None else found.assumptions)
     return EXIT_OK
 
 

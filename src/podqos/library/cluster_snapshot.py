@@ -256,7 +256,10 @@ class ClusterSnapshot:
         for each in self._lists:
             if each.kind in _METRICS or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
                 continue
-            data = kept.get(each.kind, _as_it_is)(each.data)
+            try:
+                data = kept.get(each.kind, _as_it_is)(each.data)
+            except REFUSALS as error:
+                raise self._error(each.number, f"broken: {error}") from None
             files.append(InputFile(f"{self.source}:{each.number}", data=data, cluster=self.source))
         unread = (each.assumption for each in self._missing if each.list and (each.list not in _WORKLOADS or kept))
         return Inputs(files, assumptions=tuple(unread))

@@ -177,7 +177,7 @@ def cluster_state(
     Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request. An answer is about the
     pods of ``selection``.
     """
-    name = _node_of(cluster, node)
+    name = node_named(cluster, node)
     profile = profile or cluster.profile
     cluster.objects.selection = selection
     summary = cluster.summary(name)
@@ -226,7 +226,7 @@ class NodeCapacities(Struct, frozen=True):
 
 def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
     """Return what a node of a cluster has, as far as node and kubelet tell."""
-    name = _node_of(cluster, node)
+    name = node_named(cluster, node)
     capacity, summary = cluster.nodes[name].status.capacity, cluster.summary(name)
     return NodeCapacities(
         cluster.kubelet(name),
@@ -236,7 +236,8 @@ def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
     )
 
 
-def _node_of(cluster: ClusterSnapshot, node: str | None) -> str:
+def node_named(cluster: ClusterSnapshot, node: str | None) -> str:
+    """Return the name of a node of a cluster, which may be left out where there is only one."""
     names = sorted(cluster.nodes)
     if node is None and len(names) == 1:
         return names[0]

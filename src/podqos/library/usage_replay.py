@@ -12,23 +12,28 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.advice.sizing.matching import container_of, owner_of
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.objects import Objects
+from podqos.library.scenario_writing import (
+    Part,
+    manifests_text,
+    node_part,
+    pod_manifest,
+    scenario_text,
+    seconds_text,
+)
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.profile import LATEST
-from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.model.resources import ResourceList
 from podqos.model.time_units import DAY_US, SECOND_US
-from podqos.sim.scenario_format.document import API_VERSION, KIND
 from podqos.sim.scenario_format.recorded_usage import (
     GAP_STEPS,
     Measure,
@@ -41,6 +46,9 @@ from podqos.sim.scenario_format.recorded_usage import (
 )
 from podqos.survival.drift import Identity
 from podqos.wording import counted
+
+if TYPE_CHECKING:
+    from podqos.library.queried_usage import QueriedUsage
 
 # As the API server has it (apimachinery/pkg/util/validation: IsDNS1123Subdomain); names become those of files.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -116,28 +124,18 @@ class _Pod(Struct, frozen=True):
         return sorted({time_us for each in self.series for time_us, _ in each.points})
 
 
-def replay(objects: Objects, usage: Iterable[UsageFile], options: ReplayOptions) -> Replay:
+def replay(
+    objects: Objects, usage: Iterable[UsageFile], options: ReplayOptions, queried: QueriedUsage | None = None
+) -> Replay:
     """Return a scenario of recorded usage and manifests; raises ``InputError`` where no pod can be run."""
     recorded = RecordedUsage()
     for file in usage:
         stem = os.path.splitext(os.path.basename(file.path))[0]
         recorded.take(file.path, read_bytes(file.path), stem, file.measure)
+    if queried is not None:
+        recorded.take_series("--prometheus", queried.memory, Measure.MEMORY)
+        recorded.take_series("--prometheus", queried.cpu, Measure.CPU)
     return _Replaying(objects, recorded, options).replay()
-
-
-def write_replay(made: Replay) -> None:
-    """Write all files of a new scenario; none is overwritten."""
-    for path in made.files:
-        if os.path.exists(path):
-            raise InputError("exists already", where=path, fix="choose another name")
-    # The scenario comes last: what is interrupted is none.
-    for path, text in reversed(list(made.files.items())):
-        try:
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise HostError(f"{path}: {error.strerror or error}") from error
 
 
 class _Replaying:
@@ -182,19 +180,14 @@ class _Replaying:
             parts.append(self._part(pod, os.path.join(folder, path), begin_us, end_us))
         manifest = os.path.join(folder, "pods.yaml")
         duration_us = end_us - begin_us + self._step_us
-        document = {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {"name": folder},
-            "spec": {
-                "description": self._description(pods),
-                "duration": _seconds(duration_us),
-                "manifests": [manifest],
-                "nodes": self._nodes(pods),
-                "workloads": parts,
-            },
+        spec: Part = {
+            "description": self._description(pods),
+            "duration": seconds_text(duration_us),
+            "manifests": [manifest],
+            "nodes": self._nodes(pods),
+            "workloads": parts,
         }
-        scenario = {f"{folder}.yaml": _yaml(document), manifest: "---\n".join(_yaml(_manifest(pod)) for pod in pods)}
+        scenario = {f"{folder}.yaml": scenario_text(folder, spec), manifest: manifests_text(map(_manifest, pods))}
         identities = {pod.identity for pod in pods}
         told = Replayed(
             pods=len(pods),
@@ -250,34 +243,34 @@ class _Replaying:
                 rows.setdefault(time_us - begin_us, {})[column] = text
         lines = [",".join(["time", *columns])]
         for time_us, values in sorted(rows.items()):
-            lines.append(",".join([_seconds(time_us), *(values.get(column, "") for column in columns)]))
+            lines.append(",".join([seconds_text(time_us), *(values.get(column, "") for column in columns)]))
         return "\n".join(lines) + "\n", kept
 
-    def _part(self, pod: _Pod, path: str, begin_us: int, end_us: int) -> dict[str, object]:
+    def _part(self, pod: _Pod, path: str, begin_us: int, end_us: int) -> Part:
         times_us = pod.times_us
         step_us = usual_step_us(times_us) if len(times_us) > 1 else self._step_us
         came_us, gone_us = times_us[0] - begin_us, times_us[-1] + step_us - begin_us
-        part: dict[str, object] = {"workload": f"Pod/{pod.key}"}
+        part: Part = {"workload": f"Pod/{pod.key}"}
         if came_us >= step_us:
-            part["arrives"] = _seconds(came_us)
+            part["arrives"] = seconds_text(came_us)
         is_gone = end_us - times_us[-1] >= GAP_STEPS * step_us
         if is_gone and pod.identity.kind not in _ENDS_BY_ITSELF:
-            part["deleted"] = _seconds(gone_us)
+            part["deleted"] = seconds_text(gone_us)
         if pod.node:
             part["nodes"] = [pod.node]
-        containers: dict[str, dict[str, object]] = {}
+        containers: dict[str, Part] = {}
         for each in pod.series:
-            samples: dict[str, object] = {"file": path, "column": _column(each)}
+            samples: Part = {"file": path, "column": _column(each)}
             if each.hold:
                 samples["hold"] = True
             containers.setdefault(each.container, {})[each.measure.value] = {"samples": samples}
         if is_gone and pod.identity.kind in _ENDS_BY_ITSELF:
             for container in pod.spec.spec.containers:
-                containers.setdefault(container.name, {})["exits"] = {"after": _seconds(gone_us - came_us)}
+                containers.setdefault(container.name, {})["exits"] = {"after": seconds_text(gone_us - came_us)}
         part["containers"] = containers
         return part
 
-    def _nodes(self, pods: Sequence[_Pod]) -> list[dict[str, object]]:
+    def _nodes(self, pods: Sequence[_Pod]) -> list[Part]:
         known = {node.name: node for node in self._objects.of(Node)}
         names = list(dict.fromkeys(pod.node for pod in pods if pod.node))
         if not names and self._options.node_count is None:
@@ -289,20 +282,8 @@ class _Replaying:
             names += [name for name in (f"node-{number}" for number in range(count)) if name not in names]
         return [self._node(name, known.get(name)) for name in names]
 
-    def _node(self, name: str, node: Node | None) -> dict[str, object]:
-        capacity = self._options.node_capacity or ({} if node is None else node.status.capacity)
-        if CPU not in capacity or MEMORY not in capacity:
-            fix = "add its Node manifest with -f, or --node-capacity cpu=16,memory=64Gi"
-            raise InputError(f"the capacity of the node {name} is not known", fix=fix)
-        made: dict[str, object] = {
-            "name": name,
-            "capacity": {CPU: str(capacity[CPU]), MEMORY: str(capacity[MEMORY])},
-        }
-        if node is not None and node.metadata.labels:
-            made["labels"] = dict(node.metadata.labels)
-        if node is not None and node.spec.taints:
-            made["taints"] = msgspec.to_builtins(node.spec.taints)
-        return made
+    def _node(self, name: str, node: Node | None) -> Part:
+        return node_part(name, node, self._options.node_capacity or ({} if node is None else node.status.capacity))
 
     def _description(self, pods: Sequence[_Pod]) -> str:
         off = self._options.tolerance
@@ -324,40 +305,11 @@ def _column(series: _Series) -> str:
     return f"{series.container}.{series.measure.value}"
 
 
-def _manifest(pod: _Pod) -> dict[str, object]:
-    """Return a recorded pod as the API server would show it: it is not admitted again."""
+def _manifest(pod: _Pod) -> Part:
     metadata = ObjectMeta(
         name=pod.recorded.name,
         namespace=pod.identity.namespace,
         uid=f"{pod.identity.namespace}_{pod.recorded.name}",
         labels=pod.spec.metadata.labels,
     )
-    made = replace(pod.spec, metadata=metadata, spec=replace(pod.spec.spec, node_name=""))
-    plain = msgspec.to_builtins({"metadata": made.metadata, "spec": made.spec}, enc_hook=_plain)
-    return {"apiVersion": "v1", "kind": "Pod", **_stated(plain)}
-
-
-def _plain(value: object) -> object:
-    assert isinstance(value, Quantity), type(value)
-    return str(value)
-
-
-def _stated(value: dict[str, object]) -> dict[str, object]:
-    """Return what is stated, without what is empty."""
-
-    def cleaned(each: object) -> object:
-        if isinstance(each, dict):
-            return _stated(each)
-        return [cleaned(item) for item in each] if isinstance(each, (list, tuple)) else each
-
-    made = {name: cleaned(each) for name, each in value.items()}
-    return {name: each for name, each in made.items() if each is not None and each not in ("", [], {})}
-
-
-def _seconds(time_us: int) -> str:
-    whole, rest = divmod(time_us, SECOND_US)
-    return f"{whole}.{rest:06}".rstrip("0") + "s" if rest else f"{whole}s"
-
-
-def _yaml(value: object) -> str:
-    return msgspec.yaml.encode(value).decode()
+    return pod_manifest(pod.spec, metadata)

@@ -1,7 +1,7 @@
 """The kubelet's statistics, in the shape of its ``/stats/summary`` endpoint, as frozen values.
 
-Only the figures that some decision reads are declared; the rest (CPU, network, page faults) is skipped while decoding.
-Every figure can be missing: a container that has just started has none. An empty list may be ``null``.
+Only the figures that some decision reads are declared; the rest (network, page faults) is skipped while decoding. Every
+figure can be missing: a container that has just started has none. An empty list may be ``null``.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go.
 """
@@ -42,6 +42,12 @@ class SwapStats(Struct, frozen=True, gc=False, rename="camel"):
     swap_usage_bytes: int | None = None
 
 
+class CPUStats(Struct, frozen=True, gc=False, rename="camel"):
+    """CPU of a container."""
+
+    usage_nano_cores: int | None = None
+
+
 class FsStats(Struct, frozen=True, gc=False, rename="camel"):
     """A filesystem, or what is used of one."""
 
@@ -76,6 +82,7 @@ class ContainerStats(Struct, frozen=True, gc=False):
     rootfs: FsStats | None = None
     logs: FsStats | None = None
     swap: SwapStats | None = None
+    cpu: CPUStats | None = None
 
 
 class PodStats(Struct, frozen=True, gc=False):

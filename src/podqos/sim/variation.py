@@ -6,6 +6,8 @@ invalid value is reported where it always is.
 
 ====================================  ==============================================================================
 ``growth@WORKLOAD=0.5,1,2``           how much its memory grows, as a multiple of what the scenario says
+``memory@WORKLOAD=1Gi per hour``      private memory beside what the scenario says; also WORKLOAD:CONTAINER
+``nodeLost@NODE=0s,10m``              when a node is lost, with everything on it
 ``limits.memory@WORKLOAD=1Gi,2Gi``    also requests, cpu, and WORKLOAD:CONTAINER
 ``replicas@WORKLOAD=1,2``             also priority
 ``kubelet.evictionHard.memory.available=100Mi,1Gi``   any field of the KubeletConfiguration, on all nodes
@@ -34,9 +36,10 @@ from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import Curve
-from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload
-from podqos.sim.scenario_format.shape_text import parse_duration_us
+from podqos.sim.scenario.demand import IDLE, ContainerDemand
+from podqos.sim.scenario.scenario import MachineSpec, NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.shape_text import Unit, parse_duration_us, parse_shape, shape_curve
+from podqos.sim.scenario_format.shapes import total
 from podqos.survival.pod_changes import with_priority
 
 _PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
@@ -44,6 +47,7 @@ _MAPS = (
     "evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim", "kubeReserved",
     "systemReserved", "qosReserved",
 )  # fmt: skip
+_NODE_LOST = "nodeLost"
 _EXAMPLE = "for example limits.memory@analytics=1Gi,2Gi or kubelet.evictionHard.memory.available=100Mi,1Gi"
 
 
@@ -72,12 +76,21 @@ class Varied(Struct, frozen=True):
 Assignment = tuple[Parameter, str]
 
 
+def parse_assignment(text: str) -> Assignment:
+    """Read ``NAME[@WORKLOAD[:CONTAINER]]=VALUE``."""
+    varied = parse_varied(text)
+    if len(varied.values) > 1:
+        fix = "`podqos sweep` runs a scenario with each of several"
+        raise InvalidOption(f"{len(varied.values)} values", where=text, fix=fix)
+    return varied.parameter, varied.values[0]
+
+
 def parse_varied(text: str) -> Varied:
     """Read ``NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE``."""
     match = _PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
-        raise InvalidOption(f"{text!r} is not a parameter with values", where="--vary", fix=_EXAMPLE)
+        raise InvalidOption(f"{text!r} is not a parameter with values", fix=_EXAMPLE)
     parameter = Parameter(match["name"].strip(), match["target"] or "", match["container"] or "")
     _kind(parameter)
     return Varied(parameter, values)
@@ -117,7 +130,7 @@ class Variation:
             change = _OF_SCENARIOS.get(parameter.name.partition(".")[0])
             if change is not None:
                 scenario = change(scenario, parameter, text)
-                if not parameter.target or _targets(scenario, parameter):
+                if not parameter.target or parameter.name == _NODE_LOST or _targets(scenario, parameter):
                     self._applied.add(parameter.text)
         for parameter, _ in self._assignments:
             if parameter.text not in self._applied:
@@ -228,6 +241,39 @@ def _with_growth(scenario: Scenario, parameter: Parameter, text: str) -> Scenari
     return _each_target(scenario, parameter, workload)
 
 
+def _with_memory(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    """Add private memory to a container."""
+    try:
+        more = shape_curve(parse_shape(text), Unit.WHOLE, scenario.duration_us)
+    except InputError as error:
+        raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
+
+    def workload(each: ScenarioWorkload) -> ScenarioWorkload:
+        names = [container.name for container in each.pod.running_containers]
+        name = parameter.container or names[0]
+        if name not in names or (not parameter.container and len(names) > 1):
+            known = " or ".join(f"{parameter.target}:{container}" for container in names)
+            raise InvalidOption("it is not said which container", where=parameter.text, fix=f"write {known}")
+        demands = []
+        for by in each.demands:
+            wanted = by.get(name, IDLE)
+            if wanted.anon_bytes.period_us is not None:
+                what = "its memory repeats in the scenario"
+                raise InvalidOption(what, where=parameter.text, fix="change the scenario's line with spec.PATH")
+            demands.append({**by, name: replace(wanted, anon_bytes=total((wanted.anon_bytes, more)))})
+        return replace(each, demands=tuple(demands))
+
+    return _each_target(scenario, parameter, workload)
+
+
+def _with_loss(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    known = [group.name_of(number) for group in scenario.nodes for number in range(group.count)]
+    if parameter.target not in known:
+        raise InvalidOption(f"there is no node {parameter.target}", where=parameter.text, fix=f"such as {known[0]}")
+    lost = NodeLost(_duration_us(parameter, text), parameter.target)
+    return replace(scenario, happenings=(*scenario.happenings, lost))
+
+
 def _with_replicas(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     count = int(_number(parameter, text, int))
     return _each_target(scenario, parameter, lambda each: replace(each, replicas=count))
@@ -243,10 +289,7 @@ def _each_node(scenario: Scenario, change: Callable[[MachineSpec], MachineSpec])
 
 
 def _with_phase(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
-    try:
-        phase_us = parse_duration_us(text)
-    except InputError as error:
-        raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
+    phase_us = _duration_us(parameter, text)
     return _each_node(scenario, lambda spec: replace(spec, loop_phase_us=phase_us))
 
 
@@ -274,6 +317,13 @@ def _with_kubelet(scenario: Scenario, parameter: Parameter, text: str) -> Scenar
     return _each_node(scenario, changed)
 
 
+def _duration_us(parameter: Parameter, text: str) -> int:
+    try:
+        return parse_duration_us(text)
+    except InputError as error:
+        raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
+
+
 def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int | Fraction:
     try:
         number = kind(text)
@@ -286,13 +336,15 @@ def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int 
 
 _OF_SCENARIOS: dict[str, Callable[[Scenario, Parameter, str], Scenario]] = {
     "growth": _with_growth,
+    "memory": _with_memory,
+    _NODE_LOST: _with_loss,
     "replicas": _with_replicas,
     "priority": _with_priority,
     "phase": _with_phase,
     "policy": _with_policy,
     "kubelet": _with_kubelet,
 }
-_NEEDS_TARGET = ("limits", "requests", "replicas", "priority")
+_NEEDS_TARGET = ("limits", "memory", _NODE_LOST, "priority", "replicas", "requests")
 
 
 def _kind(parameter: Parameter) -> None:
@@ -300,6 +352,7 @@ def _kind(parameter: Parameter) -> None:
     first = parameter.name.partition(".")[0]
     if first not in {*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"}:
         known = ", ".join([*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"])
-        raise InvalidOption(f"there is no parameter {parameter.name}", where="--vary", fix=f"parameters are {known}")
+        raise InvalidOption(f"there is no parameter {parameter.name}", fix=f"parameters are {known}")
     if first in _NEEDS_TARGET and not parameter.target:
-        raise InvalidOption("no workload given", where=parameter.text, fix=_EXAMPLE)
+        what = "no node given" if first == _NODE_LOST else "no workload given"
+        raise InvalidOption(what, where=parameter.text, fix=_EXAMPLE)

@@ -21,7 +21,7 @@ from podqos.model.node import Node
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY
-from podqos.wording import listed
+from podqos.wording import listed, shown_ratio
 
 if TYPE_CHECKING:
     from podqos.placement.overcommit import Overcommit
@@ -97,7 +97,7 @@ def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
             yield _finding(overfull, full, Choice.SMALLER_REQUESTS, context)
         if total.exceeds_budget:
             limits, largest = _amount(resource, total.limits), _largest(sketches, resource)
-            over = Overcommitted(resource, limits, allocatable, float(ratio), float(budget), len(nodes), largest)
+            over = Overcommitted(resource, limits, allocatable, shown_ratio(ratio), float(budget), len(nodes), largest)
             yield _finding(overcommit, over, Choice.SMALLER_LIMITS, context)
 
 

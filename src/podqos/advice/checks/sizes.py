@@ -19,7 +19,7 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.qos.edits import Edit
 from podqos.qos.oom import oom_scores
-from podqos.wording import listed, verb
+from podqos.wording import listed, shown_ratio, verb
 
 _MEBIBYTE = 1 << 20
 _MEGABYTE = 10**6
@@ -72,7 +72,9 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     view.report(
         limit_far_above_request,
         edit.path,
-        LimitFarAboveRequest(str(request), str(limit), limit.nanos / request.nanos, float(allowed)),
+        LimitFarAboveRequest(
+            str(request), str(limit), shown_ratio(Fraction(limit.nanos, request.nanos)), float(allowed)
+        ),
         Patch.write(view.edit(edit.path, edit.value, request)),
         container=container.name,
         repaired=lambda: with_edits(view.pod, (edit,)),

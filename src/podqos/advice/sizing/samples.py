@@ -15,7 +15,7 @@ The samples of all pods of a workload are pooled: their values matter, not their
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
@@ -71,14 +71,24 @@ _Bags = dict[tuple[str, str], _Bag]
 
 def read_samples(source: str, data: bytes, unnamed: Measure = "memory") -> tuple[ContainerSamples, ...]:
     """Read a file of samples; ``unnamed`` is what a Prometheus result without a name holds."""
-    bags: _Bags = {}
     found = read_file(source, data)
     if isinstance(found, tuple):
-        for index, series in enumerate(found):
-            _take_series(series, bags, f"{source}: result[{index}]", unnamed)
-    else:
-        for row in found:
-            _take_row(row, bags)
+        return samples_in(source, found, unnamed)
+    bags: _Bags = {}
+    for row in found:
+        _take_row(row, bags)
+    return _collected(source, bags)
+
+
+def samples_in(source: str, found: Iterable[PrometheusSeries], unnamed: Measure) -> tuple[ContainerSamples, ...]:
+    """Return the samples in series of Prometheus; ``unnamed`` is what those without a name hold."""
+    bags: _Bags = {}
+    for index, series in enumerate(found):
+        _take_series(series, bags, f"{source}: result[{index}]", unnamed)
+    return _collected(source, bags)
+
+
+def _collected(source: str, bags: _Bags) -> tuple[ContainerSamples, ...]:
     if not bags:
         raise InputError("no samples in it", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
     return tuple(

@@ -3,7 +3,8 @@
 A workload is described by annotations (podqos.dev/latency-sensitive, restart-cost, burst-pattern, keeps-state,
 slow-start), by a file (--describe), or by answers on the terminal (--ask). With --usage its requests and limits are
 sized from samples: CSV or JSON with pod, container, memory, cpu, oomKills, or the output of Prometheus'
-/api/v1/query_range. A workload without a description keeps its class; only its sizes are advised.
+/api/v1/query_range; --prometheus URL asks for them. A workload without a description keeps its class; only its sizes
+are advised.
 
 With --node it advises a kubelet: reservations, eviction thresholds and grace, as a KubeletConfiguration.
 
@@ -16,20 +17,27 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.advice.sizing.effect import AdviceReport
-from podqos.advice.sizing.samples import ContainerSamples, read_samples
+from podqos.advice.sizing.samples import ContainerSamples, read_samples, samples_in
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, object_name, print_documents, say_assumptions
+from podqos.cli.prometheus import add_prometheus_options, queried
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.inputs.files import Inputs, read_bytes
 from podqos.report.advice.lines import text
+
+if TYPE_CHECKING:
+    from podqos.library.queried_usage import QueriedUsage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="cpu samples, if the result from Prometheus has no name (of rate(...), in cores)",
     )
+    add_prometheus_options(parser, "7d")
     options.add_node_memory_option(parser)
     options.add_kubelet_option(parser)
     add_node_options(parser)
@@ -61,16 +70,19 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
     profile = profile_of(arguments)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
+    found = queried(arguments, arguments.namespace)
     try:
         report = advise(
             objects,
-            samples=tuple(_samples(arguments)),
+            samples=tuple(_samples(arguments, found)),
             descriptions=descriptions,
             describe=ask_description if arguments.ask else None,
             node_memory_bytes=arguments.node_memory,
             kubelet=options.kubelet_option(arguments.kubelet_config),
             profile=profile,
         )
+        if found is not None:
+            report = replace(report, assumptions=(*report.assumptions, *found.assumptions))
     finally:
         errors = print_problems(objects.problems)
     existing = sum(each.before is not None for each in report.workloads)
@@ -98,11 +110,15 @@ def _descriptions(arguments: argparse.Namespace) -> tuple[DescribedWorkload, ...
     return ()
 
 
-def _samples(arguments: argparse.Namespace) -> Iterator[ContainerSamples]:
+def _samples(arguments: argparse.Namespace, found: QueriedUsage | None) -> Iterator[ContainerSamples]:
     if arguments.usage is not None:
         yield from read_samples(arguments.usage, read_bytes(arguments.usage))
     if arguments.cpu_usage is not None:
         yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
+    if found is not None and found.memory:
+        yield from samples_in("--prometheus", found.memory, "memory")
+    if found is not None and found.cpu:
+        yield from samples_in("--prometheus", found.cpu, "cpu")
 
 
 def _names(report: AdviceReport) -> Iterator[str]:

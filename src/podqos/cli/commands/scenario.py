@@ -3,9 +3,11 @@
   validate FILE…   read each with everything it refers to, and report all problems
   new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
   from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used
+  from-cluster NAME  write a scenario in which a cluster goes on from now: its nodes, its pods, what they use
   schema           print the JSON Schema, for editors
   list             the built-in scenarios, which every command accepts by name
 
+  podqos scenario from-cluster now --duration 2h
   podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
 Exit code 2 where something is wrong.
@@ -14,13 +16,14 @@ Exit code 2 where something is wrong.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 
-from podqos.cli.from_usage_options import add_usage_arguments
+from podqos.cli.cluster import add_whole_cluster_options
+from podqos.cli.from_usage_options import add_scenario_name, add_usage_arguments
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.cli.options import add_value_option, duration_option
+from podqos.errors import InvalidOption
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -34,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
     from_usage = commands.add_parser("from-usage", help="write a scenario of recorded usage")
     add_usage_arguments(from_usage)
+    from_cluster = commands.add_parser("from-cluster", help="write a scenario of a cluster as it is now")
+    add_scenario_name(from_cluster)
+    add_whole_cluster_options(from_cluster)
+    from_cluster.add_argument("--node", metavar="NAME", help="this node and its pods alone (default: all)")
+    add_value_option(from_cluster, "--duration", duration_option, "how long it runs", "DURATION", default="1h")
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
     commands.add_parser("list", help="list the built-in scenarios")
 
@@ -47,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _new(arguments.name)
         case "from-usage":
             return _from_usage(arguments)
+        case "from-cluster":
+            return _from_cluster(arguments)
         case "schema":
             return _schema()
         case _:
@@ -78,6 +88,13 @@ def _from_usage(arguments: argparse.Namespace) -> int:
 
     _check_name(arguments.name)
     return from_usage(arguments)
+
+
+def _from_cluster(arguments: argparse.Namespace) -> int:
+    from podqos.cli.from_cluster import run as from_cluster
+
+    _check_name(arguments.name)
+    return from_cluster(arguments)
 
 
 def _check_name(name: str) -> None:
@@ -114,19 +131,11 @@ def _list() -> int:
 
 def _new(name: str) -> int:
     from podqos.library.inputs.shipped_scenarios import starter_files
+    from podqos.library.scenario_writing import write_files
 
     _check_name(name)
     files = starter_files(name)
-    for path in files:
-        if os.path.exists(path):
-            raise InputError("exists already", where=path, fix="choose another name")
-    for path, text in files.items():
-        try:
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise HostError(f"{path}: {error.strerror or error}") from error
-        print(path)
+    write_files(files)
+    print(*files, sep="\n")
     print(f"next: podqos scenario validate {name}.yaml && podqos simulate {name}.yaml")
     return EXIT_OK

@@ -7,6 +7,12 @@ always give the same run.
   podqos simulate race --html race.html    a self-contained page to click through
   podqos simulate race -o jsonl            the journal: a line for everything observed, decided and done
 
+With --from cluster the scenario is a cluster as it is now, whose pods go on using what they use; --what-if changes
+it, or any other scenario, with the parameters of `podqos sweep`:
+
+  podqos simulate --from cluster --duration 1h --what-if nodeLost@worker-1=10m
+  podqos simulate --from cluster --what-if 'memory@shop/web-0=64Mi per minute'
+
 A large fleet takes less time and memory with --engine: nodes whose pods never ask the scheduler (`nodes` or `spread`,
 and no replacements) are simulated apart, on all cores or on a Dask cluster, with the same result to the byte.
 """
@@ -23,19 +29,28 @@ from itertools import islice
 from msgspec.structs import replace
 
 from podqos.agent.journal import encode
-from podqos.cli.options import add_engine_options, add_scenario_argument, add_value_option, duration_option
+from podqos.cli.cluster import add_whole_cluster_options
+from podqos.cli.options import (
+    add_engine_options,
+    add_list_option,
+    add_scenario_argument,
+    add_value_option,
+    duration_option,
+)
 from podqos.cli.output import add_output_options, emit, print_csv
 from podqos.cli.scenarios import scenario_argument
 from podqos.errors import InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
+from podqos.model.time_units import MINUTE_US
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.report.simulation.view import RunView
 from podqos.report.text.controls import own
 from podqos.sim.run import Progress
-from podqos.sim.variation import Variation
+from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.variation import Variation, parse_assignment
 
 _LINES_AT_ONCE = 10_000
 _CLEAR = own("\r\x1b[K")
@@ -44,9 +59,14 @@ _CLEAR = own("\r\x1b[K")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos simulate``."""
     add_scenario_argument(parser)
+    about = "run a cluster as it is now instead: the live one of the current context, or that of --snapshot"
+    parser.add_argument("--from", dest="origin", choices=("cluster",), help=about)
+    add_whole_cluster_options(parser)
+    add_list_option(parser, "--what-if", "PARAMETER=VALUE", "with this instead; parameters are those of `podqos sweep`")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of random demands (default: the scenario's)")
-    about = "how long to run, such as 90s or 2h (default: the scenario's)"
+    about = "how long to run, such as 90s or 2h (default: the scenario's; of a cluster 1h)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
+    add_value_option(parser, "--duration", duration_option, "the same", "DURATION")
     parser.add_argument(
         "--node",
         metavar="NAME",
@@ -70,9 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         built_viewer()
     renderer = None if arguments.png is None else _renderer()
-    scenario = scenario_argument(arguments.scenario, "simulate", Variation(seed=arguments.seed))
-    if arguments.until is not None:
-        scenario = replace(scenario, duration_us=arguments.until)
+    scenario = _scenario(arguments)
     is_shown = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))
     with _progress("simulating", scenario.duration_us) as progress:
         done = simulate(
@@ -95,6 +113,22 @@ def run(arguments: argparse.Namespace) -> int:
         _write(arguments.png, renderer(done.svg()))
     _print(done, report, arguments)
     return 0
+
+
+def _scenario(arguments: argparse.Namespace) -> Scenario:
+    until_us: int | None = arguments.until or arguments.duration
+    variation = Variation([*map(parse_assignment, arguments.what_if)], seed=arguments.seed)
+    if arguments.origin is not None:
+        if arguments.scenario is not None:
+            raise InvalidOption(f"two scenarios: {arguments.scenario} and a cluster", where="--from", fix="give one")
+        from podqos.cli.from_cluster import scenario_now
+
+        return scenario_now(arguments, until_us or 60 * MINUTE_US, variation)
+    for option, value in (("--snapshot", arguments.snapshot), ("--context", arguments.context)):
+        if value is not None:
+            raise InvalidOption(f"{option} is about a cluster", where=option, fix="add --from cluster")
+    scenario = scenario_argument(arguments.scenario, "simulate", variation)
+    return scenario if until_us is None else replace(scenario, duration_us=until_us)
 
 
 def _engine(arguments: argparse.Namespace) -> str | None:

@@ -4,6 +4,8 @@
 
 Parameters are NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE,…:
   growth@WORKLOAD     how much its memory grows, as a multiple of the scenario's growth
+  memory@WORKLOAD     private memory beside what the scenario says, such as 1Gi per hour
+  nodeLost@NODE       when a node is lost
   limits.memory@WORKLOAD, requests.cpu@WORKLOAD:CONTAINER, replicas@WORKLOAD, priority@WORKLOAD
   kubelet.FIELD       any field of the KubeletConfiguration, on all nodes: kubelet.evictionHard.memory.available
   phase               when the eviction loop checks first

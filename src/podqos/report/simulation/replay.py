@@ -1,8 +1,8 @@
-"""What became of recorded usage, in words."""
+"""What became of recorded usage, and of a cluster as it is now, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from podqos.sim.scenario_format.recorded_usage import Replayed
 from podqos.wording import counted
@@ -28,3 +28,10 @@ def replay_lines(told: Replayed) -> Iterator[str]:
         some = ", ".join(told.without_samples[:_MOST_NAMES])
         more = len(told.without_samples) - _MOST_NAMES
         yield f"no samples, so they do not run: {some}" + (f" and {more:,} more" if more > 0 else "")
+
+
+def cluster_lines(nodes: int, pods: int, sources: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Yield what a scenario of a cluster holds; ``sources`` says how many pods use what whom says."""
+    yield f"{counted(pods, 'pod')} on {counted(nodes, 'node')}"
+    for source, count in sorted(sources):
+        yield f"usage of {counted(count, 'pod')}: {source}"

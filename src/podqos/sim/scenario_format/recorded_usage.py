@@ -11,7 +11,7 @@ Monitoring is never clean. Samples may come in any order; of two at one time the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
@@ -121,13 +121,17 @@ class RecordedUsage:
         """Read a file. ``pod`` is the one it is about where it names none, ``measure`` what unnamed series are."""
         found = read_file(source, data)
         if isinstance(found, tuple):
-            for index, series in enumerate(found):
-                self._take_series(series, f"{source}: result[{index}]", measure)
+            self.take_series(source, found, measure)
         else:
             for row in found:
                 self._take_row(row, pod)
         if not self.pods:
             raise InputError("there are no samples", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
+
+    def take_series(self, source: str, found: Iterable[PrometheusSeries], measure: Measure | None) -> None:
+        """Take series of Prometheus; ``measure`` is what those without a name are."""
+        for index, series in enumerate(found):
+            self._take_series(series, f"{source}: result[{index}]", measure)
 
     def _take_row(self, row: SampleRow, pod: str) -> None:
         for name in row.columns:
