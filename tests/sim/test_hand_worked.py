@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from admission.pods import container, resources
 from eviction.nodes import pod, pod_of
+from podqos.agent.journal import decode
 from podqos.library.inputs.scenario_files import load_scenario, read_scenario
 from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.pod import EmptyDir, ObjectMeta, Volume
+from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Volume
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.selector import LabelSelector
@@ -27,6 +28,7 @@ from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import VolumeDemand
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
+from podqos.sim.shards import run_shard, shard
 from podqos.sim.summary import run_summary
 from podqos.survival.snapshots import from_summary
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
@@ -259,6 +261,24 @@ def test_an_evicted_pod_that_ends_by_itself_lets_the_kubelet_look_again_sooner()
     assert lines(done, "Evicted", "Stopped") == [(10.0, "Evicted", "default/one"), (12.0, "Stopped", "default/one")]
 
 
+# ---- killed the moment it starts -----------------------------------------------------------------------------------
+
+
+def test_a_pod_that_starts_all_over_again_without_back_off_and_is_killed_at_once_lets_time_go_on():
+    """1100Mi of 1000Mi are one too many at every start, from the first at 0 on.
+
+    That one, and all that ran before the scenario begins, is heard of at once; every next one at the next look, a
+    second later.
+    """
+    rule = RestartRule("RestartAllContainers", ExitCodes("In", (137,)))
+    again = replace(container("main"), restart_policy="Never", restart_policy_rules=(rule,))
+    done = run(workload(pod_of("a", again), using(1100 * MI)), seconds=2.5)
+    assert (
+        lines(done, "OOMKilled", "Restarted")
+        == [(time, kind, "default/a") for time in (0, 0, 1, 2) for kind in ("Restarted", "OOMKilled")][1:]
+    )
+
+
 # ---- at one moment --------------------------------------------------------------------------------------------------
 
 
@@ -330,6 +350,22 @@ def test_what_is_deleted_the_moment_it_arrives_never_runs_and_disturbs_no_other_
         done = run(*order)
         assert sorted(lines(done)) == sorted([*alone, *deleted])
         assert [row.pods for row in run_summary(done).workloads if row.workload.endswith("short")] in ([0], [])
+
+
+@pytest.mark.parametrize("at_us", [0, 10 * SECOND_US])
+def test_what_is_deleted_the_moment_it_arrives_is_written_once_however_the_fleet_is_split(at_us):
+    short = workload("short", using(MI), nodes=(), spread=True, replicas=3, arrives_us=at_us, deleted_us=at_us)
+    bound_there = workload("there", using(MI), nodes=("n-1",), arrives_us=at_us, deleted_us=at_us)
+    made = scenario(short, workload("other", using(MI), nodes=("n-0",)), bound_there, nodes=(NodeGroup(node(), 2),))
+    whole = simulate(made).entries
+    gone = [("n-0", "short-0"), ("n-0", "short-2"), ("n-1", "short-1"), ("n-1", "there")]
+    assert [(each.node, each.pod) for each in whole if each.kind == "Deleted"] == [
+        (where, f"default/{name}") for where, name in gone
+    ]
+    parts = (run_shard(shard(made, [name])) for name in ("n-0", "n-1"))
+    split = [entry for part in parts for entry in decode(part.journal)]
+    assert sorted(split, key=lambda entry: (entry.time_us, entry.node)) == whole
+    assert simulate(made, check=True).entries == whole
 
 
 def test_a_daemon_set_that_is_deleted_the_moment_it_arrives_never_runs():

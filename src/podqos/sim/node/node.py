@@ -188,15 +188,19 @@ class SimNode:
             self.world.ended_while_stopping(container.pod)
             return
         now_us = self.now_us
+        event = ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
+        if not now_us and not self._has_restarted(event):
+            # What ends as the scenario begins has run before it, and was seen: init containers, for example.
+            self.plan(now_us, EventPriority.KUBELET, lambda _: self.report(event))
+            return
         if not self._ended:
-            # Init containers of pods that are there from the beginning have ended before it.
-            period_us = self._options.pleg_period_us if now_us else 0
-            self.plan(
-                (now_us // period_us + 1) * period_us if period_us else now_us, EventPriority.KUBELET, self._relist
-            )
-        self._ended.append(
-            ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
-        )
+            period_us = self._options.pleg_period_us
+            self.plan((now_us // period_us + 1) * period_us, EventPriority.KUBELET, self._relist)
+        self._ended.append(event)
+
+    def _has_restarted(self, ended: ContainerExited) -> bool:
+        containers = self.state.pods[ended.uid].containers
+        return any(each.plan.name == ended.container and each.restarts for each in containers)
 
     def _relist(self, _: int) -> None:
         ended, self._ended = self._ended, []
