@@ -10,7 +10,7 @@ from eviction.nodes import pod, pod_of
 from podqos.agent.journal import decode
 from podqos.library.inputs.scenario_files import load_scenario, read_scenario
 from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
-from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Volume
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
@@ -437,6 +437,24 @@ def test_a_volume_in_memory_that_is_written_at_once_holds_what_fitted():
     assert killed(done) == [(5.0, "default/a", "container", 20), (17.2, "default/b", "node", 920)]
     first = next(entry for entry in done.entries if entry.kind == "OOMKilled")
     assert "80Mi that it wrote into volumes in memory stay with the pod." in reasons(first)
+
+
+def test_swap_does_not_keep_a_container_alive_whose_volume_in_memory_takes_all_of_its_limit():
+    """100Mi of files, which the kubelet mounts without swap, fill the limit of 100Mi from the start.
+
+    What the container then wants could be swapped byte by byte, but a process without a page in memory cannot run: it
+    is killed at its first byte, and so is its next run, at 1 s.
+    """
+    config = KubeletConfiguration(
+        eviction_hard={},
+        enforce_node_allocatable=(),
+        fail_swap_on=False,
+        memory_swap=MemorySwapConfiguration("LimitedSwap"),
+    )
+    full = in_memory(pod("a", "memory=100Mi", "memory=100Mi"), "100Mi")
+    grows = workload(full, writing(100 * MI, ramp(0, 60 * MI, 60)))
+    done = run(grows, spec=node(config=config, swap_bytes=1000 * MI), seconds=5)
+    assert killed(done) == [(0.0, "default/a", "container", 0), (1.0, "default/a", "pod", 0)]
 
 
 def two_containers(made):
