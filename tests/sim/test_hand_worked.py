@@ -523,6 +523,24 @@ def test_a_volume_in_memory_takes_no_more_than_its_size():
     assert entry.time_us == pytest.approx(5 * SECOND_US, abs=10)
 
 
+def test_a_volume_in_memory_that_is_full_empties_when_its_container_wants_less_than_fits():
+    """150Mi at 0, falling by 10 MiB/s: 100Mi fit until 5 s, and 70Mi are left at 8 s.
+
+    A neighbour of 925Mi does not fit beside 80Mi at 7 s, but beside 70Mi: it is killed at 7 s, and lives at 8 s.
+    """
+    falls = workload(in_memory(pod("a", "memory=999Mi"), "100Mi"), writing(ramp(150 * MI, 0, 15)))
+    comes = [
+        workload(
+            pod(f"b{at}", restart_policy="Never"),
+            using(925 * MI),
+            arrives_us=at * SECOND_US,
+            deleted_us=at * SECOND_US + SECOND_US // 2,
+        )
+        for at in (4, 7, 8)
+    ]
+    assert [time for time, *_ in killed(run(falls, *comes))] == [4.0, 7.0]
+
+
 def test_containers_share_the_size_of_a_volume_in_memory():
     """30Mi of the first leave 20Mi to the second, which it has written after 2 s."""
     made = in_memory(pod_of("a", container("one"), container("two")), "50Mi")
