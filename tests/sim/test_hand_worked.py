@@ -83,6 +83,17 @@ def test_a_containers_own_cpu_limit_binds_before_its_pods():
     assert throttled(done) == [(0.0, "a", 200, "quota", False)]
 
 
+def test_a_container_that_is_throttled_by_its_own_limit_and_then_by_its_pods_is_said_to_be():
+    """``a`` has 500m of 700m to itself. From 5 s on the pod's 600m are for both, by weight."""
+    steps = Curve(((0, 0), (5 * SECOND_US, 0), (5 * SECOND_US, 400)))
+    made = two("cpu=600m", first="cpu=500m", requests="")
+    done = run(workload(made, {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=steps)}))
+    first, *later = throttled(done)
+    assert first == (0.0, "a", 500, "quota", False)
+    assert sorted((time, name, of_pod) for time, name, _, _, of_pod in later) == [(5.0, "a", True), (5.0, "b", True)]
+    assert sum(granted for _, _, granted, _, _ in later) in {599, 600}
+
+
 def test_a_pod_that_ends_with_one_of_two_containers_no_longer_throttles_the_other():
     """From 5 s on ``b`` has the pod's 1000m to itself; it is restarted at once, at the next look (6 s)."""
     demands = {
