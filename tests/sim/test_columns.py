@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admission.pods import container, resources
-from eviction.nodes import pod_of
+from eviction.nodes import pod, pod_of
 from podqos.agent.journal import Kind, encode
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.memory import Watermarks
@@ -348,3 +348,18 @@ def test_small_scenarios_and_those_without_numpy_follow_every_bend(monkeypatch):
     assert Simulation(made).finish().tallies.events == events
     monkeypatch.setitem(sys.modules, "podqos.sim.engine.columns", None)
     assert Simulation(made, columns=True).finish().tallies.events == events
+
+
+def test_what_sleeps_on_wakes_in_time_though_what_was_to_wake_before_it_is_gone():
+    """The first would reach its limit of 100Mi at 40 s and is deleted at 25 s; the second reaches it at 80 s."""
+    first, second = (
+        Curve(tuple((at * SECOND_US, size * MI) for at, size in ((0, 10), (10, 20), (20, 10), (full, 10), (full, 110))))
+        for full in (40, 80)
+    )
+    works = [
+        workload(pod(name, limits="memory=100Mi"), using(curve), deleted_us=deleted_us)
+        for name, curve, deleted_us in (("a", first, 25 * SECOND_US), ("b", second, None))
+    ]
+    made = beside(*works)
+    check_equal(made)
+    assert [entry.pod for entry in simulate(made).entries if entry.kind is Kind.OOM_KILLED][:1] == ["default/b"]

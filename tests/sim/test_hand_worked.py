@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from admission.pods import container, resources
 from eviction.nodes import pod, pod_of
+from podqos.agent.journal import decode
 from podqos.library.inputs.scenario_files import load_scenario, read_scenario
 from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
-from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.pod import EmptyDir, ObjectMeta, Volume
+from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
+from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Volume
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.selector import LabelSelector
@@ -27,6 +28,7 @@ from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import VolumeDemand
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
+from podqos.sim.shards import run_shard, shard
 from podqos.sim.summary import run_summary
 from podqos.survival.snapshots import from_summary
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
@@ -79,6 +81,17 @@ def test_a_containers_own_cpu_limit_binds_before_its_pods():
     """``a`` may use 200m of its 700m, and 200m + 700m stay within the pod's limit: only ``a`` is throttled."""
     done = run(workload(two(first="cpu=200m"), {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}))
     assert throttled(done) == [(0.0, "a", 200, "quota", False)]
+
+
+def test_a_container_that_is_throttled_by_its_own_limit_and_then_by_its_pods_is_said_to_be():
+    """``a`` has 500m of 700m to itself. From 5 s on the pod's 600m are for both, by weight."""
+    steps = Curve(((0, 0), (5 * SECOND_US, 0), (5 * SECOND_US, 400)))
+    made = two("cpu=600m", first="cpu=500m", requests="")
+    done = run(workload(made, {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=steps)}))
+    first, *later = throttled(done)
+    assert first == (0.0, "a", 500, "quota", False)
+    assert sorted((time, name, of_pod) for time, name, _, _, of_pod in later) == [(5.0, "a", True), (5.0, "b", True)]
+    assert sum(granted for _, _, granted, _, _ in later) in {599, 600}
 
 
 def test_a_pod_that_ends_with_one_of_two_containers_no_longer_throttles_the_other():
@@ -259,6 +272,24 @@ def test_an_evicted_pod_that_ends_by_itself_lets_the_kubelet_look_again_sooner()
     assert lines(done, "Evicted", "Stopped") == [(10.0, "Evicted", "default/one"), (12.0, "Stopped", "default/one")]
 
 
+# ---- killed the moment it starts -----------------------------------------------------------------------------------
+
+
+def test_a_pod_that_starts_all_over_again_without_back_off_and_is_killed_at_once_lets_time_go_on():
+    """1100Mi of 1000Mi are one too many at every start, from the first at 0 on.
+
+    That one, and all that ran before the scenario begins, is heard of at once; every next one at the next look, a
+    second later.
+    """
+    rule = RestartRule("RestartAllContainers", ExitCodes("In", (137,)))
+    again = replace(container("main"), restart_policy="Never", restart_policy_rules=(rule,))
+    done = run(workload(pod_of("a", again), using(1100 * MI)), seconds=2.5)
+    assert (
+        lines(done, "OOMKilled", "Restarted")
+        == [(time, kind, "default/a") for time in (0, 0, 1, 2) for kind in ("Restarted", "OOMKilled")][1:]
+    )
+
+
 # ---- at one moment --------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +363,22 @@ def test_what_is_deleted_the_moment_it_arrives_never_runs_and_disturbs_no_other_
         assert [row.pods for row in run_summary(done).workloads if row.workload.endswith("short")] in ([0], [])
 
 
+@pytest.mark.parametrize("at_us", [0, 10 * SECOND_US])
+def test_what_is_deleted_the_moment_it_arrives_is_written_once_however_the_fleet_is_split(at_us):
+    short = workload("short", using(MI), nodes=(), spread=True, replicas=3, arrives_us=at_us, deleted_us=at_us)
+    bound_there = workload("there", using(MI), nodes=("n-1",), arrives_us=at_us, deleted_us=at_us)
+    made = scenario(short, workload("other", using(MI), nodes=("n-0",)), bound_there, nodes=(NodeGroup(node(), 2),))
+    whole = simulate(made).entries
+    gone = [("n-0", "short-0"), ("n-0", "short-2"), ("n-1", "short-1"), ("n-1", "there")]
+    assert [(each.node, each.pod) for each in whole if each.kind == "Deleted"] == [
+        (where, f"default/{name}") for where, name in gone
+    ]
+    parts = (run_shard(shard(made, [name])) for name in ("n-0", "n-1"))
+    split = [entry for part in parts for entry in decode(part.journal)]
+    assert sorted(split, key=lambda entry: (entry.time_us, entry.node)) == whole
+    assert simulate(made, check=True).entries == whole
+
+
 def test_a_daemon_set_that_is_deleted_the_moment_it_arrives_never_runs():
     agent = workload(pod("agent"), using(MI), kind="DaemonSet", nodes=(), arrives_us=SECOND_US, deleted_us=SECOND_US)
     assert [kind for _, kind, _ in lines(run(agent))] == ["Deleted"]
@@ -403,6 +450,24 @@ def test_a_volume_in_memory_that_is_written_at_once_holds_what_fitted():
     assert "80Mi that it wrote into volumes in memory stay with the pod." in reasons(first)
 
 
+def test_swap_does_not_keep_a_container_alive_whose_volume_in_memory_takes_all_of_its_limit():
+    """100Mi of files, which the kubelet mounts without swap, fill the limit of 100Mi from the start.
+
+    What the container then wants could be swapped byte by byte, but a process without a page in memory cannot run: it
+    is killed at its first byte, and so is its next run, at 1 s.
+    """
+    config = KubeletConfiguration(
+        eviction_hard={},
+        enforce_node_allocatable=(),
+        fail_swap_on=False,
+        memory_swap=MemorySwapConfiguration("LimitedSwap"),
+    )
+    full = in_memory(pod("a", "memory=100Mi", "memory=100Mi"), "100Mi")
+    grows = workload(full, writing(100 * MI, ramp(0, 60 * MI, 60)))
+    done = run(grows, spec=node(config=config, swap_bytes=1000 * MI), seconds=5)
+    assert killed(done) == [(0.0, "default/a", "container", 0), (1.0, "default/a", "pod", 0)]
+
+
 def two_containers(made):
     """Return a pod with an idle container beside the first, so that it does not end with that."""
     return replace(made, spec=replace(made.spec, containers=(*made.spec.containers, container("idle"))))
@@ -467,6 +532,24 @@ def test_a_volume_in_memory_takes_no_more_than_its_size():
     (entry,) = (entry for entry in done.entries if entry.kind in {"Refused", "OOMKilled", "Evicted"})
     assert (entry.kind, entry.because.resource, entry.because.limit) == ("Refused", "emptyDir.v.bytes", 50 * MI)
     assert entry.time_us == pytest.approx(5 * SECOND_US, abs=10)
+
+
+def test_a_volume_in_memory_that_is_full_empties_when_its_container_wants_less_than_fits():
+    """150Mi at 0, falling by 10 MiB/s: 100Mi fit until 5 s, and 70Mi are left at 8 s.
+
+    A neighbour of 925Mi does not fit beside 80Mi at 7 s, but beside 70Mi: it is killed at 7 s, and lives at 8 s.
+    """
+    falls = workload(in_memory(pod("a", "memory=999Mi"), "100Mi"), writing(ramp(150 * MI, 0, 15)))
+    comes = [
+        workload(
+            pod(f"b{at}", restart_policy="Never"),
+            using(925 * MI),
+            arrives_us=at * SECOND_US,
+            deleted_us=at * SECOND_US + SECOND_US // 2,
+        )
+        for at in (4, 7, 8)
+    ]
+    assert [time for time, *_ in killed(run(falls, *comes))] == [4.0, 7.0]
 
 
 def test_containers_share_the_size_of_a_volume_in_memory():

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import Kind, Memcg, Memory
 from podqos.kernel.protection import protections
@@ -116,8 +117,8 @@ class _Plan:
 
     def _spare(self, memcg: Memcg, kind: Kind, *, below_low: bool) -> int:
         held = memcg.own[kind] - self._gone.get((memcg.path, kind), 0)
-        if held <= 0 or (kind is Kind.ANON and memcg.settings.swappiness == 0):
-            return 0
+        if held <= 0 or (kind is Kind.ANON and (memcg.settings.swappiness == 0 or held < PAGE_BYTES)):
+            return 0  # swap takes whole pages: without one in memory a process cannot run, so it is killed
         protection = self._protection[memcg.path]
         kept = protection.min_bytes if below_low else protection.first_bytes
         spare = min(held, memcg.usage_bytes - self._gone_in_all.get(memcg.path, 0) - kept)

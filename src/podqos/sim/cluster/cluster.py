@@ -123,18 +123,16 @@ class SimCluster:
         def replica(number: int) -> Replica:
             return Replica(workload, number, self._next_order() if now_us else (index, number))
 
-        pods = self._pods_of(workload)
         if workload.deleted_us == workload.arrives_us:
-            for pod in pods:
-                self.note(Kind.DELETED, pod, None, By.USER)  # before any of them runs
-        elif is_there_first(workload):
+            return
+        if is_there_first(workload):
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         elif is_bound(workload):
             for number, name in places(workload, self.fleet.names):
                 self._bind(pod_of(workload, number), name, replica(number))
         else:
-            for number, pod in enumerate(pods):
+            for number, pod in enumerate(self._pods_of(workload)):
                 self._let_wait(pod, replica(number))
 
     def _pods_of(self, workload: ScenarioWorkload) -> Iterator[Pod]:
@@ -201,13 +199,25 @@ class SimCluster:
         else:
             self._plan_loss(pod.metadata.uid, pod, self.queue.now_us + NOTICED_AFTER_US)
 
-    def _delete(self, workload: ScenarioWorkload, _: int) -> None:
+    def _delete(self, workload: ScenarioWorkload, now_us: int) -> None:
+        if workload.arrives_us == now_us:
+            self._delete_unseen(workload)
+            return
         self.fleet.wake_all_with(workload)
         for uid, replica in self.in_order():
             if replica.workload is workload:
                 pod, name = self.pods[uid]
                 self.note(Kind.DELETED, pod, name, By.USER)
                 self.remove(uid, "Deleted")
+
+    def _delete_unseen(self, workload: ScenarioWorkload) -> None:
+        """Write that pods are deleted the moment they arrive, before any of them runs: no node hears of them."""
+        if is_bound(workload):
+            unseen = [(pod_of(workload, number), name) for number, name in places(workload, self.fleet.names)]
+        else:
+            unseen = [(pod, "") for pod in self._pods_of(workload)]
+        for pod, name in unseen:
+            self.write(Entry(self.queue.now_us, name, Kind.DELETED, pod.key, None, By.USER))
 
     def remove(self, uid: str, why: str) -> None:
         """Remove a pod; a pending one is gone at once."""

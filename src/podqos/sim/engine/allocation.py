@@ -107,16 +107,22 @@ class Allocation(Flow):
         self._set(time_us, self.fine(time_us), 0)
 
     def cap(self, time_us: int, excess: int) -> None:
-        """Stay at the current amount, because no more is available: not even ``excess`` of what was just added."""
+        """Stay at the current amount, because no more is available: not even ``excess`` of what was just added.
+
+        That is until the curve bends, or has fallen to it.
+        """
         self._rouse(time_us)
         self.is_capped = True
         added = (self._step if self._stepped_us == time_us else 0) + max(0, self.slope)
-        less = min(excess << FRACTION_BITS, added, self.fine(time_us))
+        held = self.fine(time_us) - min(excess << FRACTION_BITS, added, self.fine(time_us))
         self._version += 1
-        end_us = self.curve.piece(time_us - self._offset_us).end_us
-        if end_us is not None:
-            self._plan(end_us + self._offset_us)
-        self._set(time_us, self.fine(time_us) - less, 0)
+        piece, amount, slope = self._asked(time_us)
+        if piece.end_us is not None:
+            follows_us = piece.end_us + self._offset_us
+            if slope < 0:
+                follows_us = min(follows_us, time_us + max(1, -(-(amount - self.debt - held) // -slope)))
+            self._plan(follows_us)
+        self._set(time_us, held, 0)
 
     def end(self, time_us: int) -> None:
         """Release everything."""
@@ -230,11 +236,7 @@ class Allocation(Flow):
         if len(knots) == 1 and not self.debt and self._lived == self._parts:
             self._set(time_us, knots[0][1] << FRACTION_BITS, 0)
             return
-        local_us = time_us - self._offset_us
-        piece = self.curve.piece(local_us)
-        amount, slope = _fine(piece, local_us), slope_of(piece)
-        if self._lived != self._parts:
-            amount, slope = amount * self._lived // self._parts, _towards_zero(slope * self._lived, self._parts)
+        piece, amount, slope = self._asked(time_us)
         if self.debt:
             self.debt = min(self.debt, amount)
             amount -= self.debt
@@ -243,6 +245,15 @@ class Allocation(Flow):
         if self.debt and slope < 0:
             self._plan_empty(time_us, amount, slope)
         self._set(time_us, amount, slope)
+
+    def _asked(self, time_us: int) -> tuple[Piece, int, int]:
+        """Return the piece of the curve, what it asks for, and how fast that grows."""
+        local_us = time_us - self._offset_us
+        piece = self.curve.piece(local_us)
+        amount, slope = _fine(piece, local_us), slope_of(piece)
+        if self._lived != self._parts:
+            amount, slope = amount * self._lived // self._parts, _towards_zero(slope * self._lived, self._parts)
+        return piece, amount, slope
 
     def _plan(self, time_us: int) -> None:
         version = self._version

@@ -126,6 +126,7 @@ class SimNode:
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
         self._rests_us = NEVER_US
+        self._gets_up_us = NEVER_US
         self._columns = None if columns is None else columns(self._bent_us, self._woke)
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
@@ -188,15 +189,19 @@ class SimNode:
             self.world.ended_while_stopping(container.pod)
             return
         now_us = self.now_us
+        event = ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
+        if not now_us and not self._has_restarted(event):
+            # What ends as the scenario begins has run before it, and was seen: init containers, for example.
+            self.plan(now_us, EventPriority.KUBELET, lambda _: self.report(event))
+            return
         if not self._ended:
-            # Init containers of pods that are there from the beginning have ended before it.
-            period_us = self._options.pleg_period_us if now_us else 0
-            self.plan(
-                (now_us // period_us + 1) * period_us if period_us else now_us, EventPriority.KUBELET, self._relist
-            )
-        self._ended.append(
-            ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
-        )
+            period_us = self._options.pleg_period_us
+            self.plan((now_us // period_us + 1) * period_us, EventPriority.KUBELET, self._relist)
+        self._ended.append(event)
+
+    def _has_restarted(self, ended: ContainerExited) -> bool:
+        containers = self.state.pods[ended.uid].containers
+        return any(each.plan.name == ended.container and each.restarts for each in containers)
 
     def _relist(self, _: int) -> None:
         ended, self._ended = self._ended, []
@@ -316,13 +321,17 @@ class SimNode:
 
     def _plan_wake_up(self) -> None:
         wake_us = None if self._columns is None else self._columns.wake_us
-        if wake_us is not None:
-            self.plan(max(wake_us, self.now_us), EventPriority.DEMAND, self._wake_up)
+        if wake_us is not None and wake_us < self._gets_up_us:
+            self._gets_up_us = max(wake_us, self.now_us)
+            self.plan(self._gets_up_us, EventPriority.DEMAND, self._wake_up)
 
     def _wake_up(self, now_us: int) -> None:
-        if self._columns is not None and self._columns.wake_us == now_us:
-            self._columns.wake_due(now_us)
-            self._plan_wake_up()
+        """Wake what is due. What it was planned for may have ended since: then the next is still to be planned."""
+        if now_us != self._gets_up_us or self._columns is None:
+            return
+        self._gets_up_us = NEVER_US
+        self._columns.wake_due(now_us)
+        self._plan_wake_up()
 
     def _woke(self, now_us: int) -> None:
         assert self._columns is not None

@@ -27,6 +27,8 @@ _BY = {
     CpuBound.CONTENTION: ThrottledBy.CONTENTION,
 }
 
+_UNBOUND = ThrottledBy.NOTHING, False
+
 Note = Callable[[SimContainer, CPUThrottled, int], None]
 
 
@@ -45,7 +47,8 @@ class NodeCpu:
         """By path of a cgroup with a quota: what all in it want."""
         self._planner = planner
         self._note = note
-        self._bounds: dict[str, ThrottledBy] = {}
+        self._bounds: dict[str, tuple[ThrottledBy, bool]] = {}
+        """By path of a throttled container: by what, and whether that is the limit of its pod."""
         self._looks_at_us = -1
         self._watch(self.wanted, cpu_milli)
 
@@ -150,13 +153,13 @@ class NodeCpu:
         for path, container in self.running.items():
             share = shares[path]
             bound = _BY[share.bound if share.denied_nano >= CORE_NANO else None]
-            if bound is not self._bounds.get(path, ThrottledBy.NOTHING):
+            of_pod = bound is ThrottledBy.QUOTA and share.bound_at == container.pod.group.path
+            if (bound, of_pod) != self._bounds.get(path, _UNBOUND):
                 if bound is ThrottledBy.NOTHING:
                     del self._bounds[path]
                 else:
-                    self._bounds[path] = bound
+                    self._bounds[path] = bound, of_pod
                 wanted, granted = share.demand_nano // CORE_NANO, share.granted_nano // CORE_NANO
-                of_pod = bound is ThrottledBy.QUOTA and share.bound_at == container.pod.group.path
                 self._note(container, CPUThrottled(wanted, granted, bound, of_pod), now_us)
 
     def _may_bind(self, now_us: int) -> bool:
