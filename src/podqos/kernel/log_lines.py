@@ -1,7 +1,7 @@
 """The kernel's messages in logs as they are found: what carried them is taken off line by line.
 
-Known are dmesg (plain, ``-T``, ``-x``, ``-r``, ISO times), ``/dev/kmsg``, syslog (both RFCs), journald (short forms, JSON,
-export), container logs, and JSON lines of cloud services. A line that is none of them is taken for a message as it is.
+Known are dmesg (plain, ``-T``, ``-x``, ``-r``, ISO times), ``/dev/kmsg``, syslog (both RFCs), journald (short forms,
+JSON, export), container logs, and JSON lines of cloud services. A line that is none of them is a message as it is.
 Nothing is trusted: lines are cut at a length, JSON that is none stays text.
 """
 
@@ -20,9 +20,13 @@ _CARRIED = 256  # a "kernel:" further on belongs to the message
 
 _LEVEL = re.compile(r"(?:<\d{1,3}>(?:1 )?|(?:kern|user|daemon|syslog) {0,6}:\w{1,8} {0,6}: ?)")
 _KMSG = re.compile(r"\d{1,4},\d{1,20},(\d{1,20}),[^;]{0,64};")
-_BRACKETED = re.compile(r"\[ {0,12}(\d{1,10}\.\d{1,9}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})[^\]]{0,24}\] ?")
-_CALLER = re.compile(r"\[ {0,12}[TC]\d{1,10}\] ?")
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?):? +(?:std(?:out|err) [FP] )?")
+_BRACKETED = re.compile(
+    r"\[ {0,12}(\d{1,10}\.\d{1,9}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})[^\]]{0,24}\] ?"
+)
+_CALLER = re.compile(r"\[(?: {0,12}[TC]\d{1,10}|pid:[^\]]{1,48})\] ?")
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?):? +(?:std(?:out|err) [FP] )?"
+)
 _KERNEL = re.compile(r"(?:^|[ \]])kernel(?:\[\d{1,10}\])?(?:: ?| - - (?:- )?)")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 _QUOTED = re.compile(r"^(?:> ?)+")

@@ -1,6 +1,6 @@
-"""What the OOM killer writes into the kernel's log, read back: who asked, what was full, the task table, who was killed.
+"""What the OOM killer writes into the kernel's log, read back: who asked, what was full, the task table, who died.
 
-Kernels 3.x to 6.x. A report begins with ``invoked oom-killer`` and holds whatever follows up to the next one; lines of others
+Kernels 3.x to 6.x. A report begins with ``invoked oom-killer`` and holds what follows up to the next; lines of others
 in between do not matter, and neither do those that are missing. Reports are rate limited: a kill that comes alone is
 a report without a table. One pass, and memory for one report per host.
 
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
@@ -23,38 +24,48 @@ from podqos.kernel.log_lines import Message
 MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
-_MOST_WRAPPED = 4
-_MOST_ZONES = 4096
+_MOST_JOINED = 4
+_MOST_OTHERS = 500  # lines after a kill that are not the OOM killer's: it is done
+_MOST_IN_BETWEEN = 20_000  # the same before a kill
+_MOST_NODES = 1024
+_MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
-# What a line of a report holds, for a reader that skips everything else.
 BEGINNINGS = (b"oom-kill", b"Killed process")
+"""Without one of these a log has no report: what a fast reader looks for."""
+_BEGINNINGS = tuple(each.decode() for each in BEGINNINGS)
 
-_INVOKED = re.compile(r"(.{1,64}?) invoked oom-killer:(.*)")
-_ADJ = re.compile(r"oom_score_adj=(-?\d{1,5})")
+_INVOKED = re.compile(r"(.{1,64}?) invoked oom-killer(.*)")
 _ORDER = re.compile(r"order=(-?\d{1,3})")
-_RELEASE = re.compile(r"PID: (\d{1,10}) .{0,200}?(?:Not tainted|Tainted: [A-Z ]{1,40}) ?\(?(\d{1,3})\.(\d{1,4})[^ ]{0,80}")
+_RELEASE = re.compile(
+    r"PID: (\d{1,10}) .{0,200}?(?:Not tainted|Tainted: [A-Z ]{1,40}) ?\(?(\d{1,3})\.(\d{1,4})[^ ]{0,80}"
+)
 _OLD_PID = re.compile(r"Pid: (\d{1,10}), comm: .{1,64} (\d{1,3})\.(\d{1,4})[^ ]{0,80} ")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
 _COUNTER = re.compile(r"(memory|memory\+swap|swap|kmem): usage (\d{1,20})kB, limit (\d{1,20})kB")
-_RAM = re.compile(r"(\d{1,15}) pages (RAM|reserved|hwpoisoned)")
+_RAM = re.compile(r"(\d{1,15}) pages (RAM|reserved)")
 _SWAP = re.compile(r"Total swap = (\d{1,18})kB")
-_ZONE = re.compile(r"Node (\d{1,5}) \w{1,16} free:(\d{1,18})kB (?:boost:\d{1,18}kB )?min:(\d{1,18})kB")
+_ZONE = re.compile(r"(?:Node (\d{1,5}) )?\w{1,16} free:(\d{1,18})kB (?:boost:\d{1,18}kB )?min:(\d{1,18})kB")
 _PRESENT = re.compile(r" present:(\d{1,18})kB")
-_BUDDIES = re.compile(r"Node \d{1,5} \w{1,16}: \d{1,12}\*(\d{1,3})kB ")
+_BUDDIES = re.compile(r"(?:Node \d{1,5} )?\w{1,16}: \d{1,12}\*(\d{1,3})kB ")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
-_KILL = re.compile(r"(?:Memory cgroup out of memory|Out of memory[^:]{0,64}): Kill process (\d{1,10}) \((.{0,64})\) score (\d{1,18})")
-_KILLED = re.compile(
-    r"(?:([^:]{1,80}): )?Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
+_KILL = re.compile(
+    r"(?:Memory cgroup out of memory|Out of memory[^:]{0,64}): Kill process (\d{1,10}) \((.{0,64})\) score (\d{1,18})"
 )
+_KILLED = re.compile(r"(?:([^:]{1,80}): )?Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)")
+_UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_NEEDED = {"uid", "rss", "oom_score_adj"}
 _AMOUNT = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,18})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
 _REAPED = re.compile(r"oom_reaper: (?:reaped process|unable to reap pid:) ?(\d{1,10})")
-_LOST = re.compile(r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$")
+_LOST = re.compile(
+    r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
+)
 _ALLOCATING = "oom_kill_allocating_task"
 
 
@@ -130,7 +141,7 @@ class OOMReport(Struct):
     min_kb: int | None = None
     present_kb: dict[int, int] = field(default_factory=dict)
     """By memory node."""
-    smallest_buddy_kb: int | None = None
+    smallest_block_kb: int | None = None
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -141,13 +152,12 @@ class OOMReport(Struct):
     """The cgroup that died as one (``memory.oom.group``)."""
     is_allocating_task: bool = False
     """Whether the process that asked dies by setting (``vm.oom_kill_allocating_task``)."""
-    has_beginning: bool = False
 
     @property
     def page_kb(self) -> int | None:
         """The size of a page: of the smallest free block, or of what the table and the kill's line say of one task."""
-        if self.smallest_buddy_kb in _PAGE_KB:
-            return self.smallest_buddy_kb
+        if self.smallest_block_kb in _PAGE_KB:
+            return self.smallest_block_kb
         for pid, victim in self.victims.items():
             task = self.tasks.get(pid)
             if task is not None and victim.total_vm_kb and task.total_vm_pages:
@@ -161,115 +171,133 @@ class OOMReader:
 
     def __init__(self) -> None:
         self._hosts: dict[str, _HostLog] = {}
+        self._last: _HostLog | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is open: lines that begin no report mean nothing then."""
-        return not any(log.report for log in self._hosts.values())
+        return not self._hosts
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
-        """Read a message; yield the report that it ends."""
-        log = self._hosts.get(message.host)
+        """Read a message; yield the reports that it ends."""
+        log = self._hosts.get(message.host) if message.is_marked else self._last
         if log is None:
+            if not any(beginning in message.text for beginning in _BEGINNINGS):
+                return
             if len(self._hosts) >= MOST_HOSTS:
-                oldest = self._hosts.pop(next(iter(self._hosts)))
-                yield from oldest.close()
+                yield from self._hosts.pop(next(iter(self._hosts))).end()
             log = self._hosts[message.host] = _HostLog()
+        self._last = log
         yield from log.feed(message)
+        if log.is_done:
+            yield from log.end()
+            self._hosts = {host: each for host, each in self._hosts.items() if each is not log}
+            self._last = None
 
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open when the log ends."""
         for log in self._hosts.values():
-            yield from log.close()
+            yield from log.end()
         self._hosts.clear()
+        self._last = None
 
 
 class _HostLog:
-    """One kernel's messages."""
+    """One kernel's messages, from its first report on."""
 
     def __init__(self) -> None:
-        self.report: OOMReport | None = None
-        self._wrapped = ""
-        self._wraps = 0
-        self._is_marked = False
+        self._report: OOMReport | None = None
+        self._held: Message | None = None
+        self._joined = 0
+        self._others = 0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last report is long over."""
+        report = self._report
+        has_ended = report is None or bool(report.victims)
+        return self._others > (_MOST_OTHERS if has_ended else _MOST_IN_BETWEEN)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
-        text = message.text
-        if self._wrapped and not message.is_marked and (self._is_marked or not _begins(text)):
-            # Mail and terminals break lines; only those that were left incomplete are continued.
-            text = f"{self._wrapped} {text.strip()}"
-            self._wraps += 1
-        else:
-            self._wraps = 0
-            self._is_marked = message.is_marked
-        self._wrapped = ""
-        if "oom-killer:" in text and (found := _INVOKED.match(text)):
-            if self._wraps and self.report is not None and not self.report.victims:
-                _read_invoked(self.report, found)
-            else:
-                yield from self.close()
-                self.report = OOMReport(at=message.at, host=message.host, has_beginning=True)
-                _read_invoked(self.report, found)
-            self._keep(text, is_whole="oom_score_adj=" in text)
+        """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
+        held = self._held
+        if held is not None and self._is_continued(held, message):
+            self._held = replace(held, text=f"{held.text} {message.text.strip()}")
+            self._joined += 1
             return
-        if "Killed process" in text and (killed := _KILLED.match(text)):
-            yield from self._read_killed(killed, message)
-            self._keep(text, is_whole="total-vm:" in text and "file-rss:" in text)
-            return
-        if text.startswith("oom-kill:"):
-            report = self.report
-            if report is not None and report.victims and not self._wraps:
-                yield from self.close()
-            if self.report is None:
-                self.report = OOMReport(at=message.at, host=message.host)
-            self._keep(text, is_whole=_read_summary(self.report, text))
-            return
-        if self.report is not None and not _read(self.report, text):
-            self._keep(text, is_whole=False)
+        self._held, self._joined = message, 0
+        if held is not None:
+            yield from self._read(held)
 
-    def close(self) -> Iterator[OOMReport]:
-        """Yield the open report; one without a victim and without a table tells nothing."""
-        report, self.report = self.report, None
-        if report is not None and (report.has_beginning or report.victims or report.chosen is not None):
+    def end(self) -> Iterator[OOMReport]:
+        """Yield what is open."""
+        held, self._held = self._held, None
+        if held is not None:
+            yield from self._read(held)
+        yield from self._close()
+
+    def _is_continued(self, held: Message, message: Message) -> bool:
+        if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
+            return False
+        text, columns = held.text, None if self._report is None else self._report.columns
+        if text.startswith("["):
+            row = _ROW.match(text)
+            return _is_unended(row, columns) if row and columns else "pid" in text and not text.endswith(" name")
+        return held.is_marked or bool(_UNNAMED.search(text))
+
+    def _read(self, message: Message) -> Iterator[OOMReport]:
+        text = message.text
+        report = self._report
+        self._others = 0 if "oom" in text or "Killed" in text or text.startswith("[") else self._others + 1
+        if "invoked oom-killer" in text and (found := _INVOKED.match(text)):
+            yield from self._close()
+            order = _ORDER.search(found[2])
+            self._report = OOMReport(
+                at=message.at, host=message.host, trigger=found[1].strip(), order=int(order[1]) if order else None
+            )
+        elif "Killed process" in text and (found := _KILLED.match(text)):
+            pid = int(found[2])
+            if report is None or (report.victims and report.group is None and pid not in report.victims):
+                # Reports are rate limited: another kill stands for an OOM whose report was left out.
+                yield from self._close()
+                report = self._report = OOMReport(at=message.at, host=message.host)
+            _read_killed(report, pid, found)
+        elif text.startswith("oom-kill:"):
+            if report is None or report.victims:
+                yield from self._close()
+                report = self._report = OOMReport(at=message.at, host=message.host)
+            _read_summary(report, text)
+        elif report is not None:
+            _read(report, text)
+
+    def _close(self) -> Iterator[OOMReport]:
+        report, self._report = self._report, None
+        if report is not None:
             yield report
 
-    def _keep(self, text: str, *, is_whole: bool) -> None:
-        self._wrapped = "" if is_whole or self._wraps >= _MOST_WRAPPED else text
 
-    def _read_killed(self, killed: re.Match[str], message: Message) -> Iterator[OOMReport]:
-        why, pid, name, rest = killed[1] or "", int(killed[2]), killed[3], killed[4]
-        report = self.report
-        is_next = report is not None and report.victims and report.group is None and pid not in report.victims
-        if report is None or is_next:
-            yield from self.close()
-            report = self.report = OOMReport(at=message.at, host=message.host)
-        amounts = {label: int(number) for label, number in _AMOUNT.findall(rest)}
-        adj = _VICTIM_ADJ.search(rest)
-        rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
-        if len(report.victims) < MOST_VICTIMS and (pid not in report.victims or self._wraps):
-            report.victims[pid] = Victim(
-                pid, name, amounts.get("total-vm"), sum(rss) if rss else None, int(adj[1]) if adj else None
-            )
-        if report.chosen is None:
-            report.chosen = pid
-        report.is_allocating_task |= _ALLOCATING in why
-        if report.constraint is None:
-            report.constraint = Constraint.MEMCG if why.startswith("Memory cgroup") else None
+def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
+    """Whether the name is missing at the end of a row."""
+    return len(row[2].split(None, len(columns))) <= len(columns)
 
 
-def _begins(text: str) -> bool:
-    """Whether an unmarked line is a message of its own."""
-    return text.startswith("[") or "Killed process" in text or "oom-kill" in text or not text.strip()
+def _read_killed(report: OOMReport, pid: int, killed: re.Match[str]) -> None:
+    why, name, rest = killed[1] or "", killed[3], killed[4]
+    amounts = {label: int(number) for label, number in _AMOUNT.findall(rest)}
+    rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
+    adj = _VICTIM_ADJ.search(rest)
+    if pid not in report.victims and len(report.victims) < MOST_VICTIMS:
+        rss_kb, score_adj = sum(rss) if rss else None, int(adj[1]) if adj else None
+        report.victims[pid] = Victim(pid, name, amounts.get("total-vm"), rss_kb, score_adj)
+    if report.chosen is None:
+        report.chosen = pid
+    report.is_allocating_task |= _ALLOCATING in why
+    if report.constraint is None and why.startswith("Memory cgroup"):
+        report.constraint = Constraint.MEMCG
 
 
-def _read_invoked(report: OOMReport, found: re.Match[str]) -> None:
-    report.trigger = found[1].strip()
-    if order := _ORDER.search(found[2]):
-        report.order = int(order[1])
-
-
-def _read_summary(report: OOMReport, text: str) -> bool:
-    """Read ``oom-kill:constraint=…``; return whether it is whole. Masks, paths and names may hold commas."""
+def _read_summary(report: OOMReport, text: str) -> None:
+    """Read ``oom-kill:constraint=…``. Masks, paths and names may hold commas."""
     kind = text.partition("constraint=CONSTRAINT_")[2].partition(",")[0]
     report.constraint = {
         "NONE": Constraint.NONE,
@@ -289,10 +317,8 @@ def _read_summary(report: OOMReport, text: str) -> bool:
     before, _, rest = text.rpartition(",task=")
     report.task_cgroup = before.partition(",task_memcg=")[2] or report.task_cgroup
     pid = rest.rpartition(",uid=")[0].rpartition(",pid=")[2]
-    if not pid.isascii() or not pid.isdecimal() or len(pid) > 10:
-        return False
-    report.chosen = int(pid)
-    return True
+    if pid.isascii() and pid.isdecimal() and len(pid) <= _MOST_DIGITS:
+        report.chosen = int(pid)
 
 
 def _between(text: str, start: str, end: str) -> str | None:
@@ -313,45 +339,52 @@ def _numbers(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def _read(report: OOMReport, text: str) -> bool:
-    """Read a line of an open report; return False where it may be continued by the next."""
+def _read(report: OOMReport, text: str) -> None:
+    """Read a line of an open report."""
     if report.victims:
-        if (reaped := _REAPED.match(text)) and (victim := report.victims.get(int(reaped[1]))):
+        if (found := _REAPED.match(text)) and (victim := report.victims.get(int(found[1]))):
             victim.is_reaped = True
-        elif group := _GROUP.match(text):
-            report.group = group[1]
-        return True
-    if text.startswith("["):
-        if header := _HEADER.match(text):
-            report.columns = tuple(header[1].split())
+        elif found := _GROUP.match(text):
+            report.group = found[1]
+    elif text.startswith("["):
+        if found := _HEADER.match(text):
+            report.columns = tuple(found[1].split())
             report.tasks.clear()
-            return True
-        return _read_row(report, text)
-    if found := _COUNTER.match(text):
+        elif found := _ROW.match(text):
+            _read_row(report, found)
+    elif found := _COUNTER.match(text):
         limit = int(found[3])
         report.counters[found[1]] = Counter(int(found[2]), None if limit >= _UNLIMITED_KB else limit)
-    elif found := _ZONE.match(text):
-        _read_zone(report, found, text)
-    elif found := _BUDDIES.match(text):
-        report.smallest_buddy_kb = int(found[1])
-    elif found := _RAM.match(text):
-        if found[2] == "RAM":
-            report.ram_pages = int(found[1])
-        elif found[2] == "reserved":
-            report.reserved_pages = int(found[1])
-    elif found := _SWAP.match(text):
-        report.swap_kb = int(found[1])
     elif found := _KILL.match(text):
         report.chosen, report.score = int(found[1]), int(found[3])
         report.is_allocating_task |= _ALLOCATING in text
         if text.startswith("Memory"):
             report.constraint = Constraint.MEMCG
-    else:
-        return _read_context(report, text)
-    return True
+    elif not _read_memory(report, text):
+        _read_context(report, text)
 
 
-def _read_context(report: OOMReport, text: str) -> bool:
+def _read_memory(report: OOMReport, text: str) -> bool:
+    """Read a line about the machine's memory; return whether it is one."""
+    if found := _ZONE.match(text):
+        report.free_kb = (report.free_kb or 0) + int(found[2])
+        report.min_kb = (report.min_kb or 0) + int(found[3])
+        node, present = int(found[1] or 0), _PRESENT.search(text)
+        if present and len(report.present_kb) < _MOST_NODES:
+            report.present_kb[node] = report.present_kb.get(node, 0) + int(present[1])
+    elif found := _BUDDIES.match(text):
+        report.smallest_block_kb = int(found[1])
+    elif found := _RAM.match(text):
+        if found[2] == "RAM":
+            report.ram_pages = int(found[1])
+        else:
+            report.reserved_pages = int(found[1])
+    elif found := _SWAP.match(text):
+        report.swap_kb = int(found[1])
+    return found is not None
+
+
+def _read_context(report: OOMReport, text: str) -> None:
     """Read a line about the process that asked, and its cgroup."""
     if report.trigger_pid is None and (found := _RELEASE.search(text) or _OLD_PID.match(text)):
         report.trigger_pid, report.release = int(found[1]), (int(found[2]), int(found[3]))
@@ -364,47 +397,32 @@ def _read_context(report: OOMReport, text: str) -> bool:
         report.group = found[1]
     elif report.columns is not None and _LOST.match(text):
         report.is_cut = True
-    elif text.startswith("Task in "):
-        return False
-    return True
 
 
-def _read_zone(report: OOMReport, found: re.Match[str], text: str) -> None:
-    report.free_kb = (report.free_kb or 0) + int(found[2])
-    report.min_kb = (report.min_kb or 0) + int(found[3])
-    if (present := _PRESENT.search(text)) and len(report.present_kb) < _MOST_ZONES:
-        node = int(found[1])
-        report.present_kb[node] = report.present_kb.get(node, 0) + int(present[1])
-
-
-def _read_row(report: OOMReport, text: str) -> bool:
-    """Read a row of the task table; return False where its end is missing."""
-    row = _ROW.match(text)
-    if row is None or report.columns is None:
-        return not (row is None and report.columns is None and "pid" in text)
-    fields = row[2].split(None, len(report.columns))
-    numbers: dict[str, int] = {}
-    for column, value in zip(report.columns, fields, strict=False):
-        if not value.lstrip("-").isdecimal() or not value.isascii() or len(value) > 20:
-            report.is_cut = True
-            return True
-        numbers[column] = int(value)
-    if len(numbers) < len(report.columns) or "rss" not in numbers or "oom_score_adj" not in numbers:
-        return False
-    if len(report.tasks) >= MOST_TASKS:
+def _read_row(report: OOMReport, row: re.Match[str]) -> None:
+    """Read a row of the task table, whose header says what its columns are."""
+    columns = report.columns
+    if columns is None or len(report.tasks) >= MOST_TASKS:
         report.is_cut = True
-        return True
-    pid = int(row[1])
-    tables = numbers.get("nr_ptes")
+        return
+    fields = row[2].split(None, len(columns))
+    values = fields[: len(columns)]
+    if len(values) < len(columns) or not all(map(_INTEGER.fullmatch, values)):
+        report.is_cut = True
+        return
+    numbers = dict(zip(columns, map(int, values), strict=True))
+    if not numbers.keys() >= _NEEDED:
+        report.is_cut = True
+        return
+    pid, tables = int(row[1]), numbers.get("nr_ptes")
     report.tasks[pid] = Task(
         pid=pid,
-        uid=numbers.get("uid", -1),
+        uid=numbers["uid"],
         rss_pages=numbers["rss"],
         oom_score_adj=numbers["oom_score_adj"],
-        name=fields[-1].strip() if len(fields) > len(report.columns) else "",
+        name=fields[-1].strip() if len(fields) > len(columns) else "",
         swap_pages=numbers.get("swapents"),
         page_table_pages=None if tables is None else tables + numbers.get("nr_pmds", 0),
         page_table_bytes=numbers.get("pgtables_bytes"),
         total_vm_pages=numbers.get("total_vm", 0),
     )
-    return len(fields) > len(report.columns)
