@@ -131,6 +131,7 @@ class OOMReport(Struct):
     """The victim's."""
     chosen: int | None = None
     """The process that the rule chose. A child may have died in its place."""
+    chosen_name: str = ""
     score: int | None = None
     """Its badness in thousandths of the total, which kernels before 5.3 say."""
     counters: dict[str, Counter] = field(default_factory=dict)
@@ -289,7 +290,8 @@ def _read_killed(report: OOMReport, pid: int, killed: re.Match[str]) -> None:
     if pid not in report.victims and len(report.victims) < MOST_VICTIMS:
         rss_kb, score_adj = sum(rss) if rss else None, int(adj[1]) if adj else None
         report.victims[pid] = Victim(pid, name, amounts.get("total-vm"), rss_kb, score_adj)
-    if report.chosen is None:
+    is_thread = report.chosen not in report.tasks and pid in report.tasks and name == report.chosen_name
+    if report.chosen is None or is_thread:
         report.chosen = pid
     report.is_allocating_task |= _ALLOCATING in why
     if report.constraint is None and why.startswith("Memory cgroup"):
@@ -356,7 +358,7 @@ def _read(report: OOMReport, text: str) -> None:
         limit = int(found[3])
         report.counters[found[1]] = Counter(int(found[2]), None if limit >= _UNLIMITED_KB else limit)
     elif found := _KILL.match(text):
-        report.chosen, report.score = int(found[1]), int(found[3])
+        report.chosen, report.chosen_name, report.score = int(found[1]), found[2], int(found[3])
         report.is_allocating_task |= _ALLOCATING in text
         if text.startswith("Memory"):
             report.constraint = Constraint.MEMCG

@@ -140,7 +140,7 @@ def place_of(path: str) -> CgroupPlace:
             place = _below(place.qos_class and place.qos_class.lower(), part.removeprefix("pod"))
         elif place.level is CgroupLevel.POD and (found := _CONTAINER.fullmatch(part)):
             place = replace(place, level=CgroupLevel.CONTAINER, container_id=found["id"])
-        if place.level is CgroupLevel.POD and len(scope) == 2:  # noqa: PLR2004
+        if place.level is CgroupLevel.POD and len(scope) == 2:
             place = replace(place, level=CgroupLevel.CONTAINER, container_id=scope[1])
     return place
 

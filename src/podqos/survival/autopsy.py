@@ -115,7 +115,7 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     trigger: Trigger
     victims: tuple[AutopsyVictim, ...]
     chosen_pid: int | None
-    """The process that the kernel chose. A victim with another pid is a child sacrificed for it, or died with its group."""
+    """The process that the kernel chose. A victim with another pid is its child, or died with its group."""
     victim_cgroup: str
     """Empty where the report does not say."""
     victim_level: CgroupLevel | None
@@ -225,23 +225,23 @@ def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, 
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
     if chosen.process.is_exempt:
-        return _Verdict(False, Reason.IS_EXEMPT)  # noqa: FBT003
+        return _Verdict(False, Reason.IS_EXEMPT)
     others = [each for each in candidates if not each.process.is_exempt and each is not chosen]
     if total is None:
         if len({each.process.oom_score_adj for each in (chosen, *others)}) > 1:
             return _Verdict(None, Reason.TOTAL_UNKNOWN)
         total = 0
     if all(chosen.points >= each.points for each in others):
-        return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)  # noqa: FBT003
+        return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
     unprivileged = _candidate(report, report.tasks[chosen.process.pid], page_kb, total, may_be_privileged=False)
     if all(unprivileged.points >= each.points for each in others):
-        return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)  # noqa: FBT003
+        return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
     swap = _swap_needed(report, chosen, others, total, page_kb)
     if swap is not None:
-        return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)  # noqa: FBT003
-    return _Verdict(False, Reason.OTHER_IS_HIGHER)  # noqa: FBT003
+        return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
+    return _Verdict(False, Reason.OTHER_IS_HIGHER)
 
 
 def _swap_needed(
