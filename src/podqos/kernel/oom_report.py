@@ -51,6 +51,7 @@ _ZONE = re.compile(r"(?:Node (\d{1,5}) )?\w{1,16} free:(\d{1,18})kB (?:boost:\d{
 _PRESENT = re.compile(r" present:(\d{1,18})kB")
 _BUDDIES = re.compile(r"(?:Node \d{1,5} )?\w{1,16}: \d{1,12}\*(\d{1,3})kB ")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
+_HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
 _KILL = re.compile(
     r"(?:Memory cgroup out of memory|Out of memory[^:]{0,64}): Kill process (\d{1,10}) \((.{0,64})\) score (\d{1,18})"
@@ -243,7 +244,9 @@ class _HostLog:
         text, columns = held.text, None if self._report is None else self._report.columns
         if text.startswith("["):
             row = _ROW.match(text)
-            return _is_unended(row, columns) if row and columns else "pid" in text and not text.endswith(" name")
+            return (
+                _is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not _HEADER.match(text)
+            )
         return held.is_marked or bool(_UNNAMED.search(text))
 
     def _read(self, message: Message) -> Iterator[OOMReport]:

@@ -71,8 +71,8 @@ def _csv(found: Autopsies) -> Iterator[tuple[object, ...]]:
         for victim in kill.victims:
             yield (
                 kill.at, kill.host, kill.scope, kill.cgroup, kill.pod or kill.pod_uid,
-                kill.container or kill.container_id, kill.qos_class, victim.pid, victim.name, victim.oom_score_adj, victim.badness, kill.follows_rule,
-                kill.reason, runner_up, kill.margin_pages,
+                kill.container or kill.container_id, kill.qos_class, victim.pid, victim.name,
+                victim.oom_score_adj, victim.badness, kill.follows_rule, kill.reason, runner_up, kill.margin_pages,
             )  # fmt: skip
 
 
