@@ -160,15 +160,18 @@ def test_the_page_size_follows_from_the_victims_own_line():
     assert report.page_kb == 64
 
 
-def test_after_a_report_the_reader_is_idle_again():
-    reader = OOMReader()
-    unwrapper = Unwrapper()
-    found = []
-    for line in [*machine(), *["eth0: link up"] * 1000]:
-        for message in unwrapper.feed(line):
-            found += reader.feed(message)
-    assert len(found) == 1
-    assert reader.is_idle
+def test_after_a_kill_or_without_one_for_long_other_lines_need_not_be_read():
+    def fed(lines):
+        reader, unwrapper = OOMReader(), Unwrapper()
+        for line in lines:
+            for message in unwrapper.feed(line):
+                assert not [*reader.feed(message)]
+        return reader.is_settled
+
+    assert fed([])
+    assert not fed(machine()[:-1])
+    assert fed([*machine(), "eth0: link up"])
+    assert fed([*machine()[:-1], *["eth0: link up"] * 20_100])
 
 
 def test_more_hosts_than_can_be_followed_are_reported_as_far_as_they_came():

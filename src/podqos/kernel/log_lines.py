@@ -27,6 +27,7 @@ _CALLER = re.compile(r"\[(?: {0,12}[TC]\d{1,10}|pid:[^\]]{1,48})\] ?")
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?):? +(?:std(?:out|err) [FP] )?"
 )
+_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ")
 _KERNEL = re.compile(r"(?:^|[ \]])kernel(?:\[\d{1,10}\])?(?:: ?| - - (?:- )?)")
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 _QUOTED = re.compile(r"^(?:> ?)+")
@@ -58,7 +59,10 @@ class Unwrapper:
     def feed(self, line: str) -> Iterator[Message]:
         """Yield the messages that a line completes."""
         line = line[:MOST_CHARACTERS].rstrip("\r\n")
-        if self._entry is not None or line.startswith("__CURSOR="):
+        if line.startswith("__CURSOR="):
+            yield from self.end()
+            yield from self._export(line)
+        elif self._entry is not None:
             yield from self._export(line)
         elif line.startswith("{"):
             yield from _of_json(line)
@@ -96,6 +100,8 @@ def unwrapped(line: str) -> Message:
     if found := _KERNEL.search(text, 0, _CARRIED):
         at, host = _time_and_host(text[: found.start()].strip())
         text = text[found.end() :]
+    elif _SYSLOG.match(text):
+        return Message(text, is_marked=True)  # another program's
     for pattern in (_ISO, _BRACKETED):
         if found := pattern.match(text):
             at = at or found[1].strip()

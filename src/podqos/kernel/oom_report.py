@@ -25,16 +25,15 @@ MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
 _MOST_JOINED = 4
-_MOST_OTHERS = 500  # lines after a kill that are not the OOM killer's: it is done
-_MOST_IN_BETWEEN = 20_000  # the same before a kill
+_MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
 _MOST_NODES = 1024
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
-BEGINNINGS = (b"oom-kill", b"Killed process")
-"""Without one of these a log has no report: what a fast reader looks for."""
-_BEGINNINGS = tuple(each.decode() for each in BEGINNINGS)
+MARKS = (b"oom-kill", b"Killed process", b"oom_reaper", b"memory.oom.group")
+"""What every line holds that begins a report, or follows its kill: what a fast reader looks for."""
+_BEGINNINGS = ("oom-kill", "Killed process")
 
 _INVOKED = re.compile(r"(.{1,64}?) invoked oom-killer(.*)")
 _ORDER = re.compile(r"order=(-?\d{1,3})")
@@ -56,7 +55,9 @@ _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
 _KILL = re.compile(
     r"(?:Memory cgroup out of memory|Out of memory[^:]{0,64}): Kill process (\d{1,10}) \((.{0,64})\) score (\d{1,18})"
 )
-_KILLED = re.compile(r"(?:([^:]{1,80}): )?Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)")
+_KILLED = re.compile(
+    r"(?:((?:Memory cgroup o|O)ut of memory[^:]{0,64}): )?Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
+)
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
@@ -67,6 +68,7 @@ _REAPED = re.compile(r"oom_reaper: (?:reaped process|unable to reap pid:) ?(\d{1
 _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
 )
+_OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
 _ALLOCATING = "oom_kill_allocating_task"
 
 
@@ -174,15 +176,17 @@ class OOMReader:
     def __init__(self) -> None:
         self._hosts: dict[str, _HostLog] = {}
         self._last: _HostLog | None = None
+        self._others = 0
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nothing is open: lines that begin no report mean nothing then."""
-        return not self._hosts
+    def is_settled(self) -> bool:
+        """Whether every open report has its kill: only lines that hold one of ``MARKS`` matter then."""
+        return self._others > _MOST_OTHERS or all(log.has_kill for log in self._hosts.values())
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
         log = self._hosts.get(message.host) if message.is_marked else self._last
+        self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
             if not any(beginning in message.text for beginning in _BEGINNINGS):
                 return
@@ -191,10 +195,6 @@ class OOMReader:
             log = self._hosts[message.host] = _HostLog()
         self._last = log
         yield from log.feed(message)
-        if log.is_done:
-            yield from log.end()
-            self._hosts = {host: each for host, each in self._hosts.items() if each is not log}
-            self._last = None
 
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open when the log ends."""
@@ -211,14 +211,11 @@ class _HostLog:
         self._report: OOMReport | None = None
         self._held: Message | None = None
         self._joined = 0
-        self._others = 0
 
     @property
-    def is_done(self) -> bool:
-        """Whether the last report is long over."""
-        report = self._report
-        has_ended = report is None or bool(report.victims)
-        return self._others > (_MOST_OTHERS if has_ended else _MOST_IN_BETWEEN)
+    def has_kill(self) -> bool:
+        """Whether the open report, if there is one, has all but what the reaper says."""
+        return self._report is None or bool(self._report.victims)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
@@ -230,6 +227,9 @@ class _HostLog:
         self._held, self._joined = message, 0
         if held is not None:
             yield from self._read(held)
+        if "Killed process" in message.text and "file-rss:" in message.text:
+            self._held = None  # a kill may be the last line of its kernel for days
+            yield from self._read(message)
 
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open."""
@@ -252,7 +252,6 @@ class _HostLog:
     def _read(self, message: Message) -> Iterator[OOMReport]:
         text = message.text
         report = self._report
-        self._others = 0 if "oom" in text or "Killed" in text or text.startswith("[") else self._others + 1
         if "invoked oom-killer" in text and (found := _INVOKED.match(text)):
             yield from self._close()
             order = _ORDER.search(found[2])

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.kernel.log_lines import Unwrapper
-from podqos.kernel.oom_report import BEGINNINGS, OOMReader, OOMReport
+from podqos.kernel.oom_report import MARKS, OOMReader, OOMReport
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects
 from podqos.model.pod import Pod
@@ -26,6 +26,7 @@ from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy
 
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
+_LINES_BESIDE = 40
 _GZIP = b"\x1f\x8b"
 _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
 _ENTRY_END = b"\n\n"
@@ -60,21 +61,44 @@ def reports(stream: Stream) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log."""
     unwrapper, reader = Unwrapper(), OOMReader()
     for chunk in _chunks(stream):
-        start = 0
-        if reader.is_idle:
-            hits = [hit for each in BEGINNINGS if (hit := chunk.find(each)) >= 0]
-            if not hits:
-                continue
-            start = chunk.rfind(b"\n", 0, min(hits)) + 1
-            entry = chunk.rfind(_ENTRY, 0, start)
-            if entry >= 0 and chunk.find(_ENTRY_END, entry, start) < 0:
-                start = entry
-        for line in chunk[start:].split(b"\n"):
-            for message in unwrapper.feed(line[:_LINE_BYTES].decode(errors="replace")):
+        marks = _Marks(chunk)
+        position = beside = 0
+        while position < len(chunk):
+            if reader.is_settled and beside <= 0:
+                found = marks.line_from(position)
+                if found is None:
+                    break
+                # A line may be broken into several, and one is held back until the next has come.
+                position, beside = found, _LINES_BESIDE
+            end = chunk.find(b"\n", position)
+            end = len(chunk) if end < 0 else end
+            line = chunk[position : min(end, position + _LINE_BYTES)].decode(errors="replace")
+            position, beside = end + 1, beside - 1
+            for message in unwrapper.feed(line):
                 yield from reader.feed(message)
     for message in unwrapper.end():
         yield from reader.feed(message)
     yield from reader.end()
+
+
+class _Marks:
+    """Where a chunk has lines of the OOM killer's; each mark is searched for once."""
+
+    def __init__(self, chunk: bytes) -> None:
+        self._chunk = chunk
+        self._next = {mark: chunk.find(mark) for mark in MARKS}
+
+    def line_from(self, position: int) -> int | None:
+        """Return where the next such line begins, or its entry in an export; None: there is none."""
+        for mark, found in self._next.items():
+            if 0 <= found < position:
+                self._next[mark] = self._chunk.find(mark, position)
+        hits = [found for found in self._next.values() if found >= 0]
+        if not hits:
+            return None
+        start = max(position, self._chunk.rfind(b"\n", position, min(hits)) + 1)
+        entry = self._chunk.rfind(_ENTRY, position, start)
+        return entry if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0 else start
 
 
 def _chunks(stream: Stream) -> Iterator[bytes]:
