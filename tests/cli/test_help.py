@@ -41,9 +41,9 @@ def test_the_tasks_hold_what_people_look_for_there():
     assert {title: [*commands] for title, commands in GROUPS.items()} == {
         "Manifests": ["explain", "check", "drift", "advise", "admit"],
         "Nodes": ["rank", "place", "cpu", "thresholds"],
-        "Clusters": ["snapshot", "overview"],
+        "Clusters": ["snapshot", "overview", "exporter"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
-        "Real machine": ["node", "rehearse"],
+        "Real machine": ["node", "rehearse", "autopsy"],
         "Other": ["demo", "eval", "completion", "help"],
     }
 

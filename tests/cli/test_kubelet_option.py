@@ -21,6 +21,7 @@ WITH = {
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",
+    "autopsy": "the kernel knows no kubelet",
     "completion": "has nothing to set",
     "demo": "has nothing to set",
     "eval": "questions carry their settings",

@@ -56,7 +56,8 @@ _KILL = re.compile(
     r"(?:Memory cgroup out of memory|Out of memory[^:]{0,64}): Kill process (\d{1,10}) \((.{0,64})\) score (\d{1,18})"
 )
 _KILLED = re.compile(
-    r"(?:((?:Memory cgroup o|O)ut of memory[^:]{0,64}): )?Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
+    r"(?:((?:Memory cgroup o|O)ut of memory[^:]{0,64}): )?"
+    r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
 )
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
