@@ -24,6 +24,7 @@ WITHOUT = {
     "autopsy": "the kernel knows no kubelet",
     "completion": "has nothing to set",
     "demo": "has nothing to set",
+    "exporter": "a cluster tells its kubelets",
     "eval": "questions carry their settings",
     "help": "has nothing to set",
     "overview": "a cluster tells its kubelets",

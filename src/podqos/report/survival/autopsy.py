@@ -39,6 +39,7 @@ _WHY = {
     Reason.TOTAL_UNKNOWN: "the report lacks the limit or the machine's size, and scores differ",
     Reason.NO_VICTIM: "the report ends before the kill",
 }
+_COUNTED = {True: "as the rule says", False: "against the rule", None: "cannot be verified"}
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 
 
@@ -49,7 +50,7 @@ def text(found: Autopsies, style: Style) -> list[str]:
     lines = []
     if len(found.kills) > 1:
         verdicts = [kill.follows_rule for kill in found.kills]
-        parts = [f"{verdicts.count(each)} {words}" for each, words in _FOLLOWS.items() if each in verdicts]
+        parts = [f"{verdicts.count(each)} {words}" for each, words in _COUNTED.items() if each in verdicts]
         lines += [style.strong(f"{counted(len(found.kills), 'OOM')}: {', '.join(parts)}"), ""]
     for kill in found.kills:
         lines += [*_kill_lines(kill, style), ""]
