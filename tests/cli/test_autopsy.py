@@ -12,6 +12,7 @@ import pytest
 
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.cli.main import main
+from podqos.library.autopsy import reports
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
 LOG = "\n".join([*machine(), *cgroup(ROWS, 7, "python3")]) + "\n"
@@ -86,6 +87,18 @@ def test_reports_are_found_wherever_they_lie_in_a_large_log(capsys, tmp_path, ca
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["pid"] for row in rows] == ["7"] * 12
     assert {row["host"] for row in rows} == {"node-1"}
+
+
+def test_a_log_that_comes_line_by_line_is_read_the_same():
+    class Records:  # as /dev/kmsg hands them out
+        def __init__(self):
+            self._lines = iter(CARRIERS["kmsg"](line) + "\n" for line in LOG.splitlines())
+
+        def read(self, _: int, /) -> bytes:
+            return next(self._lines, "").encode()
+
+    found = [*reports(Records())]
+    assert [(len(report.tasks), [*report.victims]) for report in found] == [(3, [102]), (2, [7])]
 
 
 def test_a_line_without_end_does_not_hide_what_follows(capsys, tmp_path):

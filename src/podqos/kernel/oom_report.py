@@ -216,6 +216,8 @@ class _HostLog:
     @property
     def has_kill(self) -> bool:
         """Whether the open report, if there is one, has all but what the reaper says."""
+        if self._held is not None and any(each in self._held.text for each in _BEGINNINGS):
+            return False
         return self._report is None or bool(self._report.victims)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:

@@ -60,9 +60,10 @@ def autopsy(
 def reports(stream: Stream) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log."""
     unwrapper, reader = Unwrapper(), OOMReader()
+    beside = 0
     for chunk in _chunks(stream):
         marks = _Marks(chunk)
-        position = beside = 0
+        position = 0
         while position < len(chunk):
             if reader.is_settled and beside <= 0:
                 found = marks.line_from(position)

@@ -4,7 +4,7 @@ Logs are read as they are found: dmesg in all its forms, /dev/kmsg, syslog, jour
 of cloud services, gzipped or not. With pods (-f, or a cluster) the cgroup of a victim is named by its pod.
 
   dmesg | podqos autopsy -
-  podqos autopsy /var/log/kern.log
+  podqos autopsy kern.log
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
 """
 
