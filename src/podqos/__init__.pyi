@@ -23,6 +23,7 @@ from podqos.library.admit import admit as admit
 from podqos.library.advise import advise as advise
 from podqos.library.advise import advise_node as advise_node
 from podqos.library.advise import advised_manifests as advised_manifests
+from podqos.library.autopsy import autopsy as autopsy
 from podqos.library.blast_radius import blast as blast
 from podqos.library.check import check as check
 from podqos.library.checking.baseline import read_baseline as read_baseline
@@ -85,6 +86,8 @@ from podqos.sim.scenario.scenario import Scenario as Scenario
 from podqos.sim.summary import RunSummary as RunSummary
 from podqos.sim.sweep import Sweep as Sweep
 from podqos.sim.variation import Variation as Variation
+from podqos.survival.autopsy import Autopsies as Autopsies
+from podqos.survival.autopsy import OOMAutopsy as OOMAutopsy
 from podqos.survival.cpu import CpuReport as CpuReport
 from podqos.survival.drift import Allowed as Allowed
 from podqos.survival.drift import DriftReport as DriftReport

@@ -21,8 +21,10 @@ WITH = {
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",
+    "autopsy": "the kernel knows no kubelet",
     "completion": "has nothing to set",
     "demo": "has nothing to set",
+    "exporter": "a cluster tells its kubelets",
     "eval": "questions carry their settings",
     "exporter": "a cluster tells its kubelets",
     "help": "has nothing to set",

@@ -60,6 +60,7 @@ spec:
       resources: {requests: {memory: 128Mi}, limits: {cpu: 500m, memory: 256Mi}}
 """
 _FILES = {
+    "kern.log": "[ 5864.7] Out of memory: Killed process 4711 (article-service)\n",
     "pod.yaml": _POD,
     "qos-demo.yaml": _POD,
     "snippet.yaml": "spec:\n  containers:\n    - name: web\n      image: web\n",

@@ -42,6 +42,7 @@ GROUPS = {
     "Real machine": {
         "node": ("node", "run pods here with the same rules: real cgroups, real eviction"),
         "rehearse": ("rehearse", "run a scenario on this kernel and compare with the simulation"),
+        "autopsy": ("autopsy", "OOM kills in a kernel log: what was full, who died, by which rule"),
     },
     "Other": {
         "demo": ("demo", "a guided tour of a platform of eight services; needs no cluster"),

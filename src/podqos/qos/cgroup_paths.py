@@ -11,7 +11,11 @@ pkg/oci/spec.go; cri-o internal/config/cgmgr; moby daemon/oci_linux.go.
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.model.pod import Pod, QOSClass
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, Runtime
@@ -36,6 +40,13 @@ _OWN_PARENT = {
     (Runtime.DOCKER, CgroupDriver.CGROUPFS): "/docker",
     (Runtime.DOCKER, CgroupDriver.SYSTEMD): "/system.slice",
 }
+
+_CLASS_NAMES = {each.lower(): each for each in (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)}
+_SLICE = re.compile(
+    rf"(?:[^/]{{1,200}}-)?{_KUBEPODS}(?:-(?P<class>{'|'.join(_CLASS_NAMES)}))?(?:-pod(?P<uid>[0-9A-Za-z_]{{1,64}}))?\.slice"
+)
+# The names of _SCOPE_PREFIX and _CGROUPFS_PREFIX, and cri-o's monitor beside a container.
+_CONTAINER = re.compile(r"(?:(?:cri-containerd|crio-conmon|crio|docker|libpod)-)?(?P<id>[0-9a-f]{12,64})(?:\.scope)?")
 
 
 class ContainerLocation(Struct, frozen=True, gc=False):
@@ -89,6 +100,58 @@ def cgroup_uid(pod: Pod) -> str:
         if config_hash:
             return config_hash
     return pod.metadata.uid or UNKNOWN_UID
+
+
+class CgroupLevel(StrEnum):
+    """What a cgroup of a node holds."""
+
+    MACHINE = "machine"
+    KUBEPODS = "kubepods"
+    CLASS = "class"
+    POD = "pod"
+    CONTAINER = "container"
+    SYSTEM = "system"
+    """Something beside pods: a daemon, a session, a container that no kubelet started."""
+
+
+class CgroupPlace(Struct, frozen=True, gc=False):
+    """What the path of a cgroup says, whichever driver and runtime made it."""
+
+    level: CgroupLevel
+    qos_class: QOSClass | None = None
+    pod_uid: str = ""
+    """As in the path: for a static pod the hash of its manifest (``cgroup_uid``)."""
+    container_id: str = ""
+
+
+def place_of(path: str) -> CgroupPlace:
+    """Return what the cgroup at a path holds; what a container makes below its own is the container's."""
+    place = CgroupPlace(CgroupLevel.MACHINE if path in {"", "/"} else CgroupLevel.SYSTEM)
+    parts = [part for part in path.split("/") if part]
+    for part in parts:
+        name, *scope = part.split(":")  # containerd told to use cgroupfs below a systemd slice: slice:prefix:id
+        if found := _SLICE.fullmatch(name):
+            place = _below(found["class"], (found["uid"] or "").replace("_", "-"))
+        elif part == _KUBEPODS:
+            place = _below(None, "")
+        elif place.level is CgroupLevel.KUBEPODS and part in _CLASS_NAMES:
+            place = _below(part, "")
+        elif place.level in {CgroupLevel.KUBEPODS, CgroupLevel.CLASS} and part.startswith("pod"):
+            place = _below(place.qos_class and place.qos_class.lower(), part.removeprefix("pod"))
+        elif place.level is CgroupLevel.POD and (found := _CONTAINER.fullmatch(part)):
+            place = replace(place, level=CgroupLevel.CONTAINER, container_id=found["id"])
+        if place.level is CgroupLevel.POD and len(scope) == 2:
+            place = replace(place, level=CgroupLevel.CONTAINER, container_id=scope[1])
+    return place
+
+
+def _below(class_name: str | None, uid: str) -> CgroupPlace:
+    """Return a place by the names in its path; Guaranteed pods lie directly below ``kubepods``."""
+    if uid:
+        return CgroupPlace(CgroupLevel.POD, _CLASS_NAMES.get(class_name or "", QOSClass.GUARANTEED), uid)
+    if class_name:
+        return CgroupPlace(CgroupLevel.CLASS, _CLASS_NAMES[class_name])
+    return CgroupPlace(CgroupLevel.KUBEPODS)
 
 
 def _node_parts(settings: CgroupSettings) -> tuple[str, ...]:

@@ -1,0 +1,354 @@
+"""Why a process was killed: the kernel's decision made again from its own report, and compared with what it did.
+
+The badness of every task comes from the table, the total from the report. The rule is the one of ``kernel.oom``; this
+module only says what it is applied to, and what the log leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.kernel.cgroup import ROOT
+from podqos.kernel.oom import Candidate, Process, candidate_in
+from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Task
+from podqos.model.pod import QOSClass
+from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
+
+MOST_SHOWN = 10
+_USUAL_PAGE_KB = 4
+_MOST_REMEMBERED = 4096
+_ROOT_UID = 0
+_MOST_SWAP_PAGES = 1 << 40
+
+
+class Reason(StrEnum):
+    """Why a kill follows from the rule or not, or why that cannot be told."""
+
+    HIGHEST = "Highest"
+    """The process that was chosen has the highest badness."""
+    HIGHEST_WITH_SWAP = "HighestWithSwap"
+    """It has if the machine has enough swap, which a cgroup's report does not say."""
+    HIGHEST_BY_PRIVILEGE = "HighestByPrivilege"
+    """It has if it was not privileged, which the table does not say: old kernels favour CAP_SYS_ADMIN."""
+    ASKED = "Asked"
+    """The process that asked for memory dies: vm.oom_kill_allocating_task is set."""
+    OTHER_IS_HIGHER = "OtherIsHigher"
+    """Another task has a higher badness."""
+    DID_NOT_ASK = "DidNotAsk"
+    """vm.oom_kill_allocating_task is set, and another process died than the one that asked."""
+    IS_EXEMPT = "IsExempt"
+    """It has an oom_score_adj of -1000 and is never chosen."""
+    NO_TABLE = "NoTable"
+    """The report has no task table (rate limited, vm.oom_dump_tasks=0, or cut)."""
+    TABLE_IS_CUT = "TableIsCut"
+    """Rows of the table are missing."""
+    NOT_IN_TABLE = "NotInTable"
+    """The process that was chosen is not in the table: its row is missing, or it is a thread."""
+    TABLE_LACKS_COLUMNS = "TableLacksColumns"
+    """The table of this old kernel has neither swap nor page tables, and what it has does not decide."""
+    TOTAL_UNKNOWN = "TotalUnknown"
+    """The limit or the size of the machine is missing, and the scores differ."""
+    NO_VICTIM = "NoVictim"
+    """The report ends before the kill."""
+
+
+class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
+    """A task of the table, with its badness in pages: used + adjustment."""
+
+    pid: int
+    name: str
+    uid: int
+    oom_score_adj: int
+    badness: int | None
+    """None for one that is exempt, or where the total is not known."""
+    used_pages: int
+    adjustment_pages: int | None
+
+
+class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
+    """A process that was killed."""
+
+    pid: int
+    name: str
+    oom_score_adj: int | None = None
+    badness: int | None = None
+    rss_bytes: int | None = None
+    is_reaped: bool = False
+    """Whether the OOM reaper freed its memory."""
+
+
+class Trigger(Struct, frozen=True, rename="camel", gc=False):
+    """The process that asked for memory; it need not be the one that dies."""
+
+    pid: int | None
+    name: str
+    order: int | None = None
+    """It asked for 2^order pages at once."""
+
+
+class Shortage(Struct, frozen=True, rename="camel", gc=False):
+    """What ran out, and how far."""
+
+    counter: str
+    """memory, memory+swap, kmem or swap of a cgroup; free for the machine."""
+    usage_bytes: int
+    """What is used of a limit; what is free of the machine."""
+    limit_bytes: int
+    """The limit; of the machine the kernel's reserve (the sum of its min watermarks)."""
+
+
+class OOMAutopsy(Struct, frozen=True, rename="camel"):
+    """One OOM: what ran out, who died, and whether that follows from the rule."""
+
+    at: str
+    """As the log has it: a date, or seconds since the machine started."""
+    host: str
+    scope: CgroupLevel
+    """Which level ran out."""
+    constraint: Constraint
+    cgroup: str
+    """The cgroup that ran out; / is the machine."""
+    trigger: Trigger
+    victims: tuple[AutopsyVictim, ...]
+    chosen_pid: int | None
+    """The process that the kernel chose. A victim with another pid is its child, or died with its group."""
+    victim_cgroup: str
+    """Empty where the report does not say."""
+    victim_level: CgroupLevel | None
+    follows_rule: bool | None
+    reason: Reason
+    total_pages: int | None
+    """What a thousandth of is a point of oom_score_adj: the limit and swap, or RAM and swap."""
+    page_bytes: int
+    swap_pages_needed: int | None = None
+    """With HighestWithSwap: how much."""
+    shortage: Shortage | None = None
+    tasks: int = 0
+    """How many the table has."""
+    ranking: tuple[AutopsyTask, ...] = ()
+    """The first of them, highest badness first, without those that earlier OOMs in the log killed."""
+    runner_up: AutopsyTask | None = None
+    """The one that would have died in place of the chosen one."""
+    margin_pages: int | None = None
+    """How much the runner-up lacked."""
+    group: str = ""
+    """The cgroup that died as one (memory.oom.group)."""
+    kernel: str = ""
+    pod_uid: str = ""
+    container_id: str = ""
+    qos_class: QOSClass | None = None
+    pod: str = ""
+    """namespace/name, where manifests or a snapshot know the uid."""
+    container: str = ""
+
+
+class Autopsies(Struct, frozen=True, rename="camel"):
+    """What the logs tell."""
+
+    kills: tuple[OOMAutopsy, ...]
+
+
+class Examiner:
+    """Examines the reports of a log in their order: whoever was killed before is no candidate again."""
+
+    def __init__(self, most_shown: int = MOST_SHOWN) -> None:
+        self._most_shown = most_shown
+        self._dead: dict[tuple[str, int, str], None] = {}
+
+    def examine(self, report: OOMReport) -> OOMAutopsy:
+        """Make the decision again."""
+        page_kb = report.page_kb or _USUAL_PAGE_KB
+        total = _total_pages(report, page_kb)
+        tasks = {pid: task for pid, task in report.tasks.items() if (report.host, pid, task.name) not in self._dead}
+        for victim in report.victims.values():
+            self._dead[report.host, victim.pid, victim.name] = None
+        while len(self._dead) > _MOST_REMEMBERED:
+            del self._dead[next(iter(self._dead))]
+        candidates = [_candidate(report, task, page_kb, total or 0) for task in tasks.values()]
+        # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
+        candidates.sort(key=lambda each: (each.process.is_exempt, -each.points, each.process.pid != report.chosen))
+        verdict = _verdict(report, candidates, total, page_kb)
+        others = [each for each in candidates if not each.process.is_exempt and each.process.pid != report.chosen]
+        chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
+        runner_up = others[0] if others and total is not None else None
+        place, dead_place = _places(report)
+        shown = [_task(each, report, total) for each in candidates[: self._most_shown]]
+        return OOMAutopsy(
+            at=report.at,
+            host=report.host,
+            scope=place.level,
+            constraint=report.constraint or Constraint.NONE,
+            cgroup=report.oom_cgroup or ("" if report.constraint is Constraint.MEMCG else ROOT),
+            trigger=Trigger(report.trigger_pid, report.trigger, report.order),
+            victims=_victims(report, {each.process.pid: each for each in candidates}, total),
+            chosen_pid=report.chosen,
+            victim_cgroup=report.task_cgroup or "",
+            victim_level=dead_place.level if report.task_cgroup else None,
+            follows_rule=verdict.follows,
+            reason=verdict.reason,
+            swap_pages_needed=verdict.swap_pages,
+            total_pages=total,
+            page_bytes=page_kb * 1024,
+            shortage=_shortage(report),
+            tasks=len(report.tasks),
+            ranking=tuple(shown),
+            runner_up=None if runner_up is None else _task(runner_up, report, total),
+            margin_pages=None if runner_up is None or chosen is None else chosen.points - runner_up.points,
+            group=report.group or "",
+            kernel="" if report.release is None else "{}.{}".format(*report.release),
+            pod_uid=dead_place.pod_uid,
+            container_id=dead_place.container_id,
+            qos_class=dead_place.qos_class,
+        )
+
+
+class _Verdict(Struct, frozen=True):
+    follows: bool | None
+    reason: Reason
+    swap_pages: int | None = None
+
+
+def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, page_kb: int) -> _Verdict:
+    """Compare the process that was chosen with the one that the rule chooses."""
+    if report.chosen is None:
+        return _Verdict(None, Reason.NO_VICTIM)
+    if report.is_allocating_task:
+        asked = report.trigger_pid is None or report.chosen == report.trigger_pid
+        return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
+    if report.columns is None or not report.tasks:
+        return _Verdict(None, Reason.NO_TABLE)
+    chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
+    if chosen is None:
+        return _Verdict(None, Reason.NOT_IN_TABLE)
+    if chosen.process.is_exempt:
+        return _Verdict(False, Reason.IS_EXEMPT)
+    others = [each for each in candidates if not each.process.is_exempt and each is not chosen]
+    if total is None:
+        if len({each.process.oom_score_adj for each in (chosen, *others)}) > 1:
+            return _Verdict(None, Reason.TOTAL_UNKNOWN)
+        total = 0
+    if all(chosen.points >= each.points for each in others):
+        return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
+    if "swapents" not in (report.columns or ()):
+        return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
+    unprivileged = _candidate(report, report.tasks[chosen.process.pid], page_kb, total, may_be_privileged=False)
+    if all(unprivileged.points >= each.points for each in others):
+        return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
+    swap = _swap_needed(report, chosen, others, total, page_kb)
+    if swap is not None:
+        return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
+    return _Verdict(False, Reason.OTHER_IS_HIGHER)
+
+
+def _swap_needed(
+    report: OOMReport, chosen: Candidate, others: Iterable[Candidate], total: int, page_kb: int
+) -> int | None:
+    """Return the least swap that makes the chosen process the highest, where a cgroup may swap; None: none does.
+
+    A cgroup's total is its limit and as much of the machine's swap as it may use, and its report does not say
+    how much swap the machine has.
+    """
+    most = _swap_allowed(report, page_kb)
+    if not most:
+        return None
+    low, high = total // 1000, (total + most) // 1000
+    for each in others:
+        points = chosen.process.oom_score_adj - each.process.oom_score_adj
+        lacking = each.used_pages - chosen.used_pages
+        if points > 0:
+            low = max(low, -(-lacking // points))
+        elif points < 0:
+            high = min(high, lacking // points)
+        elif lacking > 0:
+            return None
+    return low * 1000 - total if low <= high else None
+
+
+def _swap_allowed(report: OOMReport, page_kb: int) -> int:
+    """Return how many pages of swap a cgroup may use at most."""
+    memory, both, swap = (report.counters.get(name) for name in ("memory", "memory+swap", "swap"))
+    if memory is None or memory.limit_kb is None:
+        return 0
+    if swap is not None:
+        return _MOST_SWAP_PAGES if swap.limit_kb is None else swap.limit_kb // page_kb
+    if both is not None:
+        return _MOST_SWAP_PAGES if both.limit_kb is None else max(0, both.limit_kb - memory.limit_kb) // page_kb
+    return 0
+
+
+def _total_pages(report: OOMReport, page_kb: int) -> int | None:
+    """Return what the kernel measures scores by; for a cgroup without swap (``_swap_needed``)."""
+    swap = (report.swap_kb or 0) // page_kb
+    if report.constraint is Constraint.MEMCG:
+        memory = report.counters.get("memory")
+        return None if memory is None or memory.limit_kb is None else memory.limit_kb // page_kb
+    if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
+        allowed = [size for node, size in report.present_kb.items() if node in (report.nodes or ())]
+        return sum(allowed) // page_kb + swap if allowed else None
+    return None if report.ram_pages is None else report.ram_pages - report.reserved_pages + swap
+
+
+def _candidate(report: OOMReport, task: Task, page_kb: int, total: int, *, may_be_privileged: bool = True) -> Candidate:
+    tables = task.page_table_pages
+    if tables is None:
+        tables = (task.page_table_bytes or 0) // (page_kb * 1024)
+    cgroup = report.oom_cgroup or ROOT
+    process = Process(task.pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
+    # The table does not say who has CAP_SYS_ADMIN; root usually does.
+    is_privileged = may_be_privileged and task.uid == _ROOT_UID
+    found = candidate_in(report.release, process, total, is_privileged=is_privileged)
+    return replace(found, process=process)
+
+
+def _places(report: OOMReport) -> tuple[CgroupPlace, CgroupPlace]:
+    """Return what ran out, and where the victim was."""
+    if report.oom_cgroup is None:
+        ran_out = CgroupPlace(CgroupLevel.SYSTEM if report.constraint is Constraint.MEMCG else CgroupLevel.MACHINE)
+    else:
+        ran_out = place_of(report.oom_cgroup)
+    return ran_out, place_of(report.task_cgroup or "")
+
+
+def _shortage(report: OOMReport) -> Shortage | None:
+    """Return the fullest counter of a cgroup, or what is free of the machine."""
+    limited = [(name, each, each.limit_kb) for name, each in report.counters.items() if each.limit_kb]
+    if limited and report.constraint is Constraint.MEMCG:
+        name, counter, limit = max(limited, key=lambda each: _fullness(each[1]))
+        return Shortage(name, counter.usage_kb * 1024, (limit or 0) * 1024)
+    if report.free_kb is not None and report.min_kb is not None and report.constraint is not Constraint.MEMCG:
+        return Shortage("free", report.free_kb * 1024, report.min_kb * 1024)
+    return None
+
+
+def _fullness(counter: Counter) -> float:
+    return counter.usage_kb / (counter.limit_kb or 1)
+
+
+def _victims(report: OOMReport, candidates: dict[int, Candidate], total: int | None) -> tuple[AutopsyVictim, ...]:
+    found = []
+    for pid, victim in report.victims.items():
+        task = report.tasks.get(pid)
+        each = candidates.get(pid)
+        adj = victim.oom_score_adj if task is None else task.oom_score_adj
+        points = None if each is None or total is None or each.process.is_exempt else each.points
+        rss = None if victim.rss_kb is None else victim.rss_kb * 1024
+        found.append(AutopsyVictim(pid, victim.name, adj, points, rss, victim.is_reaped))
+    return tuple(found)
+
+
+def _task(each: Candidate, report: OOMReport, total: int | None) -> AutopsyTask:
+    process = each.process
+    is_known = total is not None and not process.is_exempt
+    return AutopsyTask(
+        pid=process.pid,
+        name=process.name,
+        uid=report.tasks[process.pid].uid,
+        oom_score_adj=process.oom_score_adj,
+        badness=each.points if is_known else None,
+        used_pages=each.used_pages,
+        adjustment_pages=each.adjustment_pages if is_known else None,
+    )

@@ -1,0 +1,199 @@
+"""Reports of the OOM killer, read from logs as they are found."""
+
+from __future__ import annotations
+
+import random
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.oom_logs import CARRIERS, CONTAINER, FORMS, GIB_PAGES, ROWS, cgroup, killed, machine, read, table
+from podqos.kernel.log_lines import MOST_CHARACTERS, Unwrapper
+from podqos.kernel.oom_report import MOST_HOSTS, Constraint, OOMReader
+
+BIG = (7, 1000, 200_000, 100, 5, 100, "python3")
+
+
+def summary(report):
+    return report.trigger, report.trigger_pid, report.chosen, [*report.tasks.values()], [*report.victims.values()]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_whatever_carries_a_report_it_is_the_same(carrier):
+    expected = [*machine(), *cgroup([BIG], 7, "python3")]
+    first, second = read(map(CARRIERS[carrier], expected))
+    for found, plain in zip((first, second), read(expected), strict=True):
+        assert summary(found) == summary(plain)
+    assert first.trigger == "worker 7"
+    assert [each.name for each in first.victims.values()] == ["java (main) [x]"]
+
+
+@pytest.mark.parametrize(
+    ("carrier", "at", "host"),
+    [
+        ("dmesg", "5864.708440", ""),
+        ("dmesg-T", "Mon Jan  5 15:19:27 2026", ""),
+        ("dmesg-iso", "2026-01-05T15:19:27,708440+00:00", ""),
+        ("kmsg", "5864.708440", ""),
+        ("syslog", "Jan  5 15:19:27", "node-1"),
+        ("rfc5424", "2026-01-05T15:19:27.708440Z", "node-1"),
+        ("journal-monotonic", "5864.708440", "node-1"),
+        ("journal-json", "1767626367.708440", "node-1"),
+        ("journal-export", "1767626367.708440", "node-1"),
+        ("cloud", "2026-01-05T15:19:27Z", "node-1"),
+    ],
+)
+def test_time_and_host_are_those_of_the_carrier(carrier, at, host):
+    (report,) = read(map(CARRIERS[carrier], machine()))
+    assert (report.at, report.host) == (at, host)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_the_table_is_read_by_its_header(form):
+    (report,) = read(machine(form=form))
+    assert [(each.pid, each.rss_pages, each.oom_score_adj, each.name) for each in report.tasks.values()] == [
+        (pid, rss, adj, name) for pid, _, rss, _, _, adj, name in ROWS
+    ]
+    java = report.tasks[102]
+    tables = java.page_table_pages if java.page_table_bytes is None else java.page_table_bytes // 4096
+    assert (tables, java.swap_pages) == ((None, None) if form == "cpu" else (300, 0))
+    assert (report.ram_pages, report.page_kb, report.free_kb, report.min_kb) == (GIB_PAGES, 4, 44000, 45000)
+
+
+def test_a_cgroups_report_names_both_cgroups_and_its_counters():
+    (report,) = read(cgroup([BIG], 7, "python3", swap_kb=1 << 52))
+    assert report.constraint is Constraint.MEMCG
+    assert (report.oom_cgroup, report.task_cgroup) == (CONTAINER, CONTAINER)
+    assert report.counters["memory"].limit_kb == 1048576
+    assert report.counters["swap"].limit_kb is None
+    assert report.victims[7].is_reaped
+
+
+def test_before_5_0_the_limit_and_the_sacrificed_child_have_their_own_lines():
+    old = [
+        "sh invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0",
+        "CPU: 9 PID: 8 Comm: sh Tainted: P           OX 3.13.0-43-generic #72-Ubuntu",
+        "Task in /docker/a killed as a result of limit of /docker",
+        "memory: usage 1024kB, limit 1024kB, failcnt 1",
+        *table([BIG], "nr_ptes"),
+        "Memory cgroup out of memory: Kill process 7 (python3) score 990 or sacrifice child",
+        "Killed process 9 (child) total-vm:8kB, anon-rss:4kB, file-rss:0kB",
+    ]
+    (report,) = read(old)
+    assert (report.task_cgroup, report.oom_cgroup, report.release) == ("/docker/a", "/docker", (3, 13))
+    assert (report.chosen, report.score, [*report.victims]) == (7, 990, [9])
+
+
+def test_masks_and_names_with_commas_do_not_shift_fields():
+    line = (
+        "oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=0,2-3,cpuset=/,mems_allowed=0-7,global_oom,"
+        "task_memcg=/a,b,task=x,pid=1,y,pid=42,uid=0"
+    )
+    (report,) = read(["a invoked oom-killer: order=0", line, killed(42, "x,pid=1,y")])
+    assert report.constraint is Constraint.MEMORY_POLICY
+    assert report.nodes == {0, 2, 3}
+    assert (report.oom_cgroup, report.task_cgroup, report.chosen) == ("/", "/a,b", 42)
+
+
+def test_a_group_dies_in_one_report_and_other_kills_in_their_own():
+    group = [
+        *cgroup([BIG], 7, "python3")[:-1],
+        f"Tasks in {CONTAINER} are going to be killed due to memory.oom.group set",
+        killed(7, "python3", why="Memory cgroup out of memory"),
+        killed(8, "child", why="Memory cgroup out of memory"),
+    ]
+    # The kernel limits the rate of reports, not of kills.
+    first, second = read([*group, "a invoked oom-killer: order=0", killed(9, "a")])
+    assert (first.group, [*first.victims]) == (CONTAINER, [7, 8])
+    assert [*second.victims] == [9]
+    alone = read([killed(1, "a"), killed(2, "b"), killed(2, "b")])
+    assert [[*each.victims] for each in alone] == [[1], [2]]
+
+
+@pytest.mark.parametrize("carrier", ["dmesg", "syslog"])
+def test_lines_that_mail_broke_are_joined(carrier):
+    whole = list(map(CARRIERS[carrier], machine()))
+    broken = [part for line in whole for part in textwrap.wrap(line, 90, break_on_hyphens=False)]
+    (found,), (expected,) = read(broken), read(whole)
+    assert len(broken) > len(whole)
+    assert summary(found)[:4] == summary(expected)[:4]
+
+
+def test_what_others_write_in_between_changes_nothing():
+    noise = [
+        "[  11.0] eth0: link up",
+        "audit: type=1400 apparmor=DENIED",
+        "[  pid: odd",
+        "Node is up",
+        "Total swap of x",
+    ]
+    lines = machine()
+    mixed = [each for line in lines for each in (line, noise[len(line) % len(noise)])]
+    (found,), (expected,) = read(mixed), read(lines)
+    assert summary(found) == summary(expected)
+
+
+def test_hosts_in_one_log_are_told_apart():
+    def on(host, lines):
+        return [f"Jan  5 15:19:27 {host} kernel: {line}" for line in lines]
+
+    one, other = on("a", machine()), on("b", cgroup([BIG], 7, "python3"))
+    mixed = [line for pair in zip(one, [*other, *other[-1:] * len(one)], strict=False) for line in pair]
+    found = {report.host: [*report.victims] for report in read(mixed)}
+    assert found == {"a": [102], "b": [7]}
+
+
+@pytest.mark.parametrize("lost", ["** 12 printk messages dropped **", "...", "Missed 7 kernel messages"])
+def test_a_table_with_a_hole_is_cut(lost):
+    lines = machine()
+    (report,) = read([*lines[:-2], lost, *lines[-2:]])
+    assert report.is_cut
+    assert not read(lines)[0].is_cut
+
+
+def test_the_page_size_follows_from_the_victims_own_line():
+    lines = [line for line in machine() if "4kB" not in line]
+    kill = "Out of memory: Killed process 102 (java) total-vm:19200000kB, anon-rss:0kB, file-rss:0kB"
+    (report,) = read([*lines[:-1], kill])
+    assert report.page_kb == 64
+
+
+def test_after_a_kill_or_without_one_for_long_other_lines_need_not_be_read():
+    def fed(lines):
+        reader, unwrapper = OOMReader(), Unwrapper()
+        for line in lines:
+            for message in unwrapper.feed(line):
+                assert not [*reader.feed(message)]
+        return reader.is_settled
+
+    assert fed([])
+    assert not fed(machine()[:-1])
+    assert fed([*machine(), "eth0: link up"])
+    assert fed([*machine()[:-1], *["eth0: link up"] * 20_100])
+
+
+def test_more_hosts_than_can_be_followed_are_reported_as_far_as_they_came():
+    lines = [f"Jan  5 15:19:27 node-{n} kernel: {killed(n + 1, 'x')}" for n in range(MOST_HOSTS + 50)]
+    assert len(read(lines)) == MOST_HOSTS + 50
+
+
+# ---- hostile -------------------------------------------------------------------------------------------------------
+
+PIECES = [*machine(), *cgroup([BIG], 7, "python3"), '{"MESSAGE": "', "__CURSOR=x", "[[[[", "Killed process", "4,1,2,-;"]
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=40)), max_size=30), st.randoms())
+def test_no_text_makes_the_reader_fail(lines, chance: random.Random):
+    cut = [line[: chance.randrange(len(line) + 1)] if chance.random() < 0.5 else line for line in lines]
+    for report in read(cut):
+        assert report.page_kb is None or report.page_kb >= 4
+
+
+def test_a_line_without_end_is_cut_at_once():
+    long = "invoked oom-killer " * 100_000
+    (message,) = Unwrapper().feed(long)
+    assert len(message.text) <= MOST_CHARACTERS
+    for hostile in ("(" * 1_000_000, "[ " * 500_000, "Killed process 1 (" + ")" * 1_000_000, "{" * 1_000_000):
+        read([hostile, *machine(), hostile])

@@ -1,0 +1,150 @@
+"""The kernel's decision made again from its report."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.oom_logs import CONTAINER, FORMS, GIB_PAGES, ROWS, cgroup, killed, machine, read
+from podqos.kernel.oom import Process, rank
+from podqos.kernel.oom_report import Constraint
+from podqos.model.pod import QOSClass
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.survival.autopsy import Examiner, Reason
+
+BIG = (7, 1000, 200_000, 100, 0, 100, "python3")
+SMALL = (8, 1000, 100_000, 100, 0, 100, "sh")
+
+
+def examined(lines, most_shown=10):
+    examiner = Examiner(most_shown)
+    return [examiner.examine(report) for report in read(lines)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_highest_badness_follows_from_the_rule_in_every_form_of_the_table(form):
+    (kill,) = examined(machine(form=form))
+    tables = 0 if form == "cpu" else 300
+    assert (kill.follows_rule, kill.reason, kill.total_pages) == (True, Reason.HIGHEST, GIB_PAGES)
+    assert [(each.pid, each.badness) for each in kill.ranking][:1] == [(102, 150_000 + tables)]
+    assert kill.ranking[-1].badness is None, "-1000 is exempt"
+    assert (kill.runner_up.pid, kill.margin_pages) == (101, 60_000 + tables // 3)
+    assert (kill.scope, kill.cgroup) == (CgroupLevel.MACHINE, "/")
+    assert (kill.shortage.counter, kill.shortage.usage_bytes) == ("free", 44000 * 1024)
+
+
+def test_another_victim_does_not_follow_unless_the_first_was_dead_already():
+    (kill,) = examined(machine(kill=killed(101, "small")))
+    assert (kill.follows_rule, kill.reason, kill.margin_pages) == (False, Reason.OTHER_IS_HIGHER, -60_100)
+    first, second = examined([*machine(), *machine(kill=killed(101, "small"))])
+    assert (first.follows_rule, second.follows_rule) == (True, True)
+    assert [each.pid for each in second.ranking] == [101, 103]
+    assert second.tasks == 3
+
+
+def test_a_container_at_its_limit_is_named_by_its_path():
+    (kill,) = examined(cgroup([BIG, SMALL], 7, "python3"))
+    assert (kill.scope, kill.constraint, kill.follows_rule) == (CgroupLevel.CONTAINER, Constraint.MEMCG, True)
+    assert (kill.cgroup, kill.qos_class) == (CONTAINER, QOSClass.BURSTABLE)
+    assert kill.pod_uid == "11111111-2222-3333-4444-555555555555"
+    assert kill.container_id == "ab" * 32
+    assert (kill.shortage.usage_bytes, kill.shortage.limit_bytes) == (1 << 30, 1 << 30)
+    assert kill.ranking[0].adjustment_pages == 100 * (GIB_PAGES // 1000)
+    assert kill.victims[0].is_reaped
+
+
+def test_swap_that_the_report_leaves_out_can_explain_a_choice():
+    rows = [(7, 1000, 1000, 0, 0, 500, "python3"), (8, 1000, 200_000, 0, 0, 0, "sh")]
+    (kill,) = examined(cgroup(rows, 7, "python3", swap_kb=1 << 52))
+    assert (kill.follows_rule, kill.reason) == (True, Reason.HIGHEST_WITH_SWAP)
+    # 199,000 pages are 398 thousandths of what the total has to be.
+    assert kill.swap_pages_needed == 398_000 - GIB_PAGES
+    (kill,) = examined(cgroup(rows, 7, "python3", swap_kb=0))
+    assert (kill.follows_rule, kill.reason) == (False, Reason.OTHER_IS_HIGHER)
+
+
+@pytest.mark.parametrize(
+    ("release", "adj_points", "used"),
+    [("3.10.0", -30, 200_000), ("3.14.0", 0, 194_000), ("4.16.9", 0, 194_000), ("4.17.0", 0, 200_000)],
+)
+def test_root_was_favoured_before_4_17(release, adj_points, used):
+    row = (7, 0, 200_000, 0, 0, 0, "python3")
+    (kill,) = examined(machine([row], kill=killed(7, "python3"), release=release))
+    assert kill.ranking[0].badness == used + adj_points * (GIB_PAGES // 1000)
+
+
+def test_root_without_the_capability_explains_a_choice_on_an_old_kernel():
+    rows = [(7, 0, 200_000, 0, 0, 0, "python3"), (8, 1000, 198_000, 0, 0, 0, "sh")]
+    (kill,) = examined(machine(rows, kill=killed(7, "python3"), release="4.4.0"))
+    assert (kill.follows_rule, kill.reason) == (True, Reason.HIGHEST_BY_PRIVILEGE)
+
+
+def test_equals_may_die_in_either_order():
+    rows = [(pid, 1000, 500, 0, 0, 0, "x") for pid in (1001, 1002, 1003)]
+    for pid in (1001, 1002, 1003):
+        (kill,) = examined(machine(rows, kill=killed(pid, "x")))
+        assert (kill.follows_rule, kill.margin_pages, kill.ranking[0].pid) == (True, 0, pid)
+
+
+def test_before_5_9_the_least_badness_is_1_and_equals_may_die():
+    rows = [(7, 1000, 500, 0, 0, -900, "a"), (8, 1000, 100, 0, 0, -900, "b")]
+    assert examined(machine(rows, kill=killed(8, "b"), release="5.8.0"))[0].follows_rule
+    assert examined(machine(rows, kill=killed(8, "b"), release="5.9.0"))[0].follows_rule is False
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda _: [killed()], Reason.NO_TABLE),
+        (lambda lines: [line for line in lines if not line.startswith("[")], Reason.NO_TABLE),
+        (lambda lines: lines[:-1], Reason.NO_VICTIM),
+        (lambda lines: [*lines[:-1], killed(999, "gone")], Reason.NOT_IN_TABLE),
+        (lambda lines: [*lines[:-2], "** 3 printk messages dropped **", *lines[-2:]], Reason.TABLE_IS_CUT),
+    ],
+    ids=["rate-limited", "no-dump", "no-kill", "no-row", "a-hole"],
+)
+def test_what_the_log_does_not_have_cannot_be_decided(change, reason):
+    (kill,) = examined(change(machine()))
+    assert (kill.follows_rule, kill.reason) == (None, reason)
+
+
+def test_without_a_total_scores_decide_nothing_unless_they_are_equal():
+    rows = [BIG, (8, 1000, 100, 0, 0, 0, "sh")]
+    without = [line for line in machine(rows, kill=killed(7, "python3")) if "pages RAM" not in line]
+    assert examined(without)[0].reason is Reason.TOTAL_UNKNOWN
+    without = [line for line in machine([BIG, SMALL], kill=killed(7, "python3")) if "pages RAM" not in line]
+    assert examined(without)[0].follows_rule
+
+
+def test_the_process_that_asked_dies_by_setting():
+    why = "Out of memory (oom_kill_allocating_task)"
+    assert examined(machine(kill=killed(77, "worker 7", why=why)))[0].reason is Reason.ASKED
+    (kill,) = examined(machine(kill=killed(101, "small", why=why)))
+    assert (kill.follows_rule, kill.reason) == (False, Reason.DID_NOT_ASK)
+
+
+def test_the_ranking_is_cut_but_not_the_decision():
+    (kill,) = examined(machine(), most_shown=1)
+    assert (len(kill.ranking), kill.tasks, kill.runner_up.pid) == (1, len(ROWS), 101)
+
+
+ROW = st.tuples(
+    st.integers(1000, 1000),
+    st.integers(0, GIB_PAGES),
+    st.integers(1, 500),
+    st.integers(0, 5000),
+    st.integers(-1000, 1000),
+)
+
+
+@given(st.lists(ROW, min_size=1, max_size=12), st.sampled_from(["pgtables_bytes", "nr_pmds", "nr_ptes", "rss_anon"]))
+def test_a_report_of_a_ranking_is_read_back_as_that_ranking(made, form):
+    rows = [(pid, *each, f"task {pid}") for pid, each in enumerate(made, 100)]
+    processes = [Process(pid, "/", rss, swap, tables, adj, name) for pid, _, rss, tables, swap, adj, name in rows]
+    expected = rank(processes, GIB_PAGES)
+    first = expected[0].process.pid if expected else 100
+    (kill,) = examined(machine(rows, form, killed(first, f"task {first}")), most_shown=100)
+    found = [each.badness for each in kill.ranking if each.badness is not None]
+    assert found == [each.points for each in expected]
+    assert kill.follows_rule is bool(expected)
