@@ -51,4 +51,4 @@ def mebibytes(count: int) -> str:
 
 def shown_ratio(ratio: Fraction) -> float:
     """Return a ratio to show; beyond a billion it says no more, and a float could not hold it."""
-    return float(min(ratio, _LARGEST_RATIO))
+    return float(ratio if ratio < _LARGEST_RATIO else _LARGEST_RATIO)
