@@ -10,7 +10,7 @@ from podqos.model.quantity import Quantity
 if TYPE_CHECKING:
     from fractions import Fraction
 
-_LARGEST_RATIO = 10**9
+_LARGEST_RATIO = 1e9
 
 
 def listed(words: Sequence[str]) -> str:
@@ -51,4 +51,4 @@ def mebibytes(count: int) -> str:
 
 def shown_ratio(ratio: Fraction) -> float:
     """Return a ratio to show; beyond a billion it says no more, and a float could not hold it."""
-    return float(min(ratio, _LARGEST_RATIO))
+    return float(ratio) if ratio < _LARGEST_RATIO else _LARGEST_RATIO
