@@ -77,7 +77,7 @@ def _run(
         return run_shard(shard(scenario, names), shown, check=check)
     finally:
         # Nodes refer to each other and to themselves: without this every shard would stay in memory.
-        gc.collect()
+        gc.collect(0)
         if was_enabled:
             gc.enable()
 
