@@ -126,6 +126,7 @@ class SimNode:
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
         self._rests_us = NEVER_US
+        self._wakes_up_us = NEVER_US
         self._columns = None if columns is None else columns(self._bent_us, self._woke)
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
@@ -316,13 +317,19 @@ class SimNode:
 
     def _plan_wake_up(self) -> None:
         wake_us = None if self._columns is None else self._columns.wake_us
-        if wake_us is not None:
-            self.plan(max(wake_us, self.now_us), EventPriority.DEMAND, self._wake_up)
+        if wake_us is not None and wake_us < self._wakes_up_us:
+            self._wakes_up_us = max(wake_us, self.now_us)
+            self.plan(self._wakes_up_us, EventPriority.DEMAND, self._wake_up)
 
     def _wake_up(self, now_us: int) -> None:
-        if self._columns is not None and self._columns.wake_us == now_us:
-            self._columns.wake_due(now_us)
-            self._plan_wake_up()
+        """Wake what is due. It may be due later by now, because what was due first has ended."""
+        columns = self._columns
+        if now_us != self._wakes_up_us or columns is None:
+            return
+        self._wakes_up_us = NEVER_US
+        if columns.wake_us is not None and columns.wake_us <= now_us:
+            columns.wake_due(now_us)
+        self._plan_wake_up()
 
     def _woke(self, now_us: int) -> None:
         assert self._columns is not None
