@@ -256,13 +256,15 @@ class Columns:
         totals: dict[tuple[int, ...], _Row] = {}
         for gauge, indexes in found.items():
             key = tuple(indexes)
-            if key not in totals:
-                totals[key] = _total([rows[index] for index in indexes])
+            total = totals.get(key)
+            if total is None:
+                total = totals[key] = _total([rows[index] for index in indexes])
             some = [parts[index] for index in indexes]
-            if gauge in self._bounds:
-                self._bounds[gauge].add(some, totals[key])
+            bound = self._bounds.get(gauge)
+            if bound is None:
+                self._bounds[gauge] = _Bound(some, total)
             else:
-                self._bounds[gauge] = _Bound(some, totals[key])
+                bound.add(some, total)
         self._is_stale.update(found)
 
     def _remove_row(self, part: Allocation) -> None:
@@ -374,7 +376,7 @@ def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
     found: list[Column] = []
     for part in parts:
         times, _ = _points(part.curve, part.offset_us, until_us)
-        if not any(np.array_equal(times, each) for each in found[-4:]):
+        if not any(times is each or np.array_equal(times, each) for each in found[-4:]):
             found.append(times)
     times = np.unique(np.concatenate([*found, np.array([0, until_us])]))
     times = times[(times >= 0) & (times <= until_us)]
@@ -428,9 +430,8 @@ def _rows(parts: Iterable[Allocation], grid: Column) -> list[_Row]:
 
 
 def _even_rows(values: Sequence[Column], width: int) -> Iterator[_Row]:
-    starts = np.empty((len(values), width), dtype=np.int64)
-    for start, own in zip(starts, values, strict=True):
-        start[: len(own)], start[len(own) :] = own, own[-1]
+    starts = np.array([np.pad(own, (0, width - len(own)), "edge") if len(own) < width else own for own in values])
+    starts = starts.reshape(len(values), width)
     ends = np.concatenate([starts[:, 1:], starts[:, -1:]], axis=1)
     # A slope is rounded towards zero: what falls ends a trifle higher.
     ends += ends < starts
