@@ -224,6 +224,8 @@ class Columns:
         """
         assert self._grid is not None
         bound, level, last = self._bounds[gauge], _level(gauge), len(self._grid) - 1
+        if level == _UNLIMITED:
+            return last
         rest, rising = gauge.fine(now_us) - held[0], max(0, gauge.slope - held[1])
         if rest + rising * (self.until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
             return last
@@ -368,7 +370,7 @@ def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, in
 
 def _level(gauge: Gauge) -> int:
     """Return the least amount at which something happens."""
-    return min((mark.level for mark in gauge.marks if mark.is_armed), default=_UNLIMITED)
+    return min([mark.level for mark in gauge.marks if mark.is_armed], default=_UNLIMITED)
 
 
 def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
