@@ -152,7 +152,7 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
             raise IndexError(index)
         random = Random(self._seed + index)
         phase, size = random.randrange(len(self._times)), random.randrange(20, 50)
-        memory, cpu = self._curve(random, phase, size * MI), self._curve(random, phase, size // 2)
+        memory, cpu = self._curves(random, phase, (size * MI, size // 2))
         return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
 
     @cached_property
@@ -160,11 +160,12 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
         day = 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
         return np.concatenate([day, day])
 
-    def _curve(self, random: Random, phase: int, size: int) -> Curve:
-        """Return a curve between ``size`` and twice that, and noise of up to a quarter of it."""
-        drawn = np.frombuffer(random.randbytes(2 * len(self._times)), dtype=np.uint16).astype(np.int64)
-        values = size + size * self._days[phase : phase + len(self._times)] // 1000 + (size * drawn >> 18)
-        return Curve(Knots(self._times, array("q", values.tobytes())))
+    def _curves(self, random: Random, phase: int, sizes: tuple[int, ...]) -> list[Curve]:
+        """Return curves between a size and twice that, and noise of up to a quarter of it."""
+        count, column = len(self._times), np.array(sizes, dtype=np.int64)[:, None]
+        drawn = np.frombuffer(random.randbytes(2 * count * len(sizes)), dtype=np.uint16).reshape(-1, count)
+        values = column + column * self._days[phase : phase + count] // 1000 + (column * drawn >> 18)
+        return [Curve(Knots(self._times, array("q", row.tobytes()))) for row in values]
 
 
 def fleet_workloads(nodes: int, hours: int, every_us: int) -> list[ScenarioWorkload]:

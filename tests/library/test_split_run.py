@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,14 +13,15 @@ from eviction.nodes import pod
 from podqos.agent.journal import Kind, encode
 from podqos.library.simulation import simulate
 from podqos.library.spilled_journal import SpilledJournal
-from podqos.library.split_run import split_run
+from podqos.library.split_run import _run, split_run
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
+from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.recorded_node import node_names
 from podqos.sim.run import simulate as run_to_the_end
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Scenario
-from podqos.sim.shards import Because, Together, shard, together
+from podqos.sim.shards import Because, ShardRun, Together, shard, together
 from podqos.sim.summary import run_summary
 from sim.test_properties import scenarios
 from sim.test_properties import workloads as any_workloads
@@ -164,3 +167,17 @@ def test_a_spilled_journal_reads_like_a_list_however_large_its_parts_are(monkeyp
         journal.add(encode(own), len(own))
     assert list(journal) == list(journal) == whole
     assert (len(journal), journal[-1], journal[3:5], journal[0]) == (len(whole), whole[-1], whole[3:5], whole[0])
+
+
+def test_a_shard_that_is_done_leaves_no_node_in_memory():
+    def nodes() -> int:
+        return sum(isinstance(each, SimNode) for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = nodes()
+        assert isinstance(_run(fleet(LEAK), (), False, (0, 3)), ShardRun)
+        assert nodes() == before
+    finally:
+        gc.enable()

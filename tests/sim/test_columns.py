@@ -208,19 +208,19 @@ def test_columns_change_nothing_in_hundreds_of_small_fleets(seed):
     curves(400 * MI), st.integers(0, 20 * SECOND_US), st.lists(st.integers(0, 90 * SECOND_US), min_size=2, max_size=9)
 )
 def test_a_part_never_holds_more_than_between_the_ends_of_its_column(curve, started_us, times):
-    from podqos.sim.engine.columns import _row
+    from podqos.sim.engine.columns import _rows
 
     grid = sorted({0, *times, 91 * SECOND_US})
     offset_us = started_us if curve.clock is Clock.CONTAINER else 0
-    row = _row(curve, offset_us, np.array(grid))
     part = Allocation(curve, (), lambda *_: None, 0)
+    part._offset_us = offset_us
     part.fall_asleep()
+    (row,) = _rows([part], np.array(grid))
     for column, (begin_us, end_us) in enumerate(pairwise(grid)):
         start, end = int(row.starts[column]), int(row.ends[column])
         assert max(start, end) <= row.peak
         inside = [at_us for at_us, _ in curve.knots if begin_us <= at_us + offset_us < end_us]
         for at_us in {begin_us, (begin_us + end_us) // 2, end_us - 1, *(each + offset_us for each in inside)}:
-            part._offset_us = offset_us
             most = start + Fraction((end - start) * (at_us - begin_us), end_us - begin_us)
             assert part.unseen(at_us, at_us) <= most * ONE
 
@@ -291,6 +291,16 @@ def test_who_is_deleted_the_moment_its_disk_would_grow_leaves_what_it_had():
     made = beside(log, full, spec=spec, options=Options(clean_up_us=100 * SECOND_US))
     check_equal(made)
     assert not any(entry.kind is Kind.EVICTED for entry in simulate(made).entries)
+
+
+def test_what_is_due_later_wakes_although_what_was_due_first_has_ended():
+    def leak(name: str, full_seconds: int, **fields: object) -> ScenarioWorkload:
+        grows = Curve(((0, 0), (full_seconds * SECOND_US, 90 * MI), (10 * full_seconds * SECOND_US, 900 * MI)))
+        return workload(pod_of(name, container(limits="memory=90Mi")), using(grows), **fields)
+
+    made = beside(leak("first", 200, deleted_us=100 * SECOND_US), leak("second", 250))
+    check_equal(made)
+    assert [entry.pod for entry in simulate(made).entries if entry.kind is Kind.OOM_KILLED][:1] == ["default/second"]
 
 
 # ---- what it saves -------------------------------------------------------------------------------------------------

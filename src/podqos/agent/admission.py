@@ -31,13 +31,8 @@ class Refusal(Struct, frozen=True, gc=False):
     """If that is all: how much more there would have to be of what."""
 
 
-def requests_of(pod: Pod, config: AgentConfig) -> Mapping[str, int]:
-    """Return what a pod takes away from the node: thousandths of cpu, whole units of everything else."""
-    return config.plan_of(pod).requests
-
-
 def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[str, int]) -> Refusal | None:
-    """Return why the node does not take a pod; None if it does."""
+    """Return why the node does not take a pod that requests so much (``PodPlan.requests``); None if it does."""
     answer = admit(pod, state.manager.conditions, config.profile)
     if not answer.admit:
         return Refusal(answer.reason, answer.message, NotAdmitted(answer.rule, answer.message))

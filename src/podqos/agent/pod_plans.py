@@ -50,6 +50,7 @@ class PodPlans:
         """What pods may request together, in the units of ``PodPlan.requests``."""
         self._pods: dict[tuple[int, int, int], PodPlan] = {}
         self._tiers: dict[TierRequests, tuple[Cgroup, ...]] = {}
+        self._changed: dict[tuple[TierRequests, TierRequests], tuple[Cgroup, ...]] = {}
 
     def of(self, pod: Pod) -> PodPlan:
         """Return what a pod gets."""
@@ -62,8 +63,17 @@ class PodPlans:
             plan = self._pods[key] = self._plan(pod)
         return plan
 
-    def tiers(self, requests: TierRequests) -> tuple[Cgroup, ...]:
-        """Return the cgroups of the classes for what all pods request together."""
+    def changed_tiers(self, before: TierRequests, after: TierRequests) -> tuple[Cgroup, ...]:
+        """Return the cgroups of the classes that change with what all pods request together."""
+        known = self._changed.get((before, after))
+        if known is None:
+            if len(self._changed) >= _MOST_KEPT:
+                self._changed.clear()
+            old, new = self._tiers_of(before), self._tiers_of(after)
+            known = self._changed[before, after] = tuple(each for each in new if each not in old)
+        return known
+
+    def _tiers_of(self, requests: TierRequests) -> tuple[Cgroup, ...]:
         known = self._tiers.get(requests)
         if known is None:
             if len(self._tiers) >= _MOST_KEPT:

@@ -9,12 +9,10 @@ does so when a pod comes and once a minute; here also when one goes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from podqos.agent import containers
-from podqos.agent.admission import refusal, requests_of, without_victims
+from podqos.agent.admission import refusal, without_victims
 from podqos.agent.commands import (
     ContainerPlan,
     CreateCgroup,
@@ -28,6 +26,7 @@ from podqos.agent.commands import (
 from podqos.agent.critical import NoVictims, victims
 from podqos.agent.events import PodAdopted, PodBound, PodDeleted
 from podqos.agent.journal import By, Kind
+from podqos.agent.pod_plans import PodPlan
 from podqos.agent.reasons import RoomForCritical, WaitedTooLong
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Preempting, Stage
 from podqos.agent.turn import Turn
@@ -48,8 +47,8 @@ def bind(turn: Turn, pod: Pod) -> None:
     assert uid, f"pod {pod.key} has no uid"
     if uid in turn.state.pods or _has_to_wait(turn, PodBound(pod)):
         return
-    requests = requests_of(pod, config)
-    refused = refusal(config, turn.state, pod, requests)
+    plan = config.plan_of(pod)
+    refused = refusal(config, turn.state, pod, plan.requests)
     if refused is not None and refused.lacking and pod.is_critical and not config.shadow:
         try:
             chosen = victims(pod, turn.state.active_pods, refused.lacking, config)
@@ -63,7 +62,7 @@ def bind(turn: Turn, pod: Pod) -> None:
         turn.ask(RejectPod(pod, refused.reason, refused.message))
         return
     turn.note(Kind.ADMITTED, pod=pod.key)
-    _start(turn, pod, requests)
+    _start(turn, pod, plan)
 
 
 def adopt(turn: Turn, event: PodAdopted) -> None:
@@ -71,7 +70,7 @@ def adopt(turn: Turn, event: PodAdopted) -> None:
     pod = event.pod
     if pod.metadata.uid in turn.state.pods:
         return
-    record, own, _ = _recorded(turn, pod, requests_of(pod, turn.config))
+    record, own, _ = _recorded(turn, pod, turn.config.plan_of(pod))
     turn.note(Kind.ADOPTED, pod=pod.key)
     turn.put(replace(record, stage=Stage.RUNNING))
     _count(turn, record, 1)
@@ -159,7 +158,7 @@ def _preempt(turn: Turn, preempting: Preempting) -> None:
     if not there:
         turn.change(preempting=None)
         turn.note(Kind.ADMITTED, pod=pod.key)
-        _start(turn, pod, requests_of(pod, turn.config))
+        _start(turn, pod, turn.config.plan_of(pod))
         for event in preempting.unheard:
             if isinstance(event, PodBound):
                 bind(turn, event.pod)
@@ -189,18 +188,16 @@ def _grace_seconds(pod: Pod) -> int:
     return _DEFAULT_GRACE_SECONDS if own is None else own
 
 
-def _start(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> None:
-    record, own, sandbox = _recorded(turn, pod, requests)
+def _start(turn: Turn, pod: Pod, plan: PodPlan) -> None:
+    record, own, sandbox = _recorded(turn, pod, plan)
     turn.put(record)
     _count(turn, record, 1)
     turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
 
 
-def _recorded(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> tuple[PodRecord, list[Cgroup], Cgroup]:
+def _recorded(turn: Turn, pod: Pod, plan: PodPlan) -> tuple[PodRecord, list[Cgroup], Cgroup]:
     """Return a pod that is to start, its own cgroup if it has one, and that of its sandbox."""
-    config = turn.config
-    plan = config.plan_of(pod)
-    cgroups = located(plan.contents, cgroup_uid(pod), plan.qos_class, config.cgroups)
+    cgroups = located(plan.contents, cgroup_uid(pod), plan.qos_class, turn.config.cgroups)
     own = [cgroup for cgroup in cgroups if cgroup.level is Level.POD]
     (sandbox,) = (cgroup for cgroup in cgroups if cgroup.level is Level.SANDBOX)
     runtime = (cgroup for cgroup in cgroups if cgroup.level is Level.CONTAINER)
@@ -209,7 +206,7 @@ def _recorded(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> tuple[PodRec
     record = PodRecord(
         pod=pod,
         stage=Stage.STARTING,
-        requests=requests,
+        requests=plan.requests,
         tier=plan.tier,
         cgroup_path=own[0].path if own else None,
         containers=containers.begun(pod, plans),
@@ -225,7 +222,5 @@ def _count(turn: Turn, record: PodRecord, sign: int) -> None:
         requested[name] = requested.get(name, 0) + sign * amount
     before, after = state.tiers, state.tiers.plus(record.tier, sign)
     turn.change(requested=requested, tiers=after)
-    if before == after:
-        return
-    written = zip(turn.config.tier_cgroups(before), turn.config.tier_cgroups(after), strict=True)
-    turn.ask(*(UpdateCgroup(new) for old, new in written if new != old))
+    if before != after:
+        turn.ask(*map(UpdateCgroup, turn.config.changed_tiers(before, after)))

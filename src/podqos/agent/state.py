@@ -74,9 +74,9 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
         """Return what a pod gets."""
         return self.known_plans.of(pod)
 
-    def tier_cgroups(self, requests: TierRequests) -> tuple[Cgroup, ...]:
-        """Return the cgroups of the classes for what all pods request together."""
-        return self.known_plans.tiers(requests)
+    def changed_tiers(self, before: TierRequests, after: TierRequests) -> tuple[Cgroup, ...]:
+        """Return the cgroups of the classes that change with what all pods request together."""
+        return self.known_plans.changed_tiers(before, after)
 
 
 class Stage(StrEnum):

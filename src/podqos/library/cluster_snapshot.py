@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property, partial
 from typing import Literal, TypeVar
 
@@ -23,7 +24,7 @@ from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.eviction.observation import decode_summary
 from podqos.library.inputs.files import InputFile, Inputs, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
-from podqos.library.inputs.objects import Objects, load
+from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.written_files import write_chunks
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
@@ -154,6 +155,19 @@ class ClusterSnapshot:
     def objects(self) -> Objects:
         """The pods, and what decides about them."""
         return load(self.running())
+
+    def on_node(self, name: str) -> Objects:
+        """Return the same with the pods of one node alone."""
+        objects = copy(self.objects)
+        objects.workloads = self._by_node.get(name, [])
+        return objects
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[FoundWorkload]]:
+        found: dict[str, list[FoundWorkload]] = {}
+        for each in self.objects.workloads:
+            found.setdefault(each.workload.pod.spec.node_name, []).append(each)
+        return found
 
     @cached_property
     def nodes(self) -> dict[str, Node]:

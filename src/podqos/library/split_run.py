@@ -76,8 +76,9 @@ def _run(
     try:
         return run_shard(shard(scenario, names), shown, check=check)
     finally:
-        # Nodes refer to each other and to themselves: without this every shard would stay in memory.
-        gc.collect()
+        # Nodes refer to each other and to themselves: without this every shard would stay in memory. All that it made
+        # is young, because nothing was collected meanwhile.
+        gc.collect(0)
         if was_enabled:
             gc.enable()
 

@@ -188,9 +188,11 @@ class Allocation(Flow):
         self._version += 1
         local_us = time_us - self._offset_us
         piece = self.curve.piece(bent_us - self._offset_us)
-        self.base, self.slope, self.since_us = _fine(piece, local_us), slope_of(piece), time_us
+        slope = slope_of(piece)
+        self.base, self.slope, self.since_us = _fine(piece, slope, local_us), slope, time_us
         if piece.start_us == local_us:
-            more = self.base - _fine(self.curve.piece(local_us - 1), local_us)
+            before = self.curve.piece(local_us - 1)
+            more = self.base - _fine(before, slope_of(before), local_us)
             if more > 0:
                 self._step, self._stepped_us = more, time_us
         if piece.end_us is not None:
@@ -209,7 +211,8 @@ class Allocation(Flow):
 
     def unseen(self, time_us: int, bent_us: int) -> int:
         """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
-        return _fine(self.curve.piece(bent_us - self._offset_us), time_us - self._offset_us)
+        piece = self.curve.piece(bent_us - self._offset_us)
+        return _fine(piece, slope_of(piece), time_us - self._offset_us)
 
     def stop_sleeping(self) -> None:
         """Hold nothing: it ends while it is asleep."""
@@ -228,7 +231,8 @@ class Allocation(Flow):
         if self._is_paused:
             self._is_paused = False
             local_us = time_us - self._offset_us
-            self.debt = _fine(self.curve.piece(local_us), local_us) - self.fine(time_us)
+            piece = self.curve.piece(local_us)
+            self.debt = _fine(piece, slope_of(piece), local_us) - self.fine(time_us)
 
     def _follow(self, time_us: int) -> None:
         self._version += 1
@@ -250,7 +254,8 @@ class Allocation(Flow):
         """Return the piece of the curve, what it asks for, and how fast that grows."""
         local_us = time_us - self._offset_us
         piece = self.curve.piece(local_us)
-        amount, slope = _fine(piece, local_us), slope_of(piece)
+        slope = slope_of(piece)
+        amount = _fine(piece, slope, local_us)
         if self._lived != self._parts:
             amount, slope = amount * self._lived // self._parts, _towards_zero(slope * self._lived, self._parts)
         return piece, amount, slope
@@ -289,9 +294,8 @@ def _sleepers(gauges: Iterable[Gauge]) -> Sleepers | None:
     return next((gauge.sleepers for gauge in gauges if gauge.sleepers is not None), None)
 
 
-def _fine(piece: Piece, time_us: int) -> int:
-    start = piece.start_value << FRACTION_BITS
-    return start if piece.end_us is None else start + slope_of(piece) * (time_us - piece.start_us)
+def _fine(piece: Piece, slope: int, time_us: int) -> int:
+    return (piece.start_value << FRACTION_BITS) + slope * (time_us - piece.start_us)
 
 
 def slope_of(piece: Piece) -> int:

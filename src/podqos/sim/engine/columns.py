@@ -13,7 +13,7 @@ one that starts falls asleep with the others; if the room is used up, all wake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -41,7 +41,7 @@ _FEW_PARTS = 8
 
 
 class _Row(NamedTuple):
-    """The most that one part holds at the start and at the end of every column, and ever."""
+    """The most that one part, or some together, hold at the start and at the end of every column, and ever."""
 
     starts: Column
     ends: Column
@@ -53,26 +53,28 @@ class _Bound:
 
     __slots__ = ("ends", "is_own", "parts", "peak", "starts")
 
-    def __init__(self, part: Allocation, row: _Row) -> None:
+    def __init__(self, parts: Iterable[Allocation], row: _Row) -> None:
         self.starts, self.ends = row.starts, row.ends
         self.is_own = False
-        """Whether the columns are not those of its only part."""
-        self.parts = {part: None}
+        """Whether no other has the same columns, so that they can be changed."""
+        self.parts = dict.fromkeys(parts)
         self.peak: int | None = row.peak
 
-    def add(self, part: Allocation, row: _Row) -> None:
+    def add(self, parts: Iterable[Allocation], row: _Row) -> None:
         if self.is_own:
             self.starts += row.starts
             self.ends += row.ends
         else:
             self.starts, self.ends, self.is_own = self.starts + row.starts, self.ends + row.ends, True
-        self.parts[part] = None
+        self.parts.update(dict.fromkeys(parts))
         self.peak = None
 
     def remove(self, part: Allocation, row: _Row) -> None:
-        assert self.is_own
-        self.starts -= row.starts
-        self.ends -= row.ends
+        if self.is_own:
+            self.starts -= row.starts
+            self.ends -= row.ends
+        else:
+            self.starts, self.ends, self.is_own = self.starts - row.starts, self.ends - row.ends, True
         del self.parts[part]
         self.peak = None
 
@@ -165,9 +167,7 @@ class Columns:
                 self._remove_row(each)
         if self._grid is None:
             self._grid = _grid(tired, self.until_us)
-        for each in tired:
-            if each not in self._rows:
-                self._add_row(each)
+        self._add_rows([each for each in tired if each not in self._rows])
         held = _held(tired, now_us)
         column = self._column(now_us)
         last = len(self._grid) - 1
@@ -224,6 +224,8 @@ class Columns:
         """
         assert self._grid is not None
         bound, level, last = self._bounds[gauge], _level(gauge), len(self._grid) - 1
+        if level == _UNLIMITED:
+            return last
         rest, rising = gauge.fine(now_us) - held[0], max(0, gauge.slope - held[1])
         if rest + rising * (self.until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
             return last
@@ -243,16 +245,29 @@ class Columns:
             room = _level(gauge) - rest - (highest << FRACTION_BITS)
         return room
 
-    def _add_row(self, part: Allocation) -> None:
+    def _add_rows(self, parts: Sequence[Allocation]) -> None:
+        """Let the bounds cover more parts. Those of sums with the same parts are added up once."""
         assert self._grid is not None
-        row = self._rows[part] = _row(part.curve, part.offset_us, self._grid)
-        part.is_covered = True
-        for gauge in part.gauges:
-            self._is_stale.add(gauge)
-            if gauge in self._bounds:
-                self._bounds[gauge].add(part, row)
+        rows = _rows(parts, self._grid)
+        self._rows.update(zip(parts, rows, strict=True))
+        found: dict[Gauge, list[int]] = {}
+        for index, part in enumerate(parts):
+            part.is_covered = True
+            for gauge in part.gauges:
+                found.setdefault(gauge, []).append(index)
+        totals: dict[tuple[int, ...], _Row] = {}
+        for gauge, indexes in found.items():
+            key = tuple(indexes)
+            total = totals.get(key)
+            if total is None:
+                total = totals[key] = _total([rows[index] for index in indexes])
+            some = [parts[index] for index in indexes]
+            bound = self._bounds.get(gauge)
+            if bound is None:
+                self._bounds[gauge] = _Bound(some, total)
             else:
-                self._bounds[gauge] = _Bound(part, row)
+                bound.add(some, total)
+        self._is_stale.update(found)
 
     def _remove_row(self, part: Allocation) -> None:
         row = self._rows.pop(part)
@@ -355,7 +370,7 @@ def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, in
 
 def _level(gauge: Gauge) -> int:
     """Return the least amount at which something happens."""
-    return min((mark.level for mark in gauge.marks if mark.is_armed), default=_UNLIMITED)
+    return min([mark.level for mark in gauge.marks if mark.is_armed], default=_UNLIMITED)
 
 
 def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
@@ -363,7 +378,7 @@ def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
     found: list[Column] = []
     for part in parts:
         times, _ = _points(part.curve, part.offset_us, until_us)
-        if not any(np.array_equal(times, each) for each in found[-4:]):
+        if not any(times is each or np.array_equal(times, each) for each in found[-4:]):
             found.append(times)
     times = np.unique(np.concatenate([*found, np.array([0, until_us])]))
     times = times[(times >= 0) & (times <= until_us)]
@@ -395,24 +410,39 @@ def _points(curve: Curve, offset_us: int, until_us: int) -> tuple[Column, Column
     return repeated, np.tile(np.concatenate([values[:1], values, values[-1:]]), len(turns))
 
 
-def _row(curve: Curve, offset_us: int, grid: Column) -> _Row:
-    """Return the most that a curve holds at the start and at the end of every column, rounded up.
+def _total(rows: Sequence[_Row]) -> _Row:
+    """Return the most that parts hold together."""
+    if len(rows) == 1:
+        return rows[0]
+    starts, ends = np.sum([row.starts for row in rows], axis=0), np.sum([row.ends for row in rows], axis=0)
+    return _Row(starts, ends, int(max(starts.max(), ends.max())))
+
+
+def _rows(parts: Iterable[Allocation], grid: Column) -> list[_Row]:
+    """Return the most that each part holds at the start and at the end of every column, rounded up.
 
     Within a column it is linear between the two, unless it bends there: then both are its peak.
     """
-    times, values = _points(curve, offset_us, int(grid[-1]))
-    count = len(times)
-    if count < len(grid) and (times == grid[:count]).all():
-        # It bends where columns begin.
-        starts = np.empty(len(grid) - 1, dtype=np.int64)
-        starts[:count], starts[count:] = values, values[-1]
-        ends = np.empty_like(starts)
-        ends[:-1], ends[-1] = starts[1:], starts[-1]
-        ends += ends < starts
-        return _Row(starts, ends, int(values.max()))
+    points = [_points(part.curve, part.offset_us, int(grid[-1])) for part in parts]
+    distinct = {id(times): times for times, _ in points}
+    # Those that bend where columns begin.
+    even = {key for key, times in distinct.items() if np.array_equal(times, grid[:-1][: len(times)])}
+    plain = iter(_even_rows([values for times, values in points if id(times) in even], len(grid) - 1))
+    return [next(plain) if id(times) in even else _row(times, values, grid) for times, values in points]
+
+
+def _even_rows(values: Sequence[Column], width: int) -> Iterator[_Row]:
+    starts = np.array([np.pad(own, (0, width - len(own)), "edge") if len(own) < width else own for own in values])
+    starts = starts.reshape(len(values), width)
+    ends = np.concatenate([starts[:, 1:], starts[:, -1:]], axis=1)
+    # A slope is rounded towards zero: what falls ends a trifle higher.
+    ends += ends < starts
+    return map(_Row, starts, ends, starts.max(axis=1).tolist())
+
+
+def _row(times: Column, values: Column, grid: Column) -> _Row:
     starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
     ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
-    # A slope is rounded towards zero: what falls ends a trifle higher.
     ends += ends < starts
     places = np.searchsorted(grid, times, "right") - 1
     inside = (places >= 0) & (places < len(grid) - 1)

@@ -163,7 +163,11 @@ class Curve(Struct, frozen=True, gc=False):
 def _piece(knots: Sequence[Knot], time_us: int, offset_us: int, period_us: int | None) -> Piece:
     """Return the piece around a time of the first period; ``offset_us`` is where the period in question begins."""
     if isinstance(knots, Knots):
-        after = bisect_right(knots.times_us, time_us)
+        times_us, values = knots.times_us, knots.values
+        after = bisect_right(times_us, time_us)
+        if 0 < after < len(values):
+            start_us, next_us = offset_us + times_us[after - 1], offset_us + times_us[after]
+            return Piece(start_us, values[after - 1], next_us, values[after])
     else:
         after = bisect_right(knots, time_us, key=_time_of)
     end_us = None if period_us is None else offset_us + period_us

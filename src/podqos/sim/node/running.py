@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.kernel.memcg import Kind
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.curve import Clock, Curve, above, below, constant
+from podqos.sim.engine.curve import ZERO, Clock, Curve, above, below, constant
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.memory_group import MemoryGroup
@@ -31,9 +31,10 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     container.started_us = now_us
     container.lost_processes = 0
     processes = demand.processes
-    container.fixed_processes = max(1, processes.knots[0][1]) if processes.is_constant else None
+    most = max(1, *(value for _, value in processes.knots))
+    container.fixed_processes = most if processes.is_constant else None
     container.first_pid = world.next_pid
-    world.next_pid += max(1, *(value for _, value in demand.processes.knots))
+    world.next_pid += most
     world.memory.running[container.path] = container
     _begin_memory(world, container, now_us)
     taker: Taker = container.pod.key, container.name
@@ -135,7 +136,8 @@ def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> Non
 
 def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) -> None:
     demand, plan = container.demand, world.owner.plan
-    charged, counted = tuple(_limited(container)), _counted(world, container)
+    charged = tuple(_limited(container))
+    counted = (*charged, *_working_sets(world, container.pod))
 
     def held(curve: Curve, gauges: Iterable[Gauge]) -> Allocation | None:
         return None if _is_nothing(curve) else Allocation(curve, gauges, plan, now_us)
@@ -279,4 +281,4 @@ def _is_init(container: SimContainer) -> bool:
 
 
 def _is_nothing(curve: Curve) -> bool:
-    return len(curve.knots) == 1 and curve.knots[0][1] == 0
+    return curve is ZERO or (curve.is_constant and curve.knots[0][1] == 0)

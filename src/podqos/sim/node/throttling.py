@@ -43,8 +43,10 @@ class NodeCpu:
         """The containers that want CPU, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
         self._settings: dict[str, CpuSettings] = {}
+        self._limits_milli: dict[str, int] = {}
+        """By path of a cgroup with a quota: how much that is."""
         self._quotas: dict[str, Gauge] = {}
-        """By path of a cgroup with a quota: what all in it want."""
+        """By path of such a cgroup: what all in it want."""
         self._planner = planner
         self._note = note
         self._bounds: dict[str, tuple[ThrottledBy, bool]] = {}
@@ -57,10 +59,16 @@ class NodeCpu:
     def write(self, path: str, settings: CpuSettings) -> None:
         """Apply the files of a cgroup."""
         self._settings[path] = settings
+        limit_milli = settings.quota_milli
+        if limit_milli is None:
+            self._limits_milli.pop(path, None)
+        else:
+            self._limits_milli[path] = limit_milli
 
     def remove(self, path: str) -> None:
         """Forget a cgroup."""
         self._settings.pop(path, None)
+        self._limits_milli.pop(path, None)
         self._quotas.pop(path, None)
 
     @property
@@ -70,8 +78,8 @@ class NodeCpu:
 
     def start(self, container: SimContainer, now_us: int) -> None:
         """Add a container that starts."""
-        quotas = (self._quota(group.path, now_us) for group in container.groups)
-        gauges = (self.wanted, *(gauge for gauge in quotas if gauge is not None))
+        limits = self._limits_milli
+        gauges = (self.wanted, *(self._quota(each.path, now_us) for each in container.groups if each.path in limits))
         container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)
@@ -86,16 +94,13 @@ class NodeCpu:
         self._bounds.pop(container.path, None)
         self.look(now_us)
 
-    def _quota(self, path: str, now_us: int) -> Gauge | None:
-        """Return what all in a cgroup want, if it has a quota."""
-        setting = self._settings.get(path)
-        if setting is None or setting.quota_milli is None:
-            return None
+    def _quota(self, path: str, now_us: int) -> Gauge:
+        """Return what all in a cgroup with a quota want."""
         gauge = self._quotas.get(path)
         if gauge is None:
             gauge = self._quotas[path] = Gauge()
             gauge.since_us = now_us
-            self._watch(gauge, setting.quota_milli)
+            self._watch(gauge, self._limits_milli[path])
         return gauge
 
     def _watch(self, gauge: Gauge, limit: int) -> None:
@@ -167,7 +172,7 @@ class NodeCpu:
             return True
         for path, gauge in self._quotas.items():
             if gauge.headroom is None:
-                quota = self._settings[path].quota_milli
+                quota = self._limits_milli.get(path)
                 if quota is not None and gauge.at(now_us) > quota:
                     return True
         return False
