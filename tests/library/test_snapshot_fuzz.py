@@ -31,7 +31,7 @@ _CAPACITY = [
     {"capacity": {}, "allocatable": {}},
 ]
 NUMBERS = (-1, 0, HUGE, -HUGE, 2**63, 2**64, 1e308, 0.5)
-TEXTS = ("", "x", "9" * 400, "1e999", "-1Gi", "½", "\ud800", "../../etc", "a\nb", "a: b", "999999999999Ei")
+TEXTS = ("", "x", "9" * 400, "1e999", "1e99999", "-1Gi", "½", "\ud800", "../../etc", "a\nb", "a: b", "999999999999Ei")
 OTHERS = (None, True, [], {}, [[]], {"": ""}, [None], {"name": 1}, *_CAPACITY)
 values = st.sampled_from([*NUMBERS, *TEXTS, *OTHERS])
 

@@ -94,7 +94,7 @@ def test_an_odd_spelling_is_kept_as_it_is(text):
     assert str(Quantity.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "9" * 10_000])
+@pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "1e9999", "9" * 10_000, "9" * 3_000])
 def test_numbers_made_to_exhaust_memory_are_refused(text):
     with pytest.raises(InvalidQuantity):
         Quantity.parse(text)

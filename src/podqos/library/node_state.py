@@ -179,14 +179,15 @@ def cluster_state(
     """
     name = node_named(cluster, node)
     profile = profile or cluster.profile
-    cluster.objects.selection = selection
+    objects = cluster.on_node(name)
+    objects.selection = selection
     summary = cluster.summary(name)
     memory_bytes = node_memory_bytes
     if memory_bytes is None and name in cluster.nodes and MEMORY in (capacity := cluster.nodes[name].status.capacity):
         memory_bytes = capacity[MEMORY].value
     if summary is not None:
         state = kubelet_state(
-            cluster.objects,
+            objects,
             summary,
             node=name,
             node_memory_bytes=node_memory_bytes if node_of(summary) else memory_bytes,
@@ -200,7 +201,7 @@ def cluster_state(
         for container in metrics.containers
     ]
     state = node_state(
-        cluster.objects,
+        objects,
         rows or None,
         node=name,
         node_memory_bytes=memory_bytes,
@@ -256,7 +257,7 @@ def _system_bytes(cluster: ClusterSnapshot, node: str) -> int | None:
     metrics = cluster.node_metrics.get(node)
     if metrics is None or MEMORY not in metrics.usage:
         return None
-    pods = [each.workload.pod.key for each in cluster.objects.workloads if each.workload.pod.spec.node_name == node]
+    pods = [each.workload.pod.key for each in cluster.on_node(node).workloads]
     measured = (cluster.pod_metrics[key] for key in pods if key in cluster.pod_metrics)
     used = sum(each.usage[MEMORY].value for pod in measured for each in pod.containers if MEMORY in each.usage)
     return max(0, metrics.usage[MEMORY].value - used)

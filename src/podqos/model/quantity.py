@@ -24,9 +24,9 @@ _NANOS_PER_MILLI = 10**6
 # Upstream caps binary amounts, and only those, at the largest signed 64-bit integer.
 _BINARY_CAP_NANOS = (2**63 - 1) * NANOS
 
-# Python integers have no largest exponent, memory has. Upstream keeps the exponent as a number apart and would
-# take any 32-bit one; no cluster has 10^100000 of anything.
-_LARGEST_EXPONENT = 100_000
+# Python integers have no largest exponent, but beyond 4,300 digits they are not printed. Upstream keeps the exponent as a
+# number apart and would take any 32-bit one; no cluster has 10^2000 of anything.
+_LARGEST_EXPONENT = 2_000
 
 _DECIMAL_EXPONENTS = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
@@ -196,6 +196,8 @@ def _parse(text: str) -> Quantity:
     try:
         mantissa = int(whole + fraction)
     except ValueError:
+        mantissa = None
+    if mantissa is None or len(whole) > _LARGEST_EXPONENT:
         raise InvalidQuantity(f"a number of {len(whole + fraction)} digits is too long") from None
 
     # amount = mantissa × 10^(exponent − len(fraction)), or × 2^binary; in nanos, rounded away from zero
