@@ -61,9 +61,9 @@ def test_columns_change_nothing(scenario):
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=100)
 @given(scenarios())
-def test_columns_change_nothing_in_hundreds_of_scenarios(scenario):
+def test_columns_change_nothing_in_many_scenarios(scenario):
     check_equal(scenario)
 
 
@@ -195,8 +195,8 @@ def test_columns_change_nothing_in_a_small_fleet(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12, 300))
-def test_columns_change_nothing_in_hundreds_of_small_fleets(seed):
+@pytest.mark.parametrize("seed", range(12, 60))
+def test_columns_change_nothing_in_many_small_fleets(seed):
     check_equal(Drawn(seed).scenario())
 
 
