@@ -26,7 +26,6 @@ WITHOUT = {
     "demo": "has nothing to set",
     "exporter": "a cluster tells its kubelets",
     "eval": "questions carry their settings",
-    "exporter": "a cluster tells its kubelets",
     "help": "has nothing to set",
     "overview": "a cluster tells its kubelets",
     "rehearse": "a scenario carries its kubelets",

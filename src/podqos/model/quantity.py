@@ -24,8 +24,8 @@ _NANOS_PER_MILLI = 10**6
 # Upstream caps binary amounts, and only those, at the largest signed 64-bit integer.
 _BINARY_CAP_NANOS = (2**63 - 1) * NANOS
 
-# Python integers have no largest exponent, but beyond 4,300 digits they are not printed. Upstream keeps the exponent as a
-# number apart and would take any 32-bit one; no cluster has 10^2000 of anything.
+# Python integers have no largest exponent, but beyond 4,300 digits they are not printed. Upstream keeps the exponent as
+# a number apart and would take any 32-bit one; no cluster has 10^2000 of anything.
 _LARGEST_EXPONENT = 2_000
 
 _DECIMAL_EXPONENTS = {
