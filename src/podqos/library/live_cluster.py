@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +23,7 @@ from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import pruned_kubelet, pruned_list, pruned_summary
 from podqos.model.assumption import Assumption
 
+Answer = TypeVar("Answer")
 Progress = Callable[[int, int], None]
 """Told how many nodes were asked, of how many."""
 
@@ -87,6 +88,8 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         yield line
     if part.node and part.node not in nodes:
         raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
+    # The kubelet of one node is asked while its pods are listed.
+    usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress))) if part.node and part.usage else None
     if part.policies:
         yield from _optional(cluster, ABOUT_PODS, part)
     if part.workloads:
@@ -99,8 +102,33 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
             selector=part.selector,
             field_selector=f"spec.nodeName={part.node}" if part.node else "",
         )
-    if part.usage:
+    if usage is not None:
+        yield from usage.answer()
+    elif part.usage:
         yield from measured(cluster, nodes, part, progress)
+
+
+class _Ahead:
+    """Something that is asked for while other things are."""
+
+    def __init__(self, ask: Callable[[], list[bytes]]) -> None:
+        self._found: list[bytes] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, args=(ask,), daemon=True)
+        self._thread.start()
+
+    def _run(self, ask: Callable[[], list[bytes]]) -> None:
+        try:
+            self._found = ask()
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            self._error = error
+
+    def answer(self) -> list[bytes]:
+        """Wait for it."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._found
 
 
 class _Name(Struct, frozen=True):
@@ -148,6 +176,17 @@ def _missing(what: str, value: str, state_with: str, *, of_list: str = "") -> by
 # ---- usage -----------------------------------------------------------------------------------------------------------
 
 
+def _at_once(ask: Callable[[str], Answer], nodes: list[str]) -> Iterator[Answer]:
+    """Yield what is answered about nodes, in their order; several are asked at a time."""
+    if len(nodes) == 1:
+        yield ask(nodes[0])
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        yield from threads.map(ask, nodes)
+
+
 def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
     """Yield what kubelets say about usage and their settings, and where some do not what metrics.k8s.io says."""
     kubelets = Kubelets(cluster)
@@ -159,20 +198,17 @@ def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress 
 
     silent: list[str] = []
     missing: dict[Assumption, list[str]] = {}
-    with ThreadPoolExecutor(_AT_ONCE) as threads:
-        for number, (node, (summary, configz, assumptions)) in enumerate(
-            zip(nodes, threads.map(ask, nodes), strict=True), 1
-        ):
-            if summary is not None:
-                yield msgspec.json.encode(NodeSummary(node, msgspec.Raw(summary)))
-            else:
-                silent.append(node)
-            if configz is not None:
-                yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
-            for each in assumptions:
-                missing.setdefault(replace(each, what=each.what.removesuffix(f" of node {node}")), []).append(node)
-            if progress is not None:
-                progress(number, len(nodes))
+    for number, (node, (summary, configz, assumptions)) in enumerate(zip(nodes, _at_once(ask, nodes), strict=True), 1):
+        if summary is not None:
+            yield msgspec.json.encode(NodeSummary(node, msgspec.Raw(summary)))
+        else:
+            silent.append(node)
+        if configz is not None:
+            yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
+        for each in assumptions:
+            missing.setdefault(replace(each, what=each.what.removesuffix(f" of node {node}")), []).append(node)
+        if progress is not None:
+            progress(number, len(nodes))
     told = list(missing.items())
     for each, nodes_without in told[:_MOST_TOLD]:
         yield _missing(f"{each.what} of {_nodes(nodes_without)}", each.value, each.state_with)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.errors import InvalidOption
-from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.placement.workloads import POD
 from podqos.survival.pods import NodePod, names_by_workload, pods_on_node
@@ -27,12 +27,18 @@ def node_pods(
     workloads = list(_on_node(objects.latest(), node))
     names = names_by_workload({found.workload.pod.key for found in workloads}, named) if named else {}
     for found in workloads:
-        pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, profile)
+        pod = found.workload.pod if _is_live_pod(found) else _admitted(found, objects, profile)
         if pod is not None:
             own = names.get(found.workload.pod.key, ())
             made = numbered(pods_on_node(replace(found.workload, pod=pod), own), taken)
             pods += made if objects.takes(found) else (replace(each, is_chosen=False) for each in made)
     return pods
+
+
+def _admitted(found: FoundWorkload, objects: Objects, profile: Profile) -> Pod | None:
+    from podqos.library.inputs.admitting import admitted_pod  # what runs has been admitted
+
+    return admitted_pod(found, objects, profile)
 
 
 def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
