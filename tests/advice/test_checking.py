@@ -58,7 +58,7 @@ def test_two_phases_apart_give_what_both_give_together():
 
 @pytest.mark.parametrize("each", [pytest.param(each, id=each.id) for each in CHECKS.values()])
 def test_a_finding_survives_json(each):
-    reports = tuple(finding_report(finding, (1, 1)) for finding in check_example(each))
+    reports = tuple(finding_report(finding, "a.yaml", (1, 1)) for finding in check_example(each))
 
     assert msgspec.json.decode(msgspec.json.encode(reports), type=tuple[FindingReport, ...]) == reports
 

@@ -50,6 +50,7 @@ COMMANDS = {
     "forecast": ["-f", "pod.yaml", "--growing", "web"],
     "blast": ["-f", "pod.yaml"],
     "overview": ["--snapshot", "cluster.json"],
+    "autopsy": ["pod.yaml"],
 }
 
 

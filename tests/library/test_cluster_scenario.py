@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from library import clusters
-from library.test_live_cluster import api_server, podqos, served
+from library.test_live_cluster import api_server, podqos
 from podqos.agent.journal import Kind
 from podqos.library.cluster_scenario import UsageSource, cluster_scenario
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
@@ -22,7 +22,6 @@ from podqos.model.time_units import MINUTE_US
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
 
-__all__ = ["served"]
 MI = 1 << 20
 GI = 1 << 30
 

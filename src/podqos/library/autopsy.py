@@ -18,6 +18,7 @@ from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import MARKS, OOMReader, OOMReport
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects
+from podqos.model.assumption import of_version
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_paths import cgroup_uid
@@ -54,7 +55,7 @@ def autopsy(
         examiner = Examiner(most_shown)
         with _opened(path) as stream:
             kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream)]
-    return Autopsies(tuple(kills))
+    return Autopsies(tuple(kills), assumptions=of_version(profile))
 
 
 def reports(stream: Stream) -> Iterator[OOMReport]:

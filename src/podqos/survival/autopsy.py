@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import Candidate, Process, candidate_in
 from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Task
+from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
 
@@ -147,9 +148,12 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
 
 
 class Autopsies(Struct, frozen=True, rename="camel"):
-    """What the logs tell."""
+    """What the logs tell: the whole output of ``podqos autopsy -o json``."""
 
     kills: tuple[OOMAutopsy, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Autopsies"
+    assumptions: tuple[Assumption, ...] = ()
 
 
 class Examiner:

@@ -11,7 +11,7 @@ With --from cluster the scenario is a cluster as it is now, whose pods go on usi
 it, or any other scenario, with the parameters of `podqos sweep`:
 
   podqos simulate --from cluster --duration 1h --what-if nodeLost@worker-1=10m
-  podqos simulate --from cluster --what-if 'memory@shop/web-0=64Mi per minute'
+  podqos simulate --from cluster --what-if 'memory@shop/db-0=64Mi per minute'
 
 A large fleet takes less time and memory with --engine: nodes whose pods never ask the scheduler (`nodes` or `spread`,
 and no replacements) are simulated apart, on all cores or on a Dask cluster, with the same result to the byte.
