@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
-from podqos.cli.output import add_output_options, emit, object_name
+from podqos.cli.output import add_output_options, emit, object_name, print_file
 from podqos.cli.progress import progress_line
 from podqos.cli.watching import add_watch_options, answered
 from podqos.library.cluster_part import EVERYTHING
@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_watch_options(parser)
     add_output_options(
         parser,
-        ("table", "wide", "json", "yaml", "name"),
+        ("table", "wide", "json", "yaml", "name", "html"),
         "podqos.report.cluster.overview:Overview",
-        "table: one screen; wide: all nodes and namespaces; json and yaml: everything",
+        "table: one screen; wide: all nodes and namespaces; json and yaml: everything; html: a page",
     )
 
 
@@ -46,7 +46,12 @@ def _show(arguments: argparse.Namespace) -> int:
     cluster = cluster_of(arguments)
     assert cluster is not None
     whole = overview(cluster, profile=profile_of(arguments), progress=progress_line("node"))
-    emit(whole, arguments, wide if arguments.output == "wide" else text, names=_names)
+    if arguments.output == "html":
+        from podqos.report.cluster.html import html
+
+        print_file(html(whole))
+    else:
+        emit(whole, arguments, wide if arguments.output == "wide" else text, names=_names)
     return 0
 
 

@@ -100,7 +100,7 @@ def wide(whole: Overview, style: Style) -> list[str]:
 
 def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
     """Return the overview as lines for one screen."""
-    lines = [style.strong(_headline(whole))]
+    lines = [style.strong(headline(whole))]
     if whole.verdict:
         lines.append(style.alarm(whole.verdict))
     lines += ["", *_nodes(whole, style, is_wide=is_wide)]
@@ -114,7 +114,8 @@ def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
     return lines
 
 
-def _headline(whole: Overview) -> str:
+def headline(whole: Overview) -> str:
+    """Return how large the cluster is, and when that was."""
     pods = sum(whole.classes.values())
     classes = _classes(whole.classes)
     version = f"Kubernetes {whole.server_version}: " if whole.server_version else ""
