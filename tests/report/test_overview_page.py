@@ -19,8 +19,8 @@ class _Reader(HTMLParser):
         self.open: list[str] = []
         self.text = ""
 
-    def handle_starttag(self, tag, attrs) -> None:
-        if tag not in {"meta"}:
+    def handle_starttag(self, tag, _attributes) -> None:
+        if tag != "meta":
             self.open.append(tag)
 
     def handle_endtag(self, tag) -> None:
@@ -61,7 +61,6 @@ def test_names_are_escaped_and_nothing_is_fetched():
 def test_a_cluster_without_pods_or_figures_has_a_page():
     whole = overview(clusters.snapshot())
     bare = replace(whole.nodes[0], headroom_bytes=None, next_evicted=None, next_killed=None, most_pods=None, pods=0)
+    lost = replace(bare, conditions=("NotReady",))
 
-    assert (
-        "NotReady" in read(html(replace(whole, nodes=(replace(bare, conditions=("NotReady",)),), namespaces=()))).text
-    )
+    assert "NotReady" in read(html(replace(whole, nodes=(lost,), namespaces=()))).text
