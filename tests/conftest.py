@@ -15,7 +15,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 # No test reads the cluster of whoever runs them.
 os.environ["KUBECONFIG"] = os.devnull
 
-# A busy machine is not a failing test: how long one example takes is not what these tests are about. Every run draws the
-# same examples, so that a change and not chance decides; `PODQOS_DRAW=1` draws others, to search for more.
+# A busy machine is not a failing test: how long one example takes is not what these tests are about. Every run draws
+# the same examples, so that a change and not chance decides; `PODQOS_DRAW=1` draws others, to search for more.
 settings.register_profile("podqos", deadline=None, derandomize="PODQOS_DRAW" not in os.environ)
 settings.load_profile("podqos")
