@@ -20,7 +20,8 @@ from podqos.host.runtimes.runtime import LOST_CODE, ContainerStart, Mount, Secur
 pytestmark = [pytest.mark.slow, needs_node]
 
 READY_THEN_7 = 'trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
-STUBBORN = 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
+# It starts no processes: a shell that may not, because it is being killed, would end with a code of its own.
+STUBBORN = 'trap "" TERM; echo ready; while :; do :; done'
 GROW = "x=xxxxxxxx; while :; do x=$x$x; done"
 EVERY = list(RuntimeName)
 WITH_IMAGES = [name for name in RuntimeName if name is not RuntimeName.PROCESS]
