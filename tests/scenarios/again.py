@@ -8,7 +8,7 @@ from itertools import takewhile
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry
-from podqos.agent.reasons import OOMKill
+from podqos.agent.reasons import OOMKill, UnderPressure
 from podqos.model.pod import Pod
 from podqos.sim.hindsight import hindsights
 from podqos.sim.node.recording import NodeRecord, Recorder
@@ -40,8 +40,9 @@ def manifest_counterfactuals(
 def is_spared(done: FinishedRun, entry: Entry, scenario: Scenario) -> bool | None:
     """Say whether a pod that was taken is not, at that moment, in another scenario; None if its run differs before.
 
-    Up to the kill the same has to have happened in both runs, or they are not about the same moment. The moment is one
-    pass of the kubelet, or one OOM, which may take several.
+    Up to the kill the same has to have happened in both runs, or they are not about the same moment: nor are they where
+    a pod that became Burstable is reclaimed from in another order, and so uses another amount. The moment is one pass of
+    the kubelet, or one OOM, which may take several.
     """
     before = list(done.entries)
     place = next(at for at, each in enumerate(before) if each is entry)
@@ -49,7 +50,14 @@ def is_spared(done: FinishedRun, entry: Entry, scenario: Scenario) -> bool | Non
     if _happened(before[:place]) != _happened(again[:place]):
         return None
     together = takewhile(lambda each: _cause(each) == _cause(entry), again[place:])
-    return entry.pod not in [each.pod for each in together]
+    taken = next((each for each in together if each.pod == entry.pod), None)
+    if taken is None:
+        return True
+    return False if _usage(taken) == _usage(entry) else None
+
+
+def _usage(entry: Entry) -> int | None:
+    return entry.because.usage if isinstance(entry.because, UnderPressure) else None
 
 
 def _happened(entries: list[Entry]) -> list[tuple[object, ...]]:
