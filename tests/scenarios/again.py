@@ -41,8 +41,8 @@ def is_spared(done: FinishedRun, entry: Entry, scenario: Scenario) -> bool | Non
     """Say whether a pod that was taken is not, at that moment, in another scenario; None if its run differs before.
 
     Up to the kill the same has to have happened in both runs, or they are not about the same moment: nor are they where
-    a pod that became Burstable is reclaimed from in another order, and so uses another amount. The moment is one pass of
-    the kubelet, or one OOM, which may take several.
+    a pod that became Burstable is reclaimed from in another order, and so uses another amount. The moment is one pass
+    of the kubelet, or one OOM, which may take several.
     """
     before = list(done.entries)
     place = next(at for at, each in enumerate(before) if each is entry)

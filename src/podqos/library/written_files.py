@@ -34,9 +34,14 @@ def write_file(path: str, data: bytes) -> None:
 
 
 def write_chunks(path: str, chunks: Iterable[bytes]) -> None:
-    """Write a new file, or replace an old one, piece by piece."""
+    """Write a new file, or replace an old one, piece by piece. A device or a pipe is written to, never replaced."""
+    target = os.path.realpath(path)
     try:
-        _replace(os.path.realpath(path), chunks, 0o666 & ~_umask())
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as file:
+                file.writelines(chunks)
+        else:
+            _replace(target, chunks, 0o666 & ~_umask())
     except OSError as error:
         raise HostError(f"{path}: {error.strerror or error}") from error
 
