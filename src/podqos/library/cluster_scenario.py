@@ -30,23 +30,14 @@ from podqos.library.scenario_writing import (
 from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.node import (
-    TAINT_DISK_PRESSURE,
-    TAINT_MEMORY_PRESSURE,
-    TAINT_NETWORK_UNAVAILABLE,
-    TAINT_NOT_READY,
-    TAINT_PID_PRESSURE,
-    TAINT_UNREACHABLE,
-    TAINT_UNSCHEDULABLE,
-    Node,
-    Taint,
-)
+from podqos.model.node import TAINT_UNSCHEDULABLE, Node, Taint
 from podqos.model.pod import Container, ObjectMeta, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList, ResourceRequirements
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage
 from podqos.model.stats import ContainerStats, FsStats, PodStats, Summary, VolumeStats
 from podqos.model.time_units import MINUTE_US
+from podqos.placement.taints import CONDITION_TAINTS
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import ENDED
 from podqos.survival.snapshots import node_of
@@ -54,14 +45,6 @@ from podqos.wording import counted
 
 # Their pods are bound to a node for good: those of a DaemonSet, and those that a kubelet has from its own files.
 _STAYS = ("DaemonSet", "Node")
-_OF_CONDITIONS = (
-    TAINT_DISK_PRESSURE,
-    TAINT_MEMORY_PRESSURE,
-    TAINT_NETWORK_UNAVAILABLE,
-    TAINT_NOT_READY,
-    TAINT_PID_PRESSURE,
-    TAINT_UNREACHABLE,
-)
 _OF_NODES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _NANOS_PER_MILLI = 1_000_000
 _SHOWN = 3
@@ -283,7 +266,7 @@ def _owner(pod: Pod) -> str:
 
 def _tainted(node: Node) -> Node:
     """Return a node with the taints that say what someone decided; those of its conditions are found anew."""
-    taints = [each for each in node.spec.taints if each.key not in _OF_CONDITIONS]
+    taints = [each for each in node.spec.taints if each.key not in CONDITION_TAINTS]
     if node.spec.unschedulable and all(each.key != TAINT_UNSCHEDULABLE for each in taints):
         taints.append(Taint(TAINT_UNSCHEDULABLE, effect="NoSchedule"))
     return replace(node, spec=replace(node.spec, taints=tuple(taints)))

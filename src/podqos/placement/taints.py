@@ -42,6 +42,8 @@ _TAINT_OF_CONDITION = {
     ("PIDPressure", "True"): TAINT_PID_PRESSURE,
     ("NetworkUnavailable", "True"): TAINT_NETWORK_UNAVAILABLE,
 }
+CONDITION_TAINTS = frozenset(_TAINT_OF_CONDITION.values())
+"""The keys of taints that follow from what a node says about itself."""
 # Conditions that kept every pod away before 1.12; MemoryPressure kept away BestEffort only.
 _FOR_EVERY_POD = ("Ready", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
