@@ -201,6 +201,15 @@ class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
         """Its name."""
         return self.metadata.name
 
+    @property
+    def reads_namespaces(self) -> bool:
+        """Whether labels or annotations of namespaces decide something."""
+        spec = self.spec
+        matches = [*(rule.match for rule in spec.rules), *(budget.match for budget in spec.budgets)]
+        return any(each.namespace_selector is not None for each in (*matches, *spec.exemptions)) or any(
+            rule.require.class_label for rule in spec.rules
+        )
+
 
 def policy_of(name: str, spec: PolicySpec) -> Policy:
     """Return a policy that is written without its head."""
