@@ -205,10 +205,12 @@ class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
     def reads_namespaces(self) -> bool:
         """Whether labels or annotations of namespaces decide something."""
         spec = self.spec
-        matches = [*(rule.match for rule in spec.rules), *(budget.match for budget in spec.budgets)]
-        return any(each.namespace_selector is not None for each in (*matches, *spec.exemptions)) or any(
-            rule.require.class_label for rule in spec.rules
-        )
+        selectors = [
+            *(rule.match.namespace_selector for rule in spec.rules),
+            *(budget.match.namespace_selector for budget in spec.budgets),
+            *(exemption.namespace_selector for exemption in spec.exemptions),
+        ]
+        return any(each is not None for each in selectors) or any(rule.require.class_label for rule in spec.rules)
 
 
 def policy_of(name: str, spec: PolicySpec) -> Policy:
