@@ -152,6 +152,11 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = Per.CLUSTER
     action: Annotated[Action, says("what becomes of a violation")] = Action.WARN
 
+    @property
+    def is_for_all(self) -> bool:
+        """Whether it is about all pods together."""
+        return self.match == Match() and self.per is Per.CLUSTER
+
 
 class Exemption(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """What rules are not applied to: what matches every field given."""

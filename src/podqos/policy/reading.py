@@ -25,11 +25,6 @@ _GLOB = frozenset("*?[")
 _RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-def is_own_policy(kind: str, api_version: str) -> bool:
-    """Whether an object is a policy of podqos, of whatever version."""
-    return kind == "Policy" and api_version.partition("/")[0] == "podqos.dev"
-
-
 class PolicyReading(Struct, frozen=True):
     """What an object turned out to be: a policy, or none because of what was found."""
 

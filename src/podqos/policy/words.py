@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from podqos.model.quantity import Quantity
+from podqos.policy.budgets import OverBudget
 from podqos.policy.violation import Amounts, Violation, Why
+from podqos.wording import listed, shown_ratio
 
 LONGEST = 900
 """What is longer is cut: an API server keeps no more of a policy's message."""
@@ -16,6 +18,18 @@ def message(violation: Violation) -> str:
     head = f'policy "{violation.policy}", rule "{violation.rule}": '
     own = f"{violation.message.rstrip('.: ')}: " if violation.message else ""
     return cut(f"{head}{own}{sentence(violation, LONGEST - len(head) - len(own))}")
+
+
+def budget_message(over: OverBudget) -> str:
+    """Return how far a budget is exceeded, and by whom."""
+    where = f" in {over.budget.per.lower()} {over.group}" if over.group else ""
+    largest = f"; most by {listed(over.largest)}" if over.largest else ""
+    resource, side = over.budget.resource, over.side
+    return cut(
+        f'policy "{over.policy}", budget "{over.budget.name}": {side} of {resource}{where} add up to {over.total}, '
+        f"{shown_ratio(over.ratio):.3g}× the {over.allocatable} allocatable, must be {float(over.allowed):g}× at most"
+        f"{largest}"
+    )
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -31,7 +45,7 @@ def sentence(violation: Violation, longest: int = LONGEST) -> str:
             head = f"QoS class would be {actual}, must be {wanted}"
             if not violation.amounts:
                 return f"{head if wanted == 'Guaranteed' else f'{head} or better'}: no container states cpu or memory"
-            return _listing(f"{head}: ", [f"{_who(each)} has {_both(each)}" for each in violation.amounts], longest)
+            return _listing(f"{head}: ", _by_container(violation.amounts), longest)
         case Why.CLASS_TOO_HIGH:
             return f"QoS class would be {actual}, must be {wanted} at most"
         case Why.NO_SUCH_CLASS:
@@ -53,6 +67,13 @@ def sentence(violation: Violation, longest: int = LONGEST) -> str:
     return f"{who} has {_both(amounts)}, must {'request' if violation.why is Why.NO_REQUEST else 'limit'} {resource}"
 
 
+def _by_container(amounts: Iterable[Amounts]) -> list[str]:
+    has: dict[tuple[str, str], list[str]] = {}
+    for each in amounts:
+        has.setdefault((each.path, _who(each)), []).append(_both(each))
+    return [f"{who} has {', '.join(all_of_it)}" for (_, who), all_of_it in has.items()]
+
+
 def _who(amounts: Amounts) -> str:
     return f'container "{amounts.container}"' if amounts.container else "the pod"
 
@@ -69,9 +90,9 @@ def _one(resource: str, side: str, amount: Quantity | None) -> str:
     return f"{resource} {side} {amount}" if amount else f"no {resource} {side}"
 
 
-def _listing(head: str, parts: Iterable[str], longest: int) -> str:
+def _listing(head: str, parts: Sequence[str], longest: int) -> str:
     """Return as many parts as there is room for, and how many are left out."""
-    text, parts = head, list(parts)
+    text = head
     for index, part in enumerate(parts):
         more = f"; and {len(parts) - index} more"
         if index and len(text) + len(part) + len(more) + 2 > longest:
