@@ -89,12 +89,12 @@ class AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True)
     warnings: tuple[str, ...] = ()
 
 
-class AnsweredReview(Struct, frozen=True, rename="camel"):
+class AnsweredReview(Struct, frozen=True, rename="camel", kw_only=True):
     """The answer to a review."""
 
-    response: AdmissionResponse
     api_version: Literal["admission.k8s.io/v1"] = API_VERSION
     kind: Literal["AdmissionReview"] = KIND
+    response: AdmissionResponse
 
 
 class InvalidReview(InputError):
@@ -146,4 +146,4 @@ def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:
 
 def encode_answer(response: AdmissionResponse) -> bytes:
     """Return the body of an answer."""
-    return _ANSWER.encode(AnsweredReview(response))
+    return _ANSWER.encode(AnsweredReview(response=response))

@@ -12,6 +12,7 @@ import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import cast
 
 import httptools
 from msgspec import Struct
@@ -167,8 +168,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
         if not self._server.admit(self):
             self._refuse(429, "too many connections")
 

@@ -20,7 +20,6 @@ from podqos.host.linux.descriptors import raise_limit
 from podqos.web.webhook import Webhook
 
 _LOOK_SECONDS = 1.0
-DRAINING = "draining"
 
 
 class Stopping(Struct, frozen=True):
@@ -61,8 +60,7 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
     say(f"listening on {'http' if context is None else 'https'}://{address[0]}:{address[1]}")
     looking = asyncio.create_task(_look(webhook, say))
     await is_told.wait()
-    webhook.why_not_ready = DRAINING
-    webhook.server.drain()
+    webhook.drain()
     say("told to stop: no longer ready")
     is_told.clear()
     try:
@@ -80,7 +78,7 @@ async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
     """Load what has changed, beside the requests."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        for each in webhook.reloaded:
+        for each in webhook.sources:
             was_in_order = await asyncio.to_thread(each.look)
             if was_in_order is None:
                 continue

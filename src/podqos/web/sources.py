@@ -53,9 +53,10 @@ class LiveSource:
     what = "cluster"
     error = ""
 
-    def __init__(self, watched: Watched, deciding: Deciding) -> None:
+    def __init__(self, watched: Watched, deciding: Deciding, is_ready: Callable[[], None]) -> None:
         self._watched = watched
         self._deciding = deciding
+        self._is_ready = is_ready
         self._seen = -1
 
     def look(self) -> bool | None:
@@ -65,4 +66,5 @@ class LiveSource:
             return None
         self._seen = changes
         self._deciding.use(self._deciding.reviewer())
+        self._is_ready()
         return True

@@ -21,15 +21,18 @@ from podqos.report.cluster.metrics import CONTENT_TYPE
 from podqos.web.audit import AuditLog
 from podqos.web.http import Request, Response, Server, text_response
 from podqos.web.metrics import Metrics, family
-from podqos.web.reloading import Reloaded
-from podqos.web.settings import HEALTH_PATH, LIMITS, METRICS_PATH, MUTATE_PATH, READY_PATH, VALIDATE_PATH, Limits
+from podqos.web import settings
+from podqos.web.settings import LIMITS, Limits
+from podqos.web.sources import Source
 from podqos.web.tls import Certificate
 
-_DOORS = {VALIDATE_PATH: Door.VALIDATE, MUTATE_PATH: Door.MUTATE}
+_DOORS = {settings.VALIDATE_PATH: Door.VALIDATE, settings.MUTATE_PATH: Door.MUTATE}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _SHARE = 0.9
 """Of the time an API server waits, so much is used: the answer has to travel."""
+DRAINING = "draining"
+"""Why it is not ready when it is told to stop."""
 
 
 class Webhook:
@@ -42,11 +45,21 @@ class Webhook:
         self.metrics = Metrics()
         self.limits = limits
         self.server = Server(self.handle, limits)
-        self.reloaded: list[Reloaded] = []
+        self.sources: list[Source] = []
         self.certificate: Certificate | None = None
         self.why_not_ready = ""
         self._large = ThreadPoolExecutor(1, "large")
         self._large_waiting = 0
+
+    def is_ready(self) -> None:
+        """Take requests, unless it is about to stop."""
+        if self.why_not_ready != DRAINING:
+            self.why_not_ready = ""
+
+    def drain(self) -> None:
+        """Be no longer ready, and end each connection with its next answer."""
+        self.why_not_ready = DRAINING
+        self.server.drain()
 
     def handle(self, request: Request) -> Response | Awaitable[Response]:
         """Answer a request."""
@@ -60,14 +73,14 @@ class Webhook:
         if request.method not in {"GET", "HEAD"}:
             return text_response(405, "GET it", allow="GET, HEAD")
         match request.path:
-            case "/healthz":
+            case settings.HEALTH_PATH:
                 return text_response(200, "ok")
-            case "/readyz":
+            case settings.READY_PATH:
                 why = self.why_not_ready
                 return text_response(503, why) if why else text_response(200, "ok")
-            case "/metrics":
+            case settings.METRICS_PATH:
                 return Response("".join(f"{line}\n" for line in self._lines()).encode(), 200, CONTENT_TYPE)
-        known = ", ".join((*_DOORS, HEALTH_PATH, READY_PATH, METRICS_PATH))
+        known = ", ".join((*_DOORS, settings.HEALTH_PATH, settings.READY_PATH, settings.METRICS_PATH))
         return text_response(404, f"there are {known}")
 
     def review(self, door: Door, body: bytes) -> Response:
@@ -120,7 +133,7 @@ class Webhook:
         yield from family("podqos_webhook_timed_out_total", "counter", "Connections that were too slow.", slow)
         dropped = [({}, self.audit.dropped)]
         yield from family("podqos_webhook_audit_dropped_total", "counter", "Audit lines that were lost.", dropped)
-        current = (({"what": each.what}, 0 if each.error else 1) for each in self.reloaded)
+        current = (({"what": each.what}, 0 if each.error else 1) for each in self.sources)
         about = "Whether the newest state of a file is in use; 0: it is not in order, and what was before is used."
         yield from family("podqos_webhook_is_current", "gauge", about, current)
         if self.certificate is not None and self.certificate.expires is not None:
