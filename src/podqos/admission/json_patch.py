@@ -46,11 +46,11 @@ def patch_of(document: Plain, edits: Iterable[tuple[FieldPath, str]]) -> tuple[P
                 continue
             operation = PatchOperation("replace", pointer(path), text)
         else:
+            if not all(isinstance(step, str) for step in path[depth:]):
+                raise PatchFails(f"{pointer(path)}: there is no such item")
             value: Plain = text
             for step in reversed(path[depth + 1 :]):
-                if not isinstance(step, str):
-                    raise PatchFails(f"{pointer(path)}: there is no such item")
-                value = {step: value}
+                value = {str(step): value}
             # A null is written over: the API server reads it like a missing field.
             operation = PatchOperation("add", pointer(path[: depth + 1]), value)
         wanted = _applied(wanted, operation)
