@@ -38,6 +38,8 @@ class WhyNotKept(StrEnum):
     """No container of it is Guaranteed by itself, or the pod as a whole states other amounts."""
     AMOUNTS_UNKNOWN = "AmountsUnknown"
     """A container states no amount, and the annotation with limits does not say which it gets."""
+    OVERRIDDEN = "Overridden"
+    """A ClusterResourceOverride sets the requests of its namespace."""
     LIMITS_UNREADABLE = "LimitsUnreadable"
     """The annotation with limits does not read cpu=100m,memory=128Mi."""
 
@@ -52,7 +54,9 @@ class Kept(Struct, frozen=True):
     """Those that stand in the way."""
 
 
-def keep_guaranteed(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Kept | None:
+def keep_guaranteed(
+    pod: Pod, profile: Profile = LATEST, record: Record = None, *, is_overridden: bool = False
+) -> Kept | None:
     """Return the pod with limits for its sidecars; None where it does not ask for that, or is Guaranteed."""
     wanted = pod.metadata.annotations.get(KEEP_ANNOTATION)
     if wanted is None:
@@ -61,6 +65,8 @@ def keep_guaranteed(pod: Pod, profile: Profile = LATEST, record: Record = None) 
         return Kept(pod, WhyNotKept.NO_SUCH_CLASS)
     if classify(on_decoding(pod, profile), profile).qos_class is QOSClass.GUARANTEED:
         return None
+    if is_overridden:
+        return Kept(pod, WhyNotKept.OVERRIDDEN)
     edits = edits_to_guaranteed(pod, profile)
     changed = {edit.path.partition(".resources.")[0] for edit in edits}
     in_order = [index for index, _ in enumerate(pod.spec.containers) if f"spec.containers[{index}]" not in changed]

@@ -17,7 +17,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.chain import StepResult
+from podqos.admission.chain import Step, StepResult
 from podqos.admission.changes import Change, FieldChange
 from podqos.admission.defaulting import defaulted, on_decoding
 from podqos.admission.json_patch import PatchOperation, apply_patch, patch_of
@@ -25,24 +25,25 @@ from podqos.admission.keeping import Kept, keep_guaranteed
 from podqos.admission.limit_range import apply_limit_ranges
 from podqos.admission.limit_range_bounds import first_denial
 from podqos.admission.policies import Cluster, NamespacePolicies, Policies
-from podqos.admission.priority import Priority, priority_of
 from podqos.admission.refusal import Denied
 from podqos.admission.resource_override import apply_override, is_overridden
 from podqos.admission.review import CREATE, RESIZE, UPDATE, AdmissionRequest, InvalidReview, plain_object
-from podqos.admission.stored import Storing
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload
-from podqos.advice.checks.checking import check_bundle, check_workload
+from podqos.advice.checks.checking import check_bundle, check_view
 from podqos.advice.checks.finding import CheckedObject, FailOn, Finding
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import Context, View
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import Plain, parse_path
-from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
+from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.policy.judge import judge
 from podqos.policy.model import Policy
-from podqos.policy.subject import Subject
 from podqos.policy.violation import Judgement
 from podqos.qos.classes import classify
+
+
+_OF_POLICIES = {Step.LIMIT_RANGER, Step.CLUSTER_RESOURCE_OVERRIDE, Step.LIMIT_RANGER_AGAIN}
+"""What changes a class and is not in the manifest to see."""
 
 
 class Door(StrEnum):
@@ -124,7 +125,6 @@ class Reviewer:
         self._warn_on = warn_on
         cluster = Cluster(Policies()) if cluster is None else cluster
         self._namespaces = NamespacePolicies(cluster)
-        self._storing = Storing(cluster, self._profile)
         self._context = Context(ClusterObjects(cluster), self._options)
         self._annotations = {
             key
@@ -159,13 +159,16 @@ class Reviewer:
         if workload is None:
             # The API server has found it in order, so the fault is ours: the webhook's failurePolicy is to decide.
             raise InvalidReview("cannot be read", where="request.object")
-        subject = self._subject(workload, request)
-        qos_class = classify(subject.stored, self._profile).qos_class
+        name = workload.metadata.name or workload.metadata.generate_name
+        located = LocatedWorkload(workload, CheckedObject(workload.kind, name, workload.metadata.namespace))
+        view = View(located, self._context, compares=False)
+        user = request.user_info
+        subject = replace(view.judged, user=user.username, groups=user.groups or ())
         decision = Decision(
             Door.VALIDATE,
             request,
-            name=subject.name,
-            qos_class=qos_class,
+            name=name,
+            qos_class=classify(subject.stored, self._profile).qos_class,
             judgement=judge(self.policies, subject, today=today, profile=self._profile),
         )
         if request.sub_resource == RESIZE:
@@ -174,31 +177,13 @@ class Reviewer:
                 raise InvalidReview("cannot be read", where="request.oldObject")
             before = old.pod.status.qos_class or classify(old.pod, self._profile).qos_class
             return replace(decision, old_class=before)
-        findings = self._findings(workload, subject.name) if self._warn_on is not FailOn.NEVER else ()
-        if not workload.pod_path:
+        findings = () if self._warn_on is FailOn.NEVER else self._findings(view)
+        if view.admission is None:
             return replace(decision, findings=findings)
-        stored = self._storing.store(workload)
-        refusal = None if stored.refusal is None else Denied(stored.refusal.message)
-        return replace(decision, findings=findings, drift=stored.drift, refusal=refusal)
-
-    def _subject(self, workload: Workload, request: AdmissionRequest) -> Subject:
-        stored = self._storing.store(workload).pod
-        namespace = self._namespaces.of(request.namespace).namespace
-        return Subject(
-            workload,
-            defaulted(stored, self._profile),
-            self._priority(stored),
-            ObjectMeta() if namespace is None else namespace.metadata,
-            request.user_info.username,
-            request.user_info.groups or (),
-        )
-
-    def _priority(self, pod: Pod) -> int | None:
-        """Return the priority of a pod, which the API server has worked out already, or that of a template's class."""
-        if pod.spec.priority is not None:
-            return pod.spec.priority
-        found = priority_of(pod.spec.priority_class_name, self._context.priority_classes)
-        return found.value if isinstance(found, Priority) else None
+        first = view.admission.first
+        refusal = None if first.refusal is None else Denied(first.refusal.message)
+        drift = tuple(each for each in first.drift if each.step in _OF_POLICIES)
+        return replace(decision, findings=findings, drift=drift, refusal=refusal)
 
     def _unchanged(self, holder: PodHolder, value: dict[str, Plain], request: AdmissionRequest) -> NotJudged | None:
         """Return why an update is not judged."""
@@ -215,12 +200,10 @@ class Reviewer:
         )
         return NotJudged.UNCHANGED if is_same else None
 
-    def _findings(self, workload: Workload, name: str) -> tuple[Finding, ...]:
-        subject = CheckedObject(workload.kind, name, workload.metadata.namespace)
-        checked = check_workload(LocatedWorkload(workload, subject), self._context, keep_pod=False)
+    def _findings(self, view: View) -> tuple[Finding, ...]:
         found = [
             each
-            for each in check_bundle((checked,), self._context)
+            for each in check_bundle((check_view(view),), self._context)
             if each.suppression is None and self._warn_on.fails(each.severity)
         ]
         found.sort(key=lambda each: each.severity.rank)
@@ -247,11 +230,11 @@ class Reviewer:
         limit_ranges = policies.stored_limit_ranges()
         pod, record = workload.pod, list[Change | FieldChange]()
         namespace = policies.namespace
-        if policies.override is not None and namespace is not None:
-            profile = policies.override_profile
-            if is_overridden(namespace, profile):
-                pod = apply_override(pod, policies.override, limit_ranges, profile=profile, record=record)
-        kept = keep_guaranteed(pod, self._profile, record)
+        override, profile = policies.override, policies.override_profile
+        overridden = override is not None and namespace is not None and is_overridden(namespace, profile)
+        if override is not None and overridden:
+            pod = apply_override(pod, override, limit_ranges, profile=profile, record=record)
+        kept = keep_guaranteed(pod, self._profile, record, is_overridden=overridden)
         pod = pod if kept is None else kept.pod
         # What is changed twice counts as it is at last.
         changes = {(each.path, each.resource): each for each in record if isinstance(each, Change)}

@@ -29,6 +29,7 @@ _WARNING_CHARACTERS = 240
 _ALL_BYTES = 3072
 """Leaves other webhooks a part of the 4 KiB."""
 _MESSAGE_CHARACTERS = 2000
+_ANNOTATION_CHARACTERS = 900
 _JSON = msgspec.json.Encoder()
 
 
@@ -76,6 +77,8 @@ def _not_kept(kept: Kept) -> str:
             return f"{KEEP_ANNOTATION}: only Guaranteed can be kept"
         case WhyNotKept.NOT_MEANT:
             return f"{KEEP_ANNOTATION}: no container of the pod is Guaranteed by itself"
+        case WhyNotKept.OVERRIDDEN:
+            return f"{KEEP_ANNOTATION}: a ClusterResourceOverride sets the requests of this namespace"
         case WhyNotKept.LIMITS_UNREADABLE:
             return f"{LIMITS_ANNOTATION}: write cpu=100m,memory=128Mi"
         case _:
@@ -103,12 +106,9 @@ def _audit_annotations(decision: Decision) -> dict[str, str]:
     """Return what the API server writes into its own audit log, under the name of the webhook."""
     found = {} if decision.qos_class is None else {"qos-class": str(decision.qos_class)}
     if decision.judgement.violations:
-        found["violations"] = cut("; ".join(_named(each) for each in decision.judgement.violations), 900)
+        rules = dict.fromkeys(f"{each.policy}/{each.rule} ({each.action})" for each in decision.judgement.violations)
+        found["violations"] = cut(", ".join(rules), _ANNOTATION_CHARACTERS)
     return found
-
-
-def _named(violation: Violation) -> str:
-    return harmless(f"{violation.policy}/{violation.rule} ({violation.action}): {sentence(violation, 300)}")
 
 
 class AuditedViolation(Struct, frozen=True):
