@@ -1,7 +1,7 @@
 """An HTTPS server for short requests and short answers: HTTP/1.1, keep-alive, one write per answer.
 
 httptools (the parser of Node.js) reads, uvloop waits; docs/decisions/0010 has the figures. What a client sends is never
-waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and one sweep a second
+waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and a sweep now and then
 closes those past it.
 """
 
@@ -23,8 +23,6 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 _PIPELINED = 16
 """So many requests may follow each other before the first is answered; no client needs that."""
-_LINGER_SECONDS = 3.0
-"""For a client to take its last answer."""
 
 
 class Request(Struct, frozen=True):
@@ -99,7 +97,7 @@ class Server:
         now = loop.time()
         for connection in [each for each in self.connections if now >= each.deadline]:
             connection.give_up()
-        self._sweeping = loop.call_later(1.0, self._sweep, loop)
+        self._sweeping = loop.call_later(self.limits.sweep_seconds, self._sweep, loop)
 
     def admit(self, connection: _Connection) -> bool:
         """Take a new connection in, in place of an idle one where there are too many."""
@@ -358,7 +356,7 @@ class _Connection(asyncio.Protocol):
         self._server.buffered_bytes -= self._body_bytes
         self._body_bytes = 0
         self._waiting.clear()
-        self.deadline = self._loop.time() + _LINGER_SECONDS
+        self.deadline = self._loop.time() + self._server.limits.linger_seconds
 
 
 def _encoded(response: Response, *, keeps: bool) -> bytes:

@@ -32,6 +32,10 @@ class Limits(Struct, frozen=True):
     """From the first byte of a request to its last, and for a client to take its answer."""
     idle_seconds: float = 150.0
     """Between two requests; an API server closes its own connections after 90 seconds."""
+    linger_seconds: float = 3.0
+    """For a client to take the last answer of its connection."""
+    sweep_seconds: float = 1.0
+    """How often connections are looked at that have had their time."""
     answer_seconds: float = 10.0
     """For an answer where the request does not say; 10 seconds is what an API server waits by default."""
     large_body_bytes: int = 256 << 10
