@@ -38,7 +38,7 @@ class Limits(Struct, frozen=True):
     """How often connections are looked at that have had their time."""
     answer_seconds: float = 10.0
     """For an answer where the request does not say; 10 seconds is what an API server waits by default."""
-    large_body_bytes: int = 256 << 10
+    large_body_bytes: int = 64 << 10
     """From here on a request is worked on beside the others, not between them."""
     large_at_once: int = 8
     """So many of them may wait; then the API server is told to ask again."""

@@ -14,20 +14,28 @@ class Certificate:
 
     def __init__(self, certificate: str, key: str) -> None:
         self.certificate, self.key = certificate, key
-        self.context = _context()
         self.expires: float | None = None
         """When, in seconds since 1970."""
-        self.load()
+        self._current = self.load()
+        self.context = self._load()
+        """Of the server; each new connection goes on with the newest certificate."""
+        # A context cannot change its certificate and key in one step, but a connection its context.
+        self.context.sni_callback = lambda connection, _name, _context: setattr(connection, "context", self._current)
 
-    def load(self) -> None:
+    def load(self) -> ssl.SSLContext:
         """Read the files; from now on new connections are made with them. Raises InputError and changes nothing."""
-        # A certificate without its key would already be in use when the key is found not to fit.
-        for context in (_context(), self.context):
-            try:
-                context.load_cert_chain(self.certificate, self.key, password="")
-            except (OSError, ssl.SSLError) as error:
-                raise InputError(*_why(error, self.certificate, self.key)) from None
+        context = self._load()
         self.expires = _expiry(self.certificate)
+        self._current = context
+        return context
+
+    def _load(self) -> ssl.SSLContext:
+        context = _context()
+        try:
+            context.load_cert_chain(self.certificate, self.key, password="")
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(*_why(error, self.certificate, self.key)) from None
+        return context
 
 
 def _context() -> ssl.SSLContext:
