@@ -53,9 +53,13 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
 
 def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
-    view = View(found, context, compares=keep_pod)
+    return check_view(View(found, context, compares=keep_pod))
+
+
+def check_view(view: View) -> CheckedWorkload:
+    """Return what can be said about one workload."""
     if not refused_amounts(view):
-        for rule in _rules(context.options.disabled, context.options.only)[0]:
+        for rule in _rules(view.options.disabled, view.options.only)[0]:
             rule(view)
     return CheckedWorkload(sketch_of(view), tuple(view.findings), tuple(view.variants))
 
