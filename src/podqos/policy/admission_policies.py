@@ -187,8 +187,9 @@ class _Putting:
             if (not each.rules or named(each.rules, (rule.name,)))
             and not (wish.today is not None and has_expired(each, wish.today))
         ]
-        self._exemptions = [each for each in exemptions if not each.containers]
-        self._of_containers = [each for each in exemptions if each.containers]
+        # What exempts all containers exempts the pod, as a container without a name.
+        self._exemptions = [each for each in exemptions if not each.containers or named(each.containers, ("",))]
+        self._of_containers = [each for each in exemptions if each not in self._exemptions]
         self._is_about_class = bool(self._require.class_label or self._require.min_class or self._require.max_class)
 
     def objects(self) -> Iterator[Printed]:
@@ -353,6 +354,12 @@ class _Putting:
             conditions.append(f"request.userInfo.?groups.orValue([]).exists(g, {cel.fits('g', exemption.groups)})")
         return cel.all_of(conditions)
 
+    def _excused(self, container: str) -> str:
+        """Return whether a container, by its name, is exempt."""
+        return cel.any_of(
+            cel.all_of((self._exempt(each), cel.fits(container, each.containers))) for each in self._of_containers
+        )
+
     # ---- variables ---------------------------------------------------------------------------------------------------
 
     def _variables(self, shape: Shape) -> list[Plain]:
@@ -433,9 +440,10 @@ class _Putting:
             deciding = f"{self._pod_decides('variables.spec')} ? {own} : {deciding}"
         yield "deciding", deciding
         yield "class", cel.class_of("variables.deciding")
-        for index, exemption in enumerate(self._of_containers):
-            yield f"deciding{index}", cel.without("variables.deciding", exemption.containers)
-            yield f"class{index}", cel.class_of(f"variables.deciding{index}")
+        if self._of_containers:
+            yield "others", f"variables.containers.filter(c, !{self._excused('c.name')})"
+            yield "decidingOfOthers", f"variables.deciding.filter(a, a.container == '' || !{self._excused('a.container')})"
+            yield "classOfOthers", cel.class_of("variables.decidingOfOthers")
 
     def _pod_decides(self, spec: str) -> str:
         """Return whether the pod's own resources decide the class; since 1.37 they have to state something."""
@@ -488,8 +496,8 @@ class _Putting:
     def _of_class(self, compared: str, wanted: str, message: str, fallback: str) -> Plain:
         """Return a demand on the class; one that is met without exempt containers is met."""
         met = [f"variables.class {compared} {wanted}"]
-        for index, exemption in enumerate(self._of_containers):
-            met.append(cel.all_of((self._exempt(exemption), f"variables.class{index} {compared} {wanted}")))
+        if self._of_containers:
+            met += [f"variables.classOfOthers {compared} {wanted}", "variables.others.size() == 0"]
         return self._validation(cel.any_of(met), message, fallback)
 
     def _ratio(self, resource: str, most: Fraction) -> Plain:
@@ -505,10 +513,8 @@ class _Putting:
         if self._speaks_for_containers(resource):
             own = f"variables.{name}OfPod"
             found = f"({own}.request != '' || {own}.limit != '' ? [{own}] : {found})"
-        exempt = (cel.all_of((self._exempt(each), cel.fits("a.container", each.containers))) for each in self._of_containers)
-        excuse = cel.any_of(exempt)
-        if excuse != "false":
-            bad = f"{bad} && (a.container == '' || !{excuse})"
+        if self._of_containers:
+            bad = f"{bad} && (a.container == '' || !{self._excused('a.container')})"
         message = f"{cel.listing(f'{found}.filter(a, {bad})')} + {cel.quoted(f', {must}')}"
         return self._validation(f"!{found}.exists(a, {bad})", message, must)
 
@@ -564,7 +570,8 @@ class _Putting:
         places = "variables.containers"
         if self._profile.pod_level_resources:
             places = f"({self._pod_decides('variables.spec')} ? [variables.spec] : {places})"
-        conditions.append(f"{places}.all(c, {cel.any_of((self._is_left_alone, can_be))})")
+        excused = cel.all_of(("has(c.name)", self._excused("c.name"))) if self._of_containers else "false"
+        conditions.append(f"{places}.all(c, {cel.any_of((excused, can_be))})")
         variables = dict(self._named_expressions(PODS)) | {"fill": cel.all_of(conditions)}
         spec: dict[str, Plain] = {
             "failurePolicy": "Ignore",
@@ -578,14 +585,6 @@ class _Putting:
             ],
         }
         yield from self._bound("Mutating", PODS, self._rule.action, spec, {})
-
-    @property
-    def _is_left_alone(self) -> str:
-        """Return whether a container is exempt."""
-        return cel.any_of(
-            cel.all_of((self._exempt(each), "has(c.name)", cel.fits("c.name", each.containers)))
-            for each in self._of_containers
-        )
 
     def _can_be_fixed(self, resource: str) -> str:
         """Return whether a limit is the request, or can be made so."""
@@ -601,7 +600,10 @@ class _Putting:
         for field in ("containers", "initContainers"):
             kind = f"Object.spec.{field}"
             made = f"{kind}{{name: c.name, resources: {kind}.resources{{limits: {self._limits('c')}}}}}"
-            lacking = f"object.spec.{field}.filter(c, !{self._is_left_alone} && {self._limits('c')}.size() > 0)"
+            is_lacking = f"{self._limits('c')}.size() > 0"
+            if self._of_containers:
+                is_lacking = f"!{self._excused('c.name')} && {is_lacking}"
+            lacking = f"object.spec.{field}.filter(c, {is_lacking})"
             filled = f"Object{{spec: Object.spec{{{field}: {lacking}.map(c, {made})}}}}"
             condition = cel.all_of(("variables.fill", f"has(object.spec.{field})", f"!{decides}".replace("!false", "true")))
             yield f"{condition} ? {filled} : Object{{}}"

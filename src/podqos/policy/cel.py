@@ -56,7 +56,7 @@ def fits(name: str, globs: Iterable[str]) -> str:
     """Return whether a name fits one of the patterns."""
     patterns = list(globs)
     exact = [glob for glob in patterns if not is_wild(glob)]
-    conditions = [f"{name} in {list_of(exact)}"] if exact else []
+    conditions = [f"({name} in {list_of(exact)})"] if exact else []
     for glob in patterns:
         if glob == "*":
             conditions.append("true")
@@ -123,7 +123,7 @@ def _required(labels: str, requirement: LabelSelectorRequirement) -> str:
         case "NotIn":
             return f"!({key} in {labels} && {labels}[{key}] in {values})"
         case "Exists":
-            return f"{key} in {labels}"
+            return f"({key} in {labels})"
         case _:
             return f"!({key} in {labels})"
 
@@ -162,7 +162,7 @@ def stored_request(container: str, resource: str) -> str:
 def amounts_of_containers(containers: str, resource: str) -> str:
     """Return the amounts of every container."""
     request, limit = stored_request("c", resource), stated("c", "limits", resource)
-    return f"{containers}.map(c, {_amounts('c.name', resource, request + _OR_ZERO, limit + _OR_ZERO)})"
+    return f"{containers}.map(c, {_amounts('string(c.name)', resource, request + _OR_ZERO, limit + _OR_ZERO)})"
 
 
 def amounts_of_pod(spec: str, resource: str, unstated_request: str = "'0'") -> str:
@@ -178,7 +178,7 @@ def _amounts(container: str, resource: str, request: str, limit: str) -> str:
 
 def _above_zero(amount: str) -> str:
     """Return an amount, or that there is none; ``sign`` is a function, not a method."""
-    return f"[{amount}].map(q, sign(quantity(q)) > 0 ? q : '')[0]"
+    return f"[string({amount})].map(q, sign(quantity(q)) > 0 ? q : '')[0]"
 
 
 def class_of(found: str) -> str:
@@ -193,11 +193,6 @@ def class_of(found: str) -> str:
 def is_fixed(a: str) -> str:
     """Return whether the limit is there and is the request, as Guaranteed needs."""
     return f"({a}.limit != '' && {a}.request != '' && quantity({a}.request).compareTo(quantity({a}.limit)) == 0)"
-
-
-def without(found: str, globs: Iterable[str]) -> str:
-    """Return the amounts without those of some containers."""
-    return f"{found}.filter(a, a.container == '' || !{fits('a.container', globs)})"
 
 
 def is_beyond_ratio(a: str, most: Fraction) -> str:
