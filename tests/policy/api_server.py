@@ -41,11 +41,15 @@ def _text(nanos: int) -> str:
     return f"{nanos}n"
 
 
-def _as_integer(text: str) -> int:
+def _is_integer(text: str) -> bool:
     whole, rest = divmod(_nanos(text), 10**9)
-    if rest or not -_LARGEST <= whole < _LARGEST:
+    return not rest and -_LARGEST <= whole < _LARGEST
+
+
+def _as_integer(text: str) -> int:
+    if not _is_integer(text):
         raise ValueError("cannot convert value to integer")
-    return whole
+    return _nanos(text) // 10**9
 
 
 def _compared(one: str, other: str) -> int:
@@ -60,6 +64,7 @@ _FUNCTIONS: dict[str, tuple[cel.Type, list[cel.Type], bool, Any]] = {
     "compareTo": (_INT, [_STRING, _STRING], True, _compared),
     "isGreaterThan": (_BOOL, [_STRING, _STRING], True, lambda one, other: _compared(one, other) > 0),
     "add": (_STRING, [_STRING, _STRING], True, lambda one, other: _text(_nanos(one) + _nanos(other))),
+    "isInteger": (_BOOL, [_STRING], True, _is_integer),
     "asInteger": (_INT, [_STRING], True, _as_integer),
     "sum": (_INT, [_LIST], True, sum),
     "max": (_INT, [_LIST], True, max),

@@ -216,9 +216,14 @@ def _added(quantity: str, count: int) -> str:
 
 
 def thousandths(containers: str, resource: str) -> str:
-    """Return the requests of containers in thousandths, which all amounts are whole numbers of: quantities have no sum."""
-    ten = f".map(q, {_added('q', 10)})"
-    return f"{containers}.map(c, quantity({stored_request('c', resource)}{_OR_ZERO})){ten * 3}.map(q, q.asInteger())"
+    """Return the requests of containers in thousandths, which all amounts are whole numbers of: quantities have no sum.
+
+    A quantity that is no whole number has no integer, whatever it is multiplied by; the server writes it ``1500m``, or
+    ``1500e-3`` if it was written with an exponent.
+    """
+    whole, other = "quantity(q).asInteger() * 1000", "int(q.replace('m', '').replace('e-3', ''))"
+    requests = f"{containers}.map(c, {stored_request('c', resource)}{_OR_ZERO})"
+    return f"{requests}.map(q, quantity(q).isInteger() ? {whole} : {other})"
 
 
 def requested_together(regular: str, initial: str, init_containers: str) -> str:
