@@ -50,6 +50,7 @@ from podqos.library.node_state import node_state as node_state
 from podqos.library.node_state import read_state as read_state
 from podqos.library.place import PlaceOptions as PlaceOptions
 from podqos.library.place import place as place
+from podqos.library.policies import judge_policies as judge_policies
 from podqos.library.rank import rank as rank
 from podqos.library.rehearsal import Rehearsed as Rehearsed
 from podqos.library.rehearsal import rehearse as rehearse
@@ -78,6 +79,7 @@ from podqos.report.check.value import FindingReport as FindingReport
 from podqos.report.explain.explanation import Explanation as Explanation
 from podqos.report.explain.explanation import ExplanationList as ExplanationList
 from podqos.report.placement.value import PlacementReport as PlacementReport
+from podqos.report.policy.value import PolicyReport as PolicyReport
 from podqos.report.simulation.view import RunView as RunView
 from podqos.report.survival.thresholds import ThresholdsReport as ThresholdsReport
 from podqos.report.text.encoding import json_bytes as json_bytes

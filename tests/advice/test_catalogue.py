@@ -17,7 +17,7 @@ ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]
 
 def test_ids_are_in_order_and_names_are_unique():
     assert list(CHECKS) == sorted(CHECKS)
-    assert all(re.fullmatch(r"PQ[1-6]\d\d", each) for each in CHECKS)
+    assert all(re.fullmatch(r"PQ[1-7]\d\d", each) for each in CHECKS)
     names = [each.name for each in CHECKS.values()]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", name) for name in names)

@@ -39,7 +39,7 @@ def test_all_commands_are_listed_by_task_a_line_each_in_80_columns(capsys, words
 
 def test_the_tasks_hold_what_people_look_for_there():
     assert {title: [*commands] for title, commands in GROUPS.items()} == {
-        "Manifests": ["explain", "check", "drift", "advise", "admit"],
+        "Manifests": ["explain", "check", "drift", "advise", "admit", "policy"],
         "Nodes": ["rank", "place", "cpu", "thresholds"],
         "Clusters": ["snapshot", "overview", "exporter"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],

@@ -28,6 +28,7 @@ WITHOUT = {
     "eval": "questions carry their settings",
     "help": "has nothing to set",
     "overview": "a cluster tells its kubelets",
+    "policy": "policies are about pods, not about kubelets",
     "rehearse": "a scenario carries its kubelets",
     "scenario": "a scenario carries its kubelets",
     "simulate": "a scenario carries its kubelets",

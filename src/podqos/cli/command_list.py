@@ -20,6 +20,7 @@ GROUPS = {
         "drift": ("drift", "what a change does to classes, oom scores and kill orders"),
         "advise": ("advise", "the class, priority and sizes workloads should have; kubelets, too"),
         "admit": ("admit", "what the API server does with manifests, step by step"),
+        "policy": ("policy", "what the owner of a cluster demands of pods, and what violates it"),
     },
     "Nodes": {
         "rank": ("rank", "which pods are evicted and killed first on a node, and why"),

@@ -39,6 +39,7 @@ from podqos.library.inputs.assumptions import (
     missing_classes,
     node_memory,
     policy_scopes,
+    unlabelled_namespaces,
     without_policies,
 )
 from podqos.library.inputs.autoscaling import Autoscalers
@@ -168,6 +169,7 @@ class Checked:
             *objects.assumptions,
             *missing_classes(_unknown_classes(workloads, context_of), objects),
             *policy_scopes(objects),
+            *unlabelled_namespaces(objects, whole.demands + options.demands),
             *added_containers({found.workload.kind for found in objects.workloads}),
             *as_written(objects),
         )

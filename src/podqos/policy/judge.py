@@ -79,7 +79,10 @@ class _Judging:
         for resource in require.limits:
             yield from self._not_stated(resource, Why.NO_LIMIT)
         for resource, ratio in require.max_limit_request_ratio.items():
-            yield from self._of_ratio(resource, Fraction(str(ratio)))
+            for violation in self._of_ratio(resource, Fraction(str(ratio))):
+                told = {Why.NO_LIMIT: require.limits, Why.NO_REQUEST: require.requests}.get(violation.why, ())
+                if resource not in told:
+                    yield violation
         if require.priority is not None:
             yield from self._of_priority()
 

@@ -201,6 +201,17 @@ class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
         """Its name."""
         return self.metadata.name
 
+    @property
+    def reads_namespaces(self) -> bool:
+        """Whether labels or annotations of namespaces decide something."""
+        spec = self.spec
+        selectors = [
+            *(rule.match.namespace_selector for rule in spec.rules),
+            *(budget.match.namespace_selector for budget in spec.budgets),
+            *(exemption.namespace_selector for exemption in spec.exemptions),
+        ]
+        return any(each is not None for each in selectors) or any(rule.require.class_label for rule in spec.rules)
+
 
 def policy_of(name: str, spec: PolicySpec) -> Policy:
     """Return a policy that is written without its head."""

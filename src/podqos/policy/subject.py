@@ -62,16 +62,21 @@ class Subject(Struct, frozen=True, dict=True):
     @cached_property
     def identities(self) -> tuple[str, ...]:
         """``Kind/name`` of the object and of what made it, as far as the object itself tells."""
-        metadata = self.workload.metadata
-        found = [f"{self.workload.kind}/{self.name}"]
-        for owner in metadata.owner_references:
-            if not owner.controller:
-                continue
-            found.append(f"{owner.kind}/{owner.name}")
-            template = metadata.labels.get(_TEMPLATE_HASH)
-            if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
-                found.append(f"Deployment/{owner.name.removesuffix(f'-{template}')}")
-            of_cron_job = _JOB_OF_CRON_JOB.fullmatch(owner.name) if owner.kind == "Job" else None
-            if of_cron_job is not None:
-                found.append(f"CronJob/{of_cron_job[1]}")
-        return tuple(found)
+        return identities(self.workload)
+
+
+def identities(workload: Workload) -> tuple[str, ...]:
+    """Return ``Kind/name`` of an object, of its controller, and of what made that."""
+    metadata = workload.metadata
+    found = [f"{workload.kind}/{metadata.name or metadata.generate_name}"]
+    for owner in metadata.owner_references:
+        if not owner.controller:
+            continue
+        found.append(f"{owner.kind}/{owner.name}")
+        template = metadata.labels.get(_TEMPLATE_HASH)
+        if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
+            found.append(f"Deployment/{owner.name.removesuffix(f'-{template}')}")
+        of_cron_job = _JOB_OF_CRON_JOB.fullmatch(owner.name) if owner.kind == "Job" else None
+        if of_cron_job is not None:
+            found.append(f"CronJob/{of_cron_job[1]}")
+    return tuple(found)

@@ -17,25 +17,18 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.finding import FailOn, Finding, FindingSeverity, SuppressedBy, Suppression
 from podqos.model.quantity import Quantity
-
-Globs = tuple[str, ...]
-"""Patterns with ``*``, ``?`` and ``[…]``; a ``*`` also crosses slashes."""
-
-
-def _says(text: str) -> Meta:
-    """Return what the schema says about a field, for editors that show it."""
-    return Meta(description=text)
+from podqos.policy.model import Globs, Policy, PolicySpec, policy_of, says
 
 
 class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """Findings to ignore: those that match every field given."""
 
     reason: Annotated[str, Meta(min_length=1, description="why, for readers of the file a year from now")]
-    checks: Annotated[Globs, _says("ids or names: PQ101, PQ4*, accidental-burstable")] = ()
-    objects: Annotated[Globs, _says("Kind/name: Deployment/web-*, */log-collector")] = ()
-    namespaces: Annotated[Globs, _says("namespaces: sandbox-*")] = ()
-    containers: Annotated[Globs, _says("names of containers: istio-proxy")] = ()
-    paths: Annotated[Globs, _says("files, from the directory of the configuration file: vendor/*")] = ()
+    checks: Annotated[Globs, says("ids or names: PQ101, PQ4*, accidental-burstable")] = ()
+    objects: Annotated[Globs, says("Kind/name: Deployment/web-*, */log-collector")] = ()
+    namespaces: Annotated[Globs, says("namespaces: sandbox-*")] = ()
+    containers: Annotated[Globs, says("names of containers: istio-proxy")] = ()
+    paths: Annotated[Globs, says("files, from the directory of the configuration file: vendor/*")] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -47,38 +40,44 @@ class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     """Settings of the checks; everything has a default."""
 
     memory_ratio: Annotated[
-        Annotated[float, Meta(ge=1)] | None, _says("how many times its request a memory limit may be")
+        Annotated[float, Meta(ge=1)] | None, says("how many times its request a memory limit may be")
     ] = None
     cpu_budget: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        _says("what the cpu limits of a node may add up to, in times its allocatable"),
+        says("old name of a budget of policy: what cpu limits may add up to, in times what nodes have allocatable"),
     ] = None
     memory_budget: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        _says("what the memory limits of a node may add up to, in times its allocatable"),
+        says("old name of a budget of policy: what memory limits may add up to, in times what nodes have allocatable"),
     ] = None
-    growth_per_second: Annotated[str | None, _says("how fast memory grows when a node runs out of it: 50Mi")] = None
-    node_memory: Annotated[str | None, _says("memory of a node, where the manifests have none: 64Gi")] = None
-    important_priority: Annotated[int | None, _says("pods with this priority or above are important")] = None
+    growth_per_second: Annotated[str | None, says("how fast memory grows when a node runs out of it: 50Mi")] = None
+    node_memory: Annotated[str | None, says("memory of a node, where the manifests have none: 64Gi")] = None
+    important_priority: Annotated[int | None, says("pods with this priority or above are important")] = None
 
 
 class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The whole file."""
 
-    min_severity: Annotated[FindingSeverity | None, _says("findings below this severity are hidden")] = None
-    fail_on: Annotated[FailOn | None, _says("findings of this severity or above give exit code 1")] = None
-    inject: Annotated[tuple[str, ...], _says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
-    kubernetes_version: Annotated[str | None, _says('whose rules to use: "1.33", in quotes')] = None
-    baseline: Annotated[str | None, _says("the file of known findings, from the directory of this file")] = None
+    min_severity: Annotated[FindingSeverity | None, says("findings below this severity are hidden")] = None
+    fail_on: Annotated[FailOn | None, says("findings of this severity or above give exit code 1")] = None
+    inject: Annotated[tuple[str, ...], says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
+    kubernetes_version: Annotated[str | None, says('whose rules to use: "1.33", in quotes')] = None
+    baseline: Annotated[str | None, says("the file of known findings, from the directory of this file")] = None
     policies: Annotated[
-        tuple[str, ...], _says("files and directories with policies and nodes, from the directory of this file")
+        tuple[str, ...],
+        says(
+            "files and directories with policies of Kubernetes and podqos, and nodes, from the directory of this file"
+        ),
     ] = ()
-    disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
-    options: Annotated[StatedOptions, _says("settings of the checks")] = StatedOptions()
-    ignore: Annotated[tuple[Ignore, ...], _says("findings to ignore")] = ()
+    policy: Annotated[
+        PolicySpec | None, says("what is demanded of pods, in the words of a Policy's spec (docs/policy.md)")
+    ] = None
+    disable: Annotated[tuple[str, ...], says("ids or names of checks that are not run")] = ()
+    options: Annotated[StatedOptions, says("settings of the checks")] = StatedOptions()
+    ignore: Annotated[tuple[Ignore, ...], says("findings to ignore")] = ()
     kinds: Annotated[
         dict[str, str],
-        _says("custom resources that hold pods, each with the path to its pod template: {Widget: spec.podTemplate}"),
+        says("custom resources that hold pods, each with the path to its pod template: {Widget: spec.podTemplate}"),
     ] = {}
 
 
@@ -96,6 +95,11 @@ def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:
     if settings.important_priority is not None:
         stated["important_priority"] = settings.important_priority
     return replace(options, **stated)
+
+
+def demands_of(configuration: Configuration, file: str) -> tuple[Policy, ...]:
+    """Return the policy that the file itself holds, by the file's name."""
+    return () if configuration.policy is None else (policy_of(file, configuration.policy),)
 
 
 def ignored(finding: Finding, rules: Iterable[Ignore], file: str) -> Suppression | None:

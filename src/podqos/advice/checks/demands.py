@@ -270,3 +270,7 @@ spec:
         examples.documents(policy, examples.node(), examples.deployment(2, "cpu: 500m, memory: 2Gi", limits)),
         good=examples.documents(policy, examples.node(), examples.deployment(2, "cpu: 500m, memory: 1Gi", limits)),
     )
+
+
+POLICY_CHECKS = frozenset({each.id for each in (*_CHECKS.values(), policy_budget)})
+"""The ids of the checks that go by policies of podqos."""

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import Baseline, BaselineEntry, baseline_of
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.configuration import options_of
+from podqos.advice.checks.configuration import demands_of, options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
@@ -104,8 +105,8 @@ class CheckRun:
     def run(self) -> int:
         """Check, print, and return the exit code."""
         arguments = self._arguments
-        if self._config.problems:
-            return 2 if print_problems(self._config.problems) else 0
+        if print_problems(self._config.problems):
+            return 2
         if arguments.write_baseline and self._baseline_path is None:
             raise InvalidOption("no file to write to", where="--write-baseline", fix="name it with --baseline FILE")
         checked = self._checked()
@@ -206,6 +207,8 @@ class CheckRun:
             options,
             node_memory_bytes=arguments.node_memory or options.node_memory_bytes,
             profile=parse_version(version) if version else profile_of(arguments),
+            demands=demands_of(settings, FILE_NAME),
+            today=datetime.now(UTC).date(),
             inject=tuple(dict.fromkeys((*settings.inject, *arguments.inject))),
             disabled=checks_named(settings.disable),
             only=frozenset(check_named(each, "--only").id for name in arguments.only for each in name.split(",")),

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
@@ -18,7 +19,7 @@ from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.configured import find_configuration
 from podqos.library.inputs.files import STDIN
 from podqos.manifest.plain import FieldPath
-from podqos.manifest.problems import Problem
+from podqos.manifest.problems import Problem, Severity
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.wording import nearest
@@ -30,7 +31,7 @@ class ReadConfiguration(Struct, frozen=True):
     configuration: Configuration = Configuration()
     path: str = ""
     problems: tuple[Problem, ...] = ()
-    """With any, the configuration is not to be used."""
+    """With any error, the configuration is not to be used."""
 
     @property
     def folder(self) -> str:
@@ -57,6 +58,7 @@ def read_configuration(path: str) -> ReadConfiguration:
     if read.value is None:
         return ReadConfiguration(path=path, problems=read.problems)
     problems = [read.problem(*nonsense) for nonsense in _nonsense(read.value)]
+    problems += (replace(read.problem(*old), severity=Severity.WARNING) for old in _old_names(read.value))
     return ReadConfiguration(read.value, path, tuple(sorted(problems)))
 
 
@@ -87,7 +89,23 @@ def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
             parse_version(configuration.kubernetes_version)
         except InputError as error:
             yield ("kubernetesVersion",), error.what, error.fix
+    if configuration.policy is not None:
+        from podqos.policy.reading import nonsense
+
+        yield from ((each.path, each.what, each.fix) for each in nonsense(configuration.policy, ("policy",)))
     yield from _amounts(configuration)
+
+
+def _old_names(configuration: Configuration) -> Iterator[_Nonsense]:
+    """Yield what has another name today and is still read."""
+    options = configuration.options
+    for name, resource, budget in (
+        ("cpuBudget", "cpu", options.cpu_budget),
+        ("memoryBudget", "memory", options.memory_budget),
+    ):
+        if budget is not None:
+            new = f"policy: {{budgets: [{{name: {resource}, resource: {resource}, limits: {budget:g}}}]}}"
+            yield ("options", name), "is the old name of a budget, and still read", f"write {new}"
 
 
 def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:

@@ -14,6 +14,7 @@ from podqos.wording import listed
 if TYPE_CHECKING:
     from podqos.library.inputs.objects import Objects
     from podqos.model.node import Node
+    from podqos.policy.model import Policy
 
 USUAL_NODE_BYTES = 64 << 30
 LEAST_NODE_BYTES = 1 << 20
@@ -144,6 +145,18 @@ def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[
 def _shown(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _SHOWN_SOURCES} more" if len(paths) > _SHOWN_SOURCES else ""
     return f"{', '.join(paths[:_SHOWN_SOURCES])}{more}"
+
+
+def unlabelled_namespaces(objects: Objects, policies: Iterable[Policy]) -> tuple[Assumption, ...]:
+    """Return that namespaces have no labels, where policies of podqos ask for them and no file has the namespace."""
+    if not any(policy.reads_namespaces for policy in policies):
+        return ()
+    from podqos.model.policy import Namespace
+
+    known = {each.metadata.name for each in objects.of(Namespace)}
+    unknown = sorted({found.workload.metadata.namespace for found in objects.workloads} - known)
+    noun = "namespace" if len(unknown) == 1 else "namespaces"
+    return (Assumption(f"labels of {noun} {_shown(unknown)}", "none", "-f NAMESPACES"),) if unknown else ()
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:

@@ -19,7 +19,7 @@ from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Other, Refused
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
 from podqos.manifest.plain import Plain
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload
 
@@ -428,6 +428,10 @@ class Objects:
         """Return the file that a workload was found in, or the name of its cluster."""
         return self._by_path[found.source].name
 
+    def position(self, found: FoundWorkload) -> Position:
+        """Return line and column of a workload; zeros where it comes from a cluster."""
+        return self._by_path[found.source].locate(found.place, ())
+
     def unit(self, found: FoundWorkload) -> str:
         """Return the directory whose workloads one is compared with; empty where its file was named."""
         return self._by_path[found.source].scope or ""
@@ -455,9 +459,9 @@ class Objects:
         for error in errors:
             self._report(found, found.workload.at(error.path), error.words)
 
-    def refuse(self, found: FoundWorkload, what: str, fix: str = "") -> None:
-        """Note why a workload as a whole cannot be used."""
-        self._report(found, "", what, fix)
+    def refuse(self, found: FoundWorkload, what: str, fix: str = "", field: str = "") -> None:
+        """Note why a workload cannot be used: as a whole, or because of a field."""
+        self._report(found, field, what, fix)
 
     def warn(self, found: FoundWorkload, what: str) -> None:
         """Note something to know about a workload; of what is true of several, only once."""

@@ -19,6 +19,7 @@ _GROUPS = {
     "4": "The kubelet",
     "5": "What nodes can hold",
     "6": "Autoscalers and disruption budgets",
+    "7": "Policies of podqos",
 }
 
 _START = """\

@@ -1,0 +1,66 @@
+"""What ``podqos policy`` judges, and by which policies."""
+
+from __future__ import annotations
+
+import argparse
+
+from podqos.advice.checks.configuration import demands_of
+from podqos.cli.cluster import arguments_name_cluster, cluster_of
+from podqos.cli.inputs import stored_policies
+from podqos.cli.options import stated_classes
+from podqos.cli.progress import progress_line
+from podqos.cli.selecting import select, selection_of
+from podqos.errors import InvalidOption
+from podqos.library.checking.configuration import configuration_for
+from podqos.library.cluster_part import Part
+from podqos.library.inputs.configured import FILE_NAME, configured_kinds
+from podqos.library.inputs.files import STDIN, Inputs, Rendering
+from podqos.library.inputs.gathering import existing_files, manifest_files
+from podqos.library.inputs.objects import Objects, load
+from podqos.library.inputs.selection import namespace_of
+from podqos.policy.model import Policy
+
+
+def judged_objects(arguments: argparse.Namespace) -> Objects:
+    """Return the objects of the files; where these are policies alone, the pods of the cluster with them."""
+    given = [*(arguments.files or ()), *arguments.policies]
+    if given.count(STDIN) > 1:
+        raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+    rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+    files = Inputs([])
+    if arguments.files or arguments.kustomize or not arguments_name_cluster(arguments):
+        files = manifest_files(arguments.files, "judge", rendering)
+        files = files.only(file for file in files.files if not file.path.endswith(FILE_NAME))
+    policies = (existing_files(arguments.policies),) if arguments.policies else ()
+    if not arguments_name_cluster(arguments):
+        return _load(arguments, files, policies)
+    if files.files and load(files, kinds=configured_kinds(files.paths)).workloads:
+        stored = stored_policies(arguments)
+        return _load(arguments, files, (*policies, *(() if stored is None else (stored,))))
+    cluster = cluster_of(arguments, Part(usage=False, workloads=False))
+    assert cluster is not None
+    running = cluster.running()
+    both = Inputs([*running.files, *files.files], files.problems, running.assumptions)
+    return _load(arguments, both, policies)
+
+
+def _load(arguments: argparse.Namespace, inputs: Inputs, policies: tuple[Inputs, ...]) -> Objects:
+    selection = selection_of(arguments)
+    objects = load(
+        inputs,
+        policies=policies,
+        namespace=namespace_of(selection),
+        progress=progress_line("reading file"),
+        stated=stated_classes(arguments),
+        kinds=configured_kinds(inputs.paths),
+    )
+    return select(objects, selection)
+
+
+def given_policies(arguments: argparse.Namespace, objects: Objects) -> tuple[Policy, ...] | None:
+    """Return the policy of the configuration where the files have none; None where it is wrong, which is noted."""
+    if objects.own_policies or not arguments.files:
+        return ()
+    config = configuration_for(list(arguments.files), None)
+    objects.note(*config.problems)
+    return None if objects.errors else demands_of(config.configuration, FILE_NAME)

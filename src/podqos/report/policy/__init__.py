@@ -1,0 +1,1 @@
+"""Pure. What ``podqos policy`` prints."""
