@@ -219,7 +219,8 @@ class ApiServer:
             policy = self._policies[kind + binding["spec"]["policyName"]]
             constraints = (policy["matchConstraints"], binding["spec"].get("matchResources", {}))
             if all(_selects(each, request) for each in constraints) and all(
-                _holds(each["expression"], {}, request, knows_namespace=False) for each in policy.get("matchConditions", ())
+                _holds(each["expression"], {}, request, knows_namespace=False)
+                for each in policy.get("matchConditions", ())
             ):
                 yield binding, policy
 
@@ -238,7 +239,9 @@ def _selects(match: Value, request: Request) -> bool:
     group, resource = _RESOURCES[request.object["kind"]]
     rules = match.get("resourceRules")
     is_meant = rules is None or any(
-        group in rule["apiGroups"] and resource in rule["resources"] and request.data["request"]["operation"] in rule["operations"]
+        group in rule["apiGroups"]
+        and resource in rule["resources"]
+        and request.data["request"]["operation"] in rule["operations"]
         for rule in rules
     )
     labels = [each["metadata"].get("labels", {}) for each in (request.object, request.old) if each is not None]

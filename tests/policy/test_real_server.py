@@ -57,7 +57,11 @@ class Client:
         """Create policies and bindings, and see that their types are right."""
         for each in objects:
             resource = each["kind"].lower().replace("policy", "policies", 1) + "s"
-            resource = resource.removesuffix("s") if resource.endswith("policiess") else resource.replace("policiesb", "policyb")
+            resource = (
+                resource.removesuffix("s")
+                if resource.endswith("policiess")
+                else resource.replace("policiesb", "policyb")
+            )
             status, body, _ = self.ask("POST", f"{ROOT}/{resource}", each)
             assert status == 201, body["message"][:2000]
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
+from itertools import chain
 
 from msgspec import Struct
 
@@ -109,9 +110,10 @@ class NotExpressed(Struct, frozen=True, rename="camel"):
     """Something of a policy that its objects do not say."""
 
     what: Left
-    of: str
-    """The rule, budget or exemption."""
+    of: tuple[str, ...]
+    """The rules or budgets, or the reason of the exemption."""
     detail: str = ""
+    """The kind or day that is meant, where it is one."""
 
 
 class Printed(Struct, frozen=True):
@@ -148,14 +150,14 @@ class Wish(Struct, frozen=True, kw_only=True):
 def admission_policies(policies: Sequence[Policy], wish: Wish = Wish()) -> AdmissionPolicies:
     """Return everything to apply, the same for the same policies."""
     objects: list[Printed] = []
-    left: list[NotExpressed] = []
+    left: dict[tuple[Left, str], list[str]] = {}
     for policy in policies:
-        left += _left_of_policy(policy, wish)
-        for rule in policy.spec.rules:
-            putting = _Putting(policy, rule, wish)
-            objects += putting.objects()
-            left += putting.left()
-    return AdmissionPolicies(tuple(objects), tuple(dict.fromkeys(left)))
+        rules = [_Putting(policy, rule, wish) for rule in policy.spec.rules]
+        for what, of, detail in chain(_left_of_policy(policy, wish), *(each.left() for each in rules)):
+            left.setdefault((what, detail), []).append(of)
+        objects += chain.from_iterable(each.objects() for each in rules)
+    not_expressed = (NotExpressed(what, tuple(dict.fromkeys(of)), detail) for (what, detail), of in left.items())
+    return AdmissionPolicies(tuple(objects), tuple(not_expressed))
 
 
 def mutation_version(profile: Profile) -> str | None:
@@ -163,13 +165,13 @@ def mutation_version(profile: Profile) -> str | None:
     return "v1" if profile.version >= (1, 36) else "v1beta1" if profile.version >= (1, 34) else None
 
 
-def _left_of_policy(policy: Policy, wish: Wish) -> Iterator[NotExpressed]:
+def _left_of_policy(policy: Policy, wish: Wish) -> Iterator[tuple[Left, str, str]]:
     for budget in policy.spec.budgets:
-        yield NotExpressed(Left.BUDGET, budget.name)
+        yield Left.BUDGET, budget.name, ""
     for exemption in policy.spec.exemptions:
         if exemption.until is not None:
             is_over = wish.today is not None and has_expired(exemption, wish.today)
-            yield NotExpressed(Left.EXPIRED if is_over else Left.EXPIRY, exemption.reason, exemption.until)
+            yield Left.EXPIRED if is_over else Left.EXPIRY, exemption.reason, exemption.until
 
 
 class _Putting:
@@ -202,27 +204,29 @@ class _Putting:
         if self._mutates and mutation_version(self._profile) is not None:
             yield from self._mutating()
 
-    def left(self) -> Iterator[NotExpressed]:
-        """Yield what the objects do not say."""
+    def left(self) -> Iterator[tuple[Left, str, str]]:
+        """Yield what the objects do not say, of what, and which kind or day is meant."""
         rule, require = self._rule.name, self._require
         has_templates = any(shape.is_template and self._kinds(shape) for shape in SHAPES)
         known = [kind for shape in SHAPES for kind in shape.resources]
         for glob in self._rule.match.kinds:
             if not any(named((glob,), (kind,)) for kind in known):
-                yield NotExpressed(Left.KIND, rule, glob)
-        if has_templates and (self._is_about_class or require.requests or require.limits or require.max_limit_request_ratio):
-            yield NotExpressed(Left.LIMIT_RANGE, rule)
+                yield Left.KIND, rule, glob
+        if has_templates and (
+            self._is_about_class or require.requests or require.limits or require.max_limit_request_ratio
+        ):
+            yield Left.LIMIT_RANGE, rule, ""
             if self._profile.pod_level_defaults_last:
-                yield NotExpressed(Left.TEMPLATE_POD_LIMITS, rule)
+                yield Left.TEMPLATE_POD_LIMITS, rule, ""
         priority = require.priority
         if has_templates and priority is not None:
             if priority.required or priority.classes or priority.min is not None or priority.max is not None:
-                yield NotExpressed(Left.TEMPLATE_PRIORITY, rule)
+                yield Left.TEMPLATE_PRIORITY, rule, ""
         if self._kinds(PODS) and (require.requests or require.limits or require.max_limit_request_ratio):
-            yield NotExpressed(Left.RESIZE, rule)
+            yield Left.RESIZE, rule, ""
         if self._mutates and mutation_version(self._profile) != "v1":
             is_there = mutation_version(self._profile) is not None
-            yield NotExpressed(Left.MUTATION_OFF if is_there else Left.MUTATION, rule)
+            yield Left.MUTATION_OFF if is_there else Left.MUTATION, rule, ""
 
     # ---- objects -----------------------------------------------------------------------------------------------------
 
@@ -328,7 +332,9 @@ class _Putting:
             conditions.append(_condition("labels", f"{labels}.exists(l, {cel.selected('l', match.object_selector)})"))
         if match.annotations:
             annotations = _both(cel.annotations_of, shape)
-            conditions.append(_condition("annotations", f"{annotations}.exists(l, {cel.annotated('l', match.annotations)})"))
+            conditions.append(
+                _condition("annotations", f"{annotations}.exists(l, {cel.annotated('l', match.annotations)})")
+            )
         return conditions
 
     def _changes(self, shape: Shape) -> Iterator[str]:
@@ -336,7 +342,9 @@ class _Putting:
         yield f"{shape.pod_of('object')} != {shape.pod_of('oldObject')}"
         yield f"{cel.labels_of('object')} != {cel.labels_of('oldObject')}"
         for key in dict.fromkeys((*self._rule.match.annotations, *filter(None, (self._require.class_label,)))):
-            new, old = (f"{root}.metadata.?annotations[?{cel.quoted(key)}].orValue('')" for root in ("object", "oldObject"))
+            new, old = (
+                f"{root}.metadata.?annotations[?{cel.quoted(key)}].orValue('')" for root in ("object", "oldObject")
+            )
             yield f"{new} != {old}"
 
     def _exempt(self, exemption: Exemption) -> str:
@@ -442,7 +450,10 @@ class _Putting:
         yield "class", cel.class_of("variables.deciding")
         if self._of_containers:
             yield "others", f"variables.containers.filter(c, !{self._excused('c.name')})"
-            yield "decidingOfOthers", f"variables.deciding.filter(a, a.container == '' || !{self._excused('a.container')})"
+            yield (
+                "decidingOfOthers",
+                f"variables.deciding.filter(a, a.container == '' || !{self._excused('a.container')})",
+            )
             yield "classOfOthers", cel.class_of("variables.decidingOfOthers")
 
     def _pod_decides(self, spec: str) -> str:
@@ -452,7 +463,9 @@ class _Putting:
         if self._profile.empty_pod_level_decides_class:
             return f"has({spec}.resources)"
         counts = "k in ['cpu', 'memory'] || k.startsWith('hugepages-')"
-        return cel.any_of(f"{spec}.?resources.?{side}.orValue({{}}).exists(k, {counts})" for side in ("requests", "limits"))
+        return cel.any_of(
+            f"{spec}.?resources.?{side}.orValue({{}}).exists(k, {counts})" for side in ("requests", "limits")
+        )
 
     # ---- validations -------------------------------------------------------------------------------------------------
 
@@ -605,7 +618,9 @@ class _Putting:
                 is_lacking = f"!{self._excused('c.name')} && {is_lacking}"
             lacking = f"object.spec.{field}.filter(c, {is_lacking})"
             filled = f"Object{{spec: Object.spec{{{field}: {lacking}.map(c, {made})}}}}"
-            condition = cel.all_of(("variables.fill", f"has(object.spec.{field})", f"!{decides}".replace("!false", "true")))
+            condition = cel.all_of(
+                ("variables.fill", f"has(object.spec.{field})", f"!{decides}".replace("!false", "true"))
+            )
             yield f"{condition} ? {filled} : Object{{}}"
         if decides != "false":
             limits = self._limits("object.spec")
