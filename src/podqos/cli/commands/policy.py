@@ -1,6 +1,8 @@
 """Policies: what a cluster's owner demands of pods. docs/policy.md has the language.
 
   test    which objects violate what: podqos policy test -f policy.yaml -f manifests/
+  cel     print the policy as admission policies of Kubernetes, which need no server:
+          podqos policy cel -f policy.yaml | kubectl apply -f -
   schema  print the JSON Schema of policies, for editors
 
 A policy among the files (kind: Policy, apiVersion: podqos.dev/v1alpha1) applies to all objects where its file is named,
@@ -23,6 +25,8 @@ import argparse
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.options import add_list_option, add_version_option
 from podqos.cli.output import add_output_options
+from podqos.cli.policy_cel import add_cel_arguments
+from podqos.cli.policy_cel import run as print_admission_policies
 from podqos.cli.selecting import add_manifest_options
 
 
@@ -46,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.report.policy.value:PolicyReport",
         "text: for people; json, yaml: everything; junit: for CI servers",
     )
+    add_cel_arguments(commands.add_parser("cel", help="print a policy as admission policies of Kubernetes"))
     commands.add_parser("schema", help="print the JSON Schema of policies")
 
 
@@ -54,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "test":
             return _test(arguments)
+        case "cel":
+            return print_admission_policies(arguments)
         case _:
             return _schema()
 

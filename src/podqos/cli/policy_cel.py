@@ -1,0 +1,86 @@
+"""``podqos policy cel``: its options, and what it does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
+from podqos.cli.options import add_choice_option, add_version_option
+from podqos.cli.output import add_output_options
+from podqos.cli.parser import FILES
+from podqos.policy.model import Action
+
+
+def add_cel_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos policy cel``."""
+    about = "policies: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated"
+    parser.add_argument("-f", "--filename", dest=FILES, metavar="FILE|DIR|-", action="append", help=about)
+    about = "what becomes of workloads and CronJobs at most (default: a warning where their pods are judged, too)"
+    add_choice_option(parser, "--workloads", Action, about)
+    about = (
+        "fill in limits of pods that have to be Guaranteed, where that makes them so: the request, or, of containers "
+        "that state neither, these amounts"
+    )
+    parser.add_argument("--fill-limits", metavar="cpu=100m,memory=64Mi", nargs="?", const="", help=about)
+    add_version_option(parser)
+    value = "podqos.report.policy.admission:AdmissionPolicyList"
+    add_output_options(parser, ("yaml", "json"), value, "both can be piped to kubectl apply -f -")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the objects, say what they do not, and return the exit code."""
+    from datetime import UTC, datetime
+
+    from podqos.cli.cluster import profile_of
+    from podqos.cli.inputs import print_problems
+    from podqos.cli.output import print_file, print_value
+    from podqos.cli.policy_inputs import given_policies
+    from podqos.errors import InputError, InvalidOption
+    from podqos.library.inputs.configured import FILE_NAME
+    from podqos.library.inputs.gathering import manifest_files
+    from podqos.library.inputs.objects import load
+    from podqos.policy.admission_policies import STABLE_SINCE, Wish, admission_policies
+    from podqos.report.policy.admission import as_list, documents, not_expressed
+
+    profile = profile_of(arguments)
+    if profile.version < STABLE_SINCE:
+        raise InvalidOption(
+            f"Kubernetes {arguments.kubernetes_version} has no ValidatingAdmissionPolicy",
+            where="--kubernetes-version",
+            fix="it is stable since 1.30; use podqos webhook before",
+        )
+    files = manifest_files(arguments.files, "read policies from")
+    objects = load(files.only(file for file in files.files if not file.path.endswith(FILE_NAME)))
+    given = given_policies(arguments, objects)
+    if print_problems(objects.problems) or given is None:
+        return EXIT_BAD_INPUT
+    policies = [*given, *(each.policy for each in objects.own_policies)]
+    if not policies:
+        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
+        raise InputError("no policy", where="-f", fix=fix)
+    wish = Wish(
+        profile=profile,
+        today=datetime.now(UTC).date(),
+        templates=arguments.workloads,
+        mutate=arguments.fill_limits is not None,
+        limits=_limits(arguments.fill_limits),
+    )
+    found = admission_policies(policies, wish)
+    if arguments.output == "json":
+        print_value(as_list(found), "json")
+    else:
+        print_file(documents(found))
+    sys.stdout.flush()
+    for left in found.not_expressed:
+        print(f"not in CEL: {not_expressed(left)}", file=sys.stderr)
+    return EXIT_OK
+
+
+def _limits(text: str | None) -> dict[str, str]:
+    """Read the amounts of ``--fill-limits``: both or none, because one alone makes no pod Guaranteed."""
+    from podqos.cli.options import capacity_option
+
+    if not text:
+        return {}
+    return {name: amount.canonical() for name, amount in capacity_option(text, "--fill-limits").items()}

@@ -1,0 +1,281 @@
+"""The expressions of admission policies, in CEL (Common Expression Language): small texts that compose.
+
+Each function returns an expression, and takes those it is made of. None fails on a field that is missing: ``.?`` and
+``[?…]`` follow fields that may not be there, ``''`` is an amount that is not stated. An error would refuse the object.
+
+What demands rest on is one form for all shapes, a list of maps such as
+``{'container': 'web', 'resource': 'cpu', 'request': '1', 'limit': ''}``: the *amounts*. A request that is not stated is
+the limit, as the API server fills it in; of a pod that is stored this changes nothing, of a template it is needed. An
+amount of zero counts as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+
+LONGEST = 900
+"""How many characters a message may have; API servers cut longer ones, and so do we."""
+CLASSES = "['BestEffort', 'Burstable', 'Guaranteed']"
+"""A class is its position in this list where classes are compared."""
+RANKS = "{'BestEffort': 0, 'Burstable': 1, 'Guaranteed': 2}"
+"""The same the other way round."""
+_OR_ZERO = ".orValue('0')"
+_WILD = frozenset("*?[")
+
+
+# ---- values and patterns ---------------------------------------------------------------------------------------------
+
+
+def quoted(text: str) -> str:
+    """Return a text as CEL writes it, on one line."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "'" + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + "'"
+
+
+def list_of(texts: Iterable[str]) -> str:
+    """Return a list of texts."""
+    return f"[{', '.join(map(quoted, texts))}]"
+
+
+def any_of(conditions: Iterable[str]) -> str:
+    """Return whether one of the conditions holds."""
+    found = [each for each in conditions if each != "false"]
+    return "true" if "true" in found else f"({' || '.join(found)})" if len(found) > 1 else (found or ["false"])[0]
+
+
+def all_of(conditions: Iterable[str]) -> str:
+    """Return whether all conditions hold."""
+    found = [each for each in conditions if each != "true"]
+    return f"({' && '.join(found)})" if len(found) > 1 else (found or ["true"])[0]
+
+
+def fits(name: str, globs: Iterable[str]) -> str:
+    """Return whether a name fits one of the patterns."""
+    patterns = list(globs)
+    exact = [glob for glob in patterns if not is_wild(glob)]
+    conditions = [f"({name} in {list_of(exact)})"] if exact else []
+    for glob in patterns:
+        if glob == "*":
+            conditions.append("true")
+        elif is_wild(glob[:-1]) or glob[-1:] in ("?", "["):
+            conditions.append(f"{name}.matches({quoted(regex(glob))})")
+        elif glob.endswith("*"):
+            conditions.append(f"{name}.startsWith({quoted(glob[:-1])})")
+    return any_of(conditions)
+
+
+def is_wild(glob: str) -> bool:
+    """Whether a pattern can mean several names."""
+    return not _WILD.isdisjoint(glob)
+
+
+def regex(glob: str) -> str:
+    """Return a pattern with ``*``, ``?`` and ``[…]`` as the regular expression (RE2) that means the same."""
+    found, index = "", 0
+    while index < len(glob):
+        char, index = glob[index], index + 1
+        if char == "*":
+            found += ".*"
+        elif char == "?":
+            found += "."
+        elif char == "[" and (end := glob.find("]", index + (glob[index : index + 1] == "!") + 1)) > 0:
+            found += _character_class(glob[index:end])
+            index = end + 1
+        else:
+            found += _escaped(char)
+    return f"(?s)^{found}$"
+
+
+def _character_class(members: str) -> str:
+    """Return what ``[…]`` means: a range from high to low means nothing, which RE2 would refuse."""
+    negated, members = members.startswith("!"), members.removeprefix("!")
+    ranges, index = "", 0
+    while index < len(members):
+        first, last = members[index], members[index]
+        if members[index + 1 : index + 2] == "-" and index + 2 < len(members):
+            last, index = members[index + 2], index + 2
+        index += 1
+        if first <= last:
+            ranges += _escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}"
+    if not ranges:
+        return "." if negated else r"[^\x00-\x{10FFFF}]"
+    return f"[{'^' if negated else ''}{ranges}]"
+
+
+def _escaped(char: str) -> str:
+    return char if char.isalnum() or char in "_/:, " else f"\\{char}"
+
+
+def selected(labels: str, selector: LabelSelector) -> str:
+    """Return whether labels, an expression that yields them, meet a selector."""
+    equal = (LabelSelectorRequirement(key, "In", (value,)) for key, value in selector.match_labels.items())
+    return all_of(_required(labels, each) for each in (*equal, *selector.match_expressions))
+
+
+def _required(labels: str, requirement: LabelSelectorRequirement) -> str:
+    key, values = quoted(requirement.key), list_of(requirement.values)
+    match requirement.operator:
+        case "In":
+            return f"({key} in {labels} && {labels}[{key}] in {values})"
+        case "NotIn":
+            return f"!({key} in {labels} && {labels}[{key}] in {values})"
+        case "Exists":
+            return f"({key} in {labels})"
+        case _:
+            return f"!({key} in {labels})"
+
+
+def annotated(annotations: str, wanted: Mapping[str, str]) -> str:
+    """Return whether annotations have values that fit patterns."""
+    return all_of(
+        f"({quoted(key)} in {annotations} && {fits(f'{annotations}[{quoted(key)}]', (glob,))})"
+        for key, glob in wanted.items()
+    )
+
+
+def labels_of(metadata_of: str) -> str:
+    """Return the labels of an object or template."""
+    return f"{metadata_of}.?metadata.?labels.orValue({{}})"
+
+
+def annotations_of(metadata_of: str) -> str:
+    """Return the annotations of an object or template."""
+    return f"{metadata_of}.?metadata.?annotations.orValue({{}})"
+
+
+# ---- amounts ---------------------------------------------------------------------------------------------------------
+
+
+def stated(resources_of: str, side: str, resource: str) -> str:
+    """Return an optional: what a container, or a pod's spec, states."""
+    return f"{resources_of}.?resources.?{side}[?{quoted(resource)}]"
+
+
+def stored_request(container: str, resource: str) -> str:
+    """Return an optional: the request of a container as the API server stores it."""
+    return f"{stated(container, 'requests', resource)}.or({stated(container, 'limits', resource)})"
+
+
+def amounts_of_containers(containers: str, resource: str) -> str:
+    """Return the amounts of every container."""
+    request, limit = stored_request("c", resource), stated("c", "limits", resource)
+    return f"{containers}.map(c, {_amounts('string(c.name)', resource, request + _OR_ZERO, limit + _OR_ZERO)})"
+
+
+def amounts_of_pod(spec: str, resource: str, unstated_request: str = "'0'") -> str:
+    """Return the amounts a pod states for itself; its container has no name."""
+    request = f"{stated(spec, 'requests', resource)}.orValue({unstated_request})"
+    return _amounts("''", resource, request, stated(spec, "limits", resource) + _OR_ZERO)
+
+
+def _amounts(container: str, resource: str, request: str, limit: str) -> str:
+    sides = f"'request': {_above_zero(request)}, 'limit': {_above_zero(limit)}"
+    return f"{{'container': {container}, 'resource': {quoted(resource)}, {sides}}}"
+
+
+def _above_zero(amount: str) -> str:
+    """Return an amount, or that there is none; ``sign`` is a function, not a method."""
+    return f"[string({amount})].map(q, sign(quantity(q)) > 0 ? q : '')[0]"
+
+
+def class_of(found: str) -> str:
+    """Return the position in ``CLASSES`` of the class that amounts of cpu and memory make.
+
+    Requests are within limits, so comparing each with its own limit is comparing their sums.
+    """
+    nothing = f"{found}.all(a, a.request == '' && a.limit == '')"
+    return f"{nothing} ? 0 : {found}.all(a, {is_fixed('a')}) ? 2 : 1"
+
+
+def is_fixed(a: str) -> str:
+    """Return whether the limit is there and is the request, as Guaranteed needs."""
+    return f"({a}.limit != '' && {a}.request != '' && quantity({a}.request).compareTo(quantity({a}.limit)) == 0)"
+
+
+def is_beyond_ratio(a: str, most: Fraction) -> str:
+    """Return whether a limit is more than so many times its request, without a rounding error."""
+    limit = times(f"quantity({a}.limit)", most.denominator)
+    return f"{limit}.isGreaterThan({times(f'quantity({a}.request)', most.numerator)})"
+
+
+def times(quantity: str, factor: int) -> str:
+    """Return a multiple of a quantity, exactly: quantities can be added, not multiplied."""
+    first, *others = map(int, str(factor))
+    total = _added("q", first)
+    for digit in others:
+        step = _added("t", 10) + (f".add({_added('q', digit)})" if digit else "")
+        total = f"[{total}].map(t, {step})[0]"
+    return quantity if factor == 1 else f"[{quantity}].map(q, {total})[0]"
+
+
+def _added(quantity: str, count: int) -> str:
+    return quantity + f".add({quantity})" * (count - 1)
+
+
+def thousandths(containers: str, resource: str) -> str:
+    """Return the requests of containers in thousandths, which all amounts are whole numbers of: quantities have no sum.
+
+    A quantity that is no whole number has no integer, whatever it is multiplied by; the server writes it ``1500m``, or
+    ``1500e-3`` if it was written with an exponent.
+    """
+    whole, other = "quantity(q).asInteger() * 1000", "int(q.replace('m', '').replace('e-3', ''))"
+    requests = f"{containers}.map(c, {stored_request('c', resource)}{_OR_ZERO})"
+    return f"{requests}.map(q, quantity(q).isInteger() ? {whole} : {other})"
+
+
+def requested_together(regular: str, initial: str, init_containers: str) -> str:
+    """Return what containers request together, of lists of thousandths: what runs in the end or any moment of the start.
+
+    Sidecars stay, and count with everything that starts after them.
+    """
+    is_sidecar = f"{init_containers}[j].?restartPolicy.orValue('') == 'Always'"
+    running = f"{regular}.sum() + {initial}.transformList(j, s, {is_sidecar}, s).sum()"
+    starting = f"{initial}.transformList(i, m, m + {initial}.transformList(j, s, j < i && {is_sidecar}, s).sum())"
+    return f"[([{running}] + {starting}).max()].map(m, m % 1000 == 0 ? string(m / 1000) : string(m) + 'm')[0]"
+
+
+# ---- messages --------------------------------------------------------------------------------------------------------
+
+
+def cut(message: str) -> str:
+    """Return a message that is not too long."""
+    return f"[{message}].map(m, size(m) > {LONGEST} ? m.substring(0, {LONGEST - 1}) + '…' : m)[0]"
+
+
+def listing(found: str) -> str:
+    """Return amounts in words: ``container "web" has cpu request 100m and no cpu limit; …``."""
+    who = "(a.container == '' ? 'the pod' : 'container \"' + a.container + '\"')"
+    request, limit = (
+        f"(a.{side} == '' ? 'no ' + a.resource + ' {side}' : a.resource + ' {side} ' + a.{side})"
+        for side in ("request", "limit")
+    )
+    neither = "'neither ' + a.resource + ' request nor limit'"
+    both = f"(a.request == '' && a.limit == '' ? {neither} : {request} + ' and ' + {limit})"
+    return f"{found}.map(a, {who} + ' has ' + {both}).join('; ')"
+
+
+# ---- who made an object ----------------------------------------------------------------------------------------------
+
+
+NAME = "object.metadata.?name.orValue(object.metadata.?generateName.orValue(''))"
+OWNERS = "object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))"
+"""The references to what made the object: one at most."""
+_TEMPLATE_HASH = "object.metadata.?labels[?'pod-template-hash'].orValue('?')"
+
+
+def identities(owners: str) -> str:
+    """Return ``Kind/name`` of the object and of what made it, as far as the object itself tells."""
+    of_deployment = f"o.kind == 'ReplicaSet' && o.name.endsWith('-' + {_TEMPLATE_HASH})"
+    of_cron_job = "o.kind == 'Job' && o.name.matches('^.+-[0-9]{8}$')"
+    return " + ".join(
+        (
+            f"[request.kind.kind + '/' + {NAME}]",
+            f"{owners}.map(o, o.kind + '/' + o.name)",
+            f"{owners}.filter(o, {of_deployment})"
+            f".map(o, 'Deployment/' + o.name.substring(0, size(o.name) - size('-' + {_TEMPLATE_HASH})))",
+            f"{owners}.filter(o, {of_cron_job}).map(o, 'CronJob/' + o.name.substring(0, size(o.name) - size('-12345678')))",
+        )
+    )
