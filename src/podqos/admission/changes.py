@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList
 
@@ -57,6 +58,8 @@ class Why(StrEnum):
     """The override sets the cpu request to a percentage of the cpu limit."""
     RESIZED = "Resized"
     """The resize asks for it."""
+    KEPT_GUARANTEED = "KeptGuaranteed"
+    """A sidecar that would demote a Guaranteed pod, which asks to be kept so."""
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -89,3 +92,13 @@ def note(record: Record, path: str, amounts: ResourceList, why: Why, source: str
     """Record amounts that were not there before, in the order of their names."""
     if record is not None:
         record.extend(Change(path, name, None, amounts[name], why, source) for name in sorted(amounts))
+
+
+def container_names(pod: Pod) -> dict[str, str]:
+    """Return the names of the containers by their paths."""
+    lists = (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers))
+    return {
+        f"spec.{field}[{index}]": container.name
+        for field, containers in lists
+        for index, container in enumerate(containers)
+    }

@@ -152,8 +152,8 @@ def _pod_affinity_errors(affinity: PodAffinity, labels: Labels, path: str) -> Er
 def _pod_term_errors(term: PodAffinityTerm, labels: Labels, path: str) -> Errors:
     merged = _merged(term.label_selector, "In", term.match_label_keys, labels)
     merged = _merged(merged, "NotIn", term.mismatch_label_keys, labels)
-    yield from _selector_errors(merged, f"{path}.labelSelector")
-    yield from _selector_errors(term.namespace_selector, f"{path}.namespaceSelector")
+    yield from selector_errors(merged, f"{path}.labelSelector")
+    yield from selector_errors(term.namespace_selector, f"{path}.namespaceSelector")
     for name in term.namespaces:
         for complaint in label_complaints(name):
             yield invalid(f"{path}.namespace", name, complaint)
@@ -173,7 +173,8 @@ def _merged(
     return LabelSelector(selector.match_labels, selector.match_expressions + added)
 
 
-def _selector_errors(selector: LabelSelector | None, path: str) -> Errors:
+def selector_errors(selector: LabelSelector | None, path: str) -> Errors:
+    """Check a label selector."""
     if selector is None:
         return
     yield from label_errors(selector.match_labels, f"{path}.matchLabels")
@@ -233,7 +234,7 @@ def spread_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
         yield from _constraint_errors(constraint, path, is_repeated=later[pair] > 0)
         merged = _merged(constraint.label_selector, "In", constraint.match_label_keys, labels)
         yield from _label_keys_errors(constraint.match_label_keys, (), merged, path)
-        yield from _selector_errors(merged, f"{path}.labelSelector")
+        yield from selector_errors(merged, f"{path}.labelSelector")
 
 
 def _constraint_errors(constraint: TopologySpreadConstraint, path: str, *, is_repeated: bool) -> Errors:

@@ -31,6 +31,7 @@ GROUPS = {
         "snapshot": ("snapshot", "write down a live cluster, for every command to take"),
         "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
         "exporter": ("exporter", "metrics of a live cluster for Prometheus"),
+        "webhook": ("webhook", "refuse, warn about and mend pods at admission, by policy"),
     },
     "What if": {
         "simulate": ("simulate", "a scenario in virtual time: what is killed, when and why"),

@@ -407,10 +407,14 @@ class _Around:
         )
         self._nodes = _by_scope(objects.found(Node))
         self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)
+        self._demands = _by_scope((each.found, each.policy) for each in objects.own_policies)
         self._subjects = _by_scope(
             (found, _other(found, namespace)) for found in objects.others if decides_about_pods(found.other)
         )
-        groups = (self._services, self._routes, self._budgets, self._nodes, self._kubelets, self._subjects)
+        groups = (
+            *(self._services, self._routes, self._budgets, self._nodes, self._kubelets, self._demands),
+            self._subjects,
+        )
         everywhere = dict.fromkeys(scope for group in groups for scope in group)
         self._scopes = sorted(scope for scope in everywhere if scope is not None)
         self._of_folders: dict[str, tuple[str, ...]] = {}
@@ -450,6 +454,7 @@ class _Around:
             disruption_budgets=here(self._budgets),
             nodes=here(self._nodes),
             kubelets=here(self._kubelets),
+            demands=here(self._demands),
             node_memory_bytes=node_memory_bytes,
             subjects=tuple(
                 each

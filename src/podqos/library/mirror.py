@@ -49,7 +49,7 @@ class Mirror:
         self._say = say
         self._lock = threading.Lock()
         others = (*(ABOUT_PODS if part.policies else ()), *(WORKLOADS if part.workloads else ()))
-        self._kinds = [_Kind(resource) for resource in (NODES, PODS, *others)]
+        self._kinds = [Kind(resource) for resource in (NODES, PODS, *others)]
         self._version = ""
         self._usage: list[bytes] = []
         self._usage_at: float | None = None
@@ -95,7 +95,7 @@ class Mirror:
         lines += self._usage
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
 
-    def _follow(self, kind: _Kind) -> None:
+    def _follow(self, kind: Kind) -> None:
         resource = replace(kind.resource, model=pruned_type(kind.resource.kind))
         fields = _OF_NODE.get(kind.resource.plural, "") if self._part.node else ""
         only = f"{fields}={self._part.node}" if fields else ""
@@ -116,8 +116,8 @@ class Mirror:
             self._say(str(error))
 
 
-class _Kind:
-    """The objects of one resource."""
+class Kind:
+    """The objects of one resource, as a watch tells of them."""
 
     def __init__(self, resource: Resource[Any]) -> None:
         self.resource = resource
@@ -129,6 +129,7 @@ class _Kind:
         self.refusal = ""
 
     def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
+        """Note what happened."""
         self.changes += 1
         objects = self.objects if self._again is None else self._again
         match event:

@@ -109,6 +109,8 @@ _TYPE_NAMES = {
 }
 
 
+# Beyond it, a float could not hold a whole number, or nothing at all.
+_LARGEST_NUMBER = 1e9
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
@@ -158,15 +160,18 @@ class Examination:
                 return self._amount(value, path)
             case inspect.EnumType():
                 return self._member(value, [member.value for member in schema.cls], path)
+            case inspect.LiteralType():
+                return self._member(value, [str(each) for each in schema.values], path)
             case inspect.StrType():
+                if schema.min_length and value == "":
+                    self.report(path, "must not be empty")
                 return self._typed("" if value is None else value, str, path)
             case inspect.BoolType():
                 return self._typed(value, bool, path)
             case inspect.IntType():
                 return self._typed(value, int, path)
             case inspect.FloatType():
-                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                return float(value) if is_number else self._misfit(value, float, path)  # type: ignore[arg-type]
+                return self._number(value, schema, path)
         raise AssertionError(f"the model has a type that is not examined: {schema}")
 
     def _struct(self, value: Plain, schema: inspect.StructType, path: FieldPath) -> Plain:
@@ -180,6 +185,10 @@ class Examination:
                 self.report((*path, name), f'unknown field "{name}"', suggestion(name, known))
             elif name in fields and item is not None:
                 cleaned[name] = self._clean(item, fields[name], (*path, name))
+        if schema.forbid_unknown_fields:
+            for field in schema.fields:
+                if field.required and field.encode_name not in cleaned:
+                    self.report(path, f'object missing required field "{field.encode_name}"', "add it")
         return cleaned
 
     def _known_fields(
@@ -206,6 +215,17 @@ class Examination:
 
     def _typed(self, value: Plain, wanted: type, path: FieldPath) -> Plain:
         return value if type(value) is wanted else self._misfit(value, wanted, path)
+
+    def _number(self, value: Plain, schema: inspect.FloatType, path: FieldPath) -> Plain:
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return self._misfit(value, float, path)
+        bounds = [(f">= {schema.ge:g}", value >= schema.ge)] if schema.ge is not None else []
+        bounds += [(f"> {schema.gt:g}", value > schema.gt)] if schema.gt is not None else []
+        for bound, is_kept in (*bounds, ("below 1e9", value < _LARGEST_NUMBER)):
+            if not is_kept:
+                self.report(path, f"expected a number {bound}, not {_shown(value)}")
+                return value
+        return float(value)
 
     def _member(self, value: Plain, members: list[str], path: FieldPath) -> Plain:
         if value not in members:

@@ -6,6 +6,7 @@ a few policies, nodes and services, which each of these checks may need.
 
 from __future__ import annotations
 
+from datetime import date
 from fractions import Fraction
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.selector import selects
 from podqos.model.service import Service
+from podqos.policy.model import Policy
 
 
 class FoundAutoscaler(Struct, frozen=True, gc=False):
@@ -89,6 +91,8 @@ class ClusterObjects(Struct, frozen=True):
     disruption_budgets: tuple[FoundBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
     kubelets: tuple[FoundKubelet, ...] = ()
+    demands: tuple[Policy, ...] = ()
+    """The policies of podqos."""
     node_memory_bytes: int = 64 << 30
     """Of the node that pods run on."""
     subjects: tuple[CheckedObject, ...] = ()
@@ -119,6 +123,10 @@ class CheckOptions(Struct, frozen=True):
     """Limits against allocatable; None is the budget of ``placement.overcommit``."""
     important_priority: int = 1_000_000
     """Pods with this priority or above are important."""
+    demands: tuple[Policy, ...] = ()
+    """Policies of podqos besides those among the objects: of ``.podqos.yaml``."""
+    today: date | None = None
+    """The day on which exemptions from policies may have expired; None: none has."""
     compare_up_to: int = 300
     """With more workloads than this, pods are not compared: no node runs them all."""
     disabled: frozenset[str] = frozenset()

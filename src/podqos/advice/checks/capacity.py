@@ -95,7 +95,7 @@ def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
         if fullness > 1:
             full = Overfull(resource, _amount(resource, total.requests), allocatable, len(nodes))
             yield _finding(overfull, full, Choice.SMALLER_REQUESTS, context)
-        if total.exceeds_budget:
+        if total.exceeds_budget and not context.has_budget(resource):
             limits, largest = _amount(resource, total.limits), _largest(sketches, resource)
             over = Overcommitted(resource, limits, allocatable, shown_ratio(ratio), float(budget), len(nodes), largest)
             yield _finding(overcommit, over, Choice.SMALLER_LIMITS, context)

@@ -1,7 +1,8 @@
 """Every check by its id.
 
 Ids are permanent: PQ1xx classes and sizes of workloads, PQ2xx policies, PQ3xx priority and order, PQ4xx the kubelet,
-PQ5xx what nodes can hold, PQ6xx autoscalers and disruption budgets. A removed check keeps its number.
+PQ5xx what nodes can hold, PQ6xx autoscalers and disruption budgets, PQ7xx policies of podqos. A removed check
+keeps its number.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from podqos.advice.checks import (
     amounts,
     capacity,
     classes,
+    demands,
     kubelet,
     policies,
     priority,
@@ -25,7 +27,7 @@ from podqos.advice.checks import (
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import Fact
 
-_MODULES = (amounts, capacity, classes, kubelet, policies, priority, resize, scaling, sizes, toleration)
+_MODULES = (amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration)
 
 CHECKS: dict[str, Check] = {
     check.id: check

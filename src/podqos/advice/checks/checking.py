@@ -18,6 +18,7 @@ from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
 from podqos.advice.checks.capacity import sums
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
+from podqos.advice.checks.demands import find_over_budget
 from podqos.advice.checks.finding import Finding, in_order
 from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
@@ -38,7 +39,7 @@ def _rules(disabled: frozenset[str], only: frozenset[str]) -> tuple[tuple[Worklo
 # Rules that hold workloads, or the policies they are under, against each other.
 _WITHIN_UNITS = (compare_priorities, find_conflicting_defaults)
 # Rules that hold workloads against the nodes they may run on.
-_WITHIN_CLUSTERS = (sums, find_unplaceable_replicas)
+_WITHIN_CLUSTERS = (sums, find_unplaceable_replicas, find_over_budget)
 
 
 class CheckedWorkload(Struct, frozen=True, gc=False):

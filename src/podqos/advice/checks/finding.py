@@ -123,6 +123,7 @@ class Choice(StrEnum):
     QUOTA = "quota", "raise the quota, or ask for fewer or smaller pods"
     AUTOSCALER = "autoscaler", "choose another target, or another limit"
     MOST_REPLICAS = "most-replicas", "lower maxReplicas, or make room for that many pods"
+    QOS_CLASS = "qos-class", "choose Guaranteed, Burstable or BestEffort"
     DISRUPTIONS = "disruptions", "let at least one pod be evicted, or run more of them"
 
 
@@ -255,6 +256,8 @@ class SuppressedBy(StrEnum):
     ANNOTATION = "annotation"
     CONFIGURATION = "configuration"
     BASELINE = "baseline"
+    POLICY = "policy"
+    """An exemption in the policy that is violated."""
 
 
 class Suppression(Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass, field_at
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
+from podqos.policy.budgets import Charge, charges
 
 Demand = dict[str, tuple[int, int]]
 """What all pods of a workload request and may use, by resource: thousandths of a core, bytes."""
@@ -49,6 +50,8 @@ class Sketch(Struct, frozen=True, gc=False):
     """How many it runs at least: where an autoscaler changes that, and may stop all of them, one."""
     budgets: tuple[CheckedObject, ...] = ()
     """The PodDisruptionBudgets that cover it."""
+    charges: tuple[Charge, ...] = ()
+    """What it adds to the budgets of policies, where there are nodes to hold them against."""
     scaled_by: FoundAutoscaler | None = None
     """Its autoscaler, where there are nodes for the pods it adds."""
 
@@ -94,6 +97,7 @@ def sketch_of(view: View) -> Sketch:
         _replicas(view) if view.scaled_by is None else max(_replicas(view), view.scaled_by.most),
         _replicas(view) if view.scaled_by is None else max(1, view.scaled_by.autoscaler.spec.min_replicas),
         tuple(each.subject for each in surroundings.disruption_budgets if each.covers(view.pod)),
+        _charges(view) if view.context.demands and surroundings.nodes else (),
         view.scaled_by if surroundings.nodes else None,
     )
 
@@ -107,6 +111,11 @@ def demand_of(view: View) -> Demand:
         CPU: (pods * cpu.milli_value, pods * cpu_limit.milli_value),
         MEMORY: (pods * memory.value, pods * memory_limit.value),
     }
+
+
+def _charges(view: View) -> tuple[Charge, ...]:
+    nodes = len(view.context.surroundings.nodes)
+    return charges(view.context.demands, view.judged, _replicas(view), nodes, view.options.today)
 
 
 def _replicas(view: View) -> int:

@@ -30,10 +30,11 @@ from podqos.advice.checks.finding import (
 )
 from podqos.eviction.usage import request_of
 from podqos.model.autoscaling import ResourceMetric
-from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, Pod, PodStatus, QOSClass, Workload
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, ObjectMeta, Pod, PodStatus, QOSClass, Workload
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
+from podqos.policy.subject import Subject
 from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
 
@@ -46,6 +47,7 @@ LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
 CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
+_NO_METADATA = ObjectMeta()
 _YES = ("true", "yes")
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
@@ -77,6 +79,8 @@ class Context:
         self.resizes = resizes
         self.node_memory_bytes = surroundings.node_memory_bytes
         self.options = options
+        self.demands = (*options.demands, *surroundings.demands)
+        """The policies of podqos."""
         policies = surroundings.cluster.policies
         given = policies.priority_classes
         self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
@@ -90,6 +94,7 @@ class Context:
         self._runtime_classes = {each.metadata.name for each in policies.runtime_classes}
         self._governed = {each.metadata.namespace for each in policies.limit_ranges}
         self._governed |= {each.metadata.namespace for each in policies.resource_quotas}
+        self._namespaces = {each.metadata.name: each.metadata for each in surroundings.cluster.namespaces}
         self._priorities: dict[str, int] = {}
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
@@ -128,6 +133,18 @@ class Context:
             found = priority_of(name, self.priority_classes)
             self._priorities[name] = found.value if isinstance(found, Priority) else 0
         return self._priorities[name]
+
+    def namespace(self, name: str) -> ObjectMeta:
+        """Return labels and annotations of a namespace; none where it is not among the objects."""
+        return self._namespaces.get(name, _NO_METADATA)
+
+    def has_budget(self, resource: str) -> bool:
+        """Whether a policy of podqos says what the limits of all pods may add up to."""
+        return any(
+            budget.resource == resource and budget.limits is not None and budget.is_for_all
+            for policy in self.demands
+            for budget in policy.spec.budgets
+        )
 
     def is_served(self, pod: Pod) -> bool:
         """Whether a Service sends traffic to a pod, of users or of other pods; some only give names."""
@@ -214,6 +231,14 @@ class View:
         """Whether one of these checks has found something, of which another would only be a consequence."""
         ids = [check.id for check in checks]
         return any(finding.check in ids for finding in self.findings)
+
+    @cached_property
+    def judged(self) -> Subject:
+        """What policies of podqos judge."""
+        pod, is_stored = self.pod, self.workload.is_stored
+        is_unknown = not is_stored and any(each.kind == "PriorityClass" for each in self.context.missing_classes(pod))
+        namespace = self.context.namespace(self.workload.metadata.namespace)
+        return Subject(self.workload, self.stored, None if is_unknown else self.priority, namespace)
 
     @property
     def is_expendable(self) -> bool:

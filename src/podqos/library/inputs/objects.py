@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.model.policy import PriorityClass, RuntimeClass
+    from podqos.policy.model import Policy
 
 Model = TypeVar("Model", bound=Struct)
 
@@ -123,12 +124,25 @@ class KubeletObject(Struct, frozen=True):
     found: FoundObject
 
 
+class PolicyObject(Struct, frozen=True):
+    """A policy of podqos that stands among the files."""
+
+    policy: Policy
+    found: FoundObject
+
+
+def is_own_policy(other: Other) -> bool:
+    """Whether an object is a policy of podqos, of whatever version."""
+    return other.kind == "Policy" and group_of(other.api_version) == "podqos.dev"
+
+
 def decides_about_pods(other: Other) -> bool:
     """Whether an object is of a kind that is read: a policy, a Node, a Service, a budget, a kubelet's settings."""
     return (
         is_policy(other.kind, other.api_version)
         or (group_of(other.api_version), other.kind) in _MODELS
         or is_kubelet(other.kind, other.api_version)
+        or is_own_policy(other)
     )
 
 
@@ -178,6 +192,7 @@ class Objects:
         self._policies: PolicyCollector | None = None
         self._read: dict[str, list[Struct]] = {}
         self._kubelets: list[KubeletObject] | None = None
+        self._own_policies: list[PolicyObject] | None = None
         self._admitting: dict[Scopes, NamespacePolicies] = {}
 
     # ---- taking in ---------------------------------------------------------------------------------------------------
@@ -201,7 +216,7 @@ class Objects:
         self._taken.append((source, are_stored))
         self._read.clear()
         self._admitting.clear()
-        self._kubelets = None
+        self._kubelets = self._own_policies = None
         if are_stored:
             of_workloads = {problem for refused in reading.refused for problem in refused.problems}
             self._note_policies([problem for problem in reading.problems if problem not in of_workloads])
@@ -293,6 +308,13 @@ class Objects:
         if self._kubelets is None:
             self._kubelets = list(self._read_kubelets())
         return tuple(self._kubelets)
+
+    @property
+    def own_policies(self) -> tuple[PolicyObject, ...]:
+        """The policies of podqos that stand among the files; of two of the same name the first counts."""
+        if self._own_policies is None:
+            self._own_policies = list(self._read_own_policies())
+        return tuple(self._own_policies)
 
     def scopes(self, source: str) -> Scopes:
         """Return the directories whose policies apply to what a file holds."""
@@ -503,6 +525,26 @@ class Objects:
             at = found.source.locate(other.place, settings.notation.path)
             self.note(*ignored_problems(settings, found.source.name, at))
             yield KubeletObject(settings, found)
+
+    def _read_own_policies(self) -> Iterator[PolicyObject]:
+        seen: dict[tuple[str | None, str], str] = {}
+        for found in self.others:
+            if not is_own_policy(found.other):
+                continue
+            from podqos.policy.reading import read_policy
+
+            source, place = found.source, found.other.place
+            reading = read_policy(source.lookup.plain(place))
+            self._note_policies(source.problem(place, each.path, each.what, each.fix) for each in reading.findings)
+            if reading.policy is None:
+                continue
+            key = source.scope, reading.policy.name
+            if key in seen:
+                what = f'Policy "{reading.policy.name}" is in {seen[key]} already'
+                self._note_policies([source.problem(place, ("metadata", "name"), what, "rename one")])
+                continue
+            seen[key] = source.name
+            yield PolicyObject(reading.policy, found)
 
 
 def load(

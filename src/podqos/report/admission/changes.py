@@ -37,6 +37,7 @@ _REASONS = {
     Why.CPU_LIMIT_FROM_MEMORY: "the override's cores for the memory limit",
     Why.CPU_REQUEST_FROM_LIMIT: "the override's percentage of the cpu limit",
     Why.RESIZED: "asked for",
+    Why.KEPT_GUARANTEED: "keeps the pod Guaranteed, as {source} asks",
 }
 
 
@@ -54,16 +55,6 @@ class ChangeReport(Struct, frozen=True):
     source: str
     """The policy that asked for it, where there is one."""
     reason: str
-
-
-def container_names(pod: Pod) -> dict[str, str]:
-    """Return the names of the containers by their paths."""
-    lists = (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers))
-    return {
-        f"spec.{field}[{index}]": container.name
-        for field, containers in lists
-        for index, container in enumerate(containers)
-    }
 
 
 def change_report(change: Change | FieldChange, names: dict[str, str]) -> ChangeReport:

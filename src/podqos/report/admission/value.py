@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from podqos.admission.chain import Admission, Step, StepResult
+from podqos.admission.changes import container_names
 from podqos.admission.decoding import Undecodable
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violation
@@ -26,7 +27,7 @@ from podqos.manifest.problems import Position, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
 from podqos.report.admission import words
-from podqos.report.admission.changes import ChangeReport, change_report, container_names
+from podqos.report.admission.changes import ChangeReport, change_report
 from podqos.report.text.containers import ContainerAmounts, container_amounts
 
 Locate = Callable[[str], Position]

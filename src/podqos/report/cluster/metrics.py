@@ -27,8 +27,13 @@ def gauge(name: str, about: str, samples: Iterable[Sample]) -> Iterator[str]:
     yield f"# TYPE {name} gauge"
     for labels, value in samples:
         if value is not None:
-            named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
-            yield f"{name}{{{named}}} {value!r}" if named else f"{name} {value!r}"
+            yield sample(name, labels, value)
+
+
+def sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    """Return one value of a metric."""
+    named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
+    return f"{name}{{{named}}} {value!r}" if named else f"{name} {value!r}"
 
 
 def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterator[Iterator[str]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.admission.changes import container_names
 from podqos.admission.stored import Stored
 from podqos.model.assumption import Assumption
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
@@ -20,7 +21,7 @@ from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
-from podqos.report.admission.changes import ChangeReport, change_report, container_names
+from podqos.report.admission.changes import ChangeReport, change_report
 from podqos.report.text import words
 from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
 from podqos.survival.components import ComponentReport, idle_score

@@ -1,0 +1,149 @@
+"""AdmissionReview v1: what an API server asks a webhook, and the shape of its answer.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/api/admission/v1/types.go; what an answer has to look like to be taken:
+staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from podqos.errors import InputError
+from podqos.manifest.decode import PLAIN_DECODER, REFUSALS
+from podqos.manifest.plain import Plain
+
+API_VERSION: Literal["admission.k8s.io/v1"] = "admission.k8s.io/v1"
+KIND: Literal["AdmissionReview"] = "AdmissionReview"
+
+CREATE, UPDATE = "CREATE", "UPDATE"
+RESIZE, EPHEMERAL_CONTAINERS = "resize", "ephemeralcontainers"
+
+_NULL = Raw(b"null")
+
+
+class GroupVersionKind(Struct, frozen=True):
+    """The type of an object."""
+
+    kind: str
+    version: str = ""
+    group: str = ""
+
+    @property
+    def api_version(self) -> str:
+        """``v1``, ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class UserInfo(Struct, frozen=True):
+    """Who asks."""
+
+    username: str = ""
+    groups: tuple[str, ...] | None = None
+
+
+class AdmissionRequest(Struct, frozen=True, rename="camel"):
+    """What is to be done with which object."""
+
+    uid: str
+    """Of the request; the answer repeats it."""
+    kind: GroupVersionKind
+    operation: str
+    """CREATE, UPDATE, DELETE or CONNECT."""
+    sub_resource: str = ""
+    name: str = ""
+    """Empty where the API server is to make one up."""
+    namespace: str = ""
+    user_info: UserInfo = UserInfo()
+    object: Raw = _NULL
+    old_object: Raw = _NULL
+    dry_run: bool | None = None
+
+
+class _Review(Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    request: Raw = _NULL
+
+
+class Status(Struct, frozen=True):
+    """Why a request is refused."""
+
+    message: str
+    code: int = 403
+    reason: str = "Forbidden"
+
+
+class AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What becomes of it."""
+
+    uid: str
+    allowed: bool
+    status: Status | None = None
+    patch_type: str = ""
+    patch: bytes | None = None
+    """JSON, which is sent in base64. An empty one is no patch: the API server takes it for a mistake."""
+    audit_annotations: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+
+
+class AnsweredReview(Struct, frozen=True, rename="camel", kw_only=True):
+    """The answer to a review."""
+
+    api_version: Literal["admission.k8s.io/v1"] = API_VERSION
+    kind: Literal["AdmissionReview"] = KIND
+    response: AdmissionResponse
+
+
+class InvalidReview(InputError):
+    """What was sent is no AdmissionReview that can be answered."""
+
+
+_ENVELOPE = msgspec.json.Decoder(_Review)
+_REQUEST = msgspec.json.Decoder(AdmissionRequest)
+_ANSWER = msgspec.json.Encoder()
+
+
+def read_review(body: bytes) -> AdmissionRequest:
+    """Return the request in the body of a review, or raise ``InvalidReview``."""
+    try:
+        review = _ENVELOPE.decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidReview(f"no AdmissionReview: {error}") from None
+    except REFUSALS as error:
+        raise InvalidReview(f"no JSON: {error}") from None
+    if review.kind != KIND:
+        what = f"kind is {review.kind!r}" if review.kind else "kind is missing"
+        raise InvalidReview(what, where="kind", fix=f"send an {KIND}")
+    if review.api_version != API_VERSION:
+        what = f"apiVersion is {review.api_version!r}" if review.api_version else "apiVersion is missing"
+        raise InvalidReview(what, where="apiVersion", fix="register the webhook with admissionReviewVersions: [v1]")
+    if bytes(review.request) == b"null":
+        raise InvalidReview("there is no request in the review", where="request", fix="answers are not reviewed")
+    try:
+        request = _REQUEST.decode(review.request)
+    except msgspec.ValidationError as error:
+        raise InvalidReview(f"no request: {error}", where="request") from None
+    except REFUSALS as error:
+        raise InvalidReview(f"no JSON: {error}", where="request") from None
+    if not request.uid:
+        raise InvalidReview("the request has no uid, which the answer has to repeat", where="request.uid")
+    return request
+
+
+def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:
+    """Return an object of a review, None for a null; ``field`` is where it stands."""
+    try:
+        value = PLAIN_DECODER.decode(raw)
+    except REFUSALS as error:
+        raise InvalidReview(f"no JSON: {error}", where=f"request.{field}") from None
+    if value is None or isinstance(value, dict):
+        return value
+    raise InvalidReview("no object", where=f"request.{field}")
+
+
+def encode_answer(response: AdmissionResponse) -> bytes:
+    """Return the body of an answer."""
+    return _ANSWER.encode(AnsweredReview(response=response))

@@ -1,0 +1,211 @@
+"""Stop it where it happens: an admission webhook that refuses, warns and mends by policy.
+
+It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about it, and
+what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives sidecars limits
+where a pod asks to stay Guaranteed. Policy and certificate are read again when they change. docs/webhook.md shows how to
+roll it out, and how to get out again.
+
+  podqos webhook --certificate certs --policy policy.yaml
+  podqos webhook test -f review.json --policy policy.yaml    the answer, without a server
+  podqos webhook certificate certs                           make a certificate, or renew it
+
+Exit codes of test: 0 allowed, 1 refused, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, BinaryIO
+
+from podqos.cli import options
+from podqos.cli.cluster import add_live_options
+from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
+from podqos.errors import HostError, InvalidOption
+from podqos.model.time_units import SECOND_US
+
+if TYPE_CHECKING:
+    from podqos.advice.checks.bundle import CheckOptions
+    from podqos.advice.checks.finding import FailOn
+
+_LISTEN = "127.0.0.1:8443"
+_SERVICE, _NAMESPACE = "podqos-webhook", "podqos-system"
+_MOST_PORT = 65_535
+_WARN_ON = ("error", "warning", "info", "never")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos webhook``."""
+    _add_deciding_options(parser)
+    server = parser.add_argument_group("the server")
+    server.add_argument("--listen", metavar="ADDRESS:PORT", default=_LISTEN, help=f"where to listen (default: {_LISTEN})")
+    about = "the certificate: a directory with tls.crt and tls.key, or the first of them"
+    server.add_argument("--certificate", metavar="DIR|FILE", help=about)
+    server.add_argument("--key", metavar="FILE", help="its key, where that is not beside it as tls.key")
+    about = "where a line of JSON is written for each request: a file, - for standard output, or none (default: -)"
+    server.add_argument("--audit", metavar="FILE", default="-", help=about)
+    about = "how long to go on taking requests when told to stop"
+    options.add_value_option(server, "--drain", _duration, about, "TIME", default="5s")
+    cluster = parser.add_argument_group("the cluster, for labels of namespaces, LimitRanges and priority classes")
+    about = "watch it (read only): that of the pod this runs in, or of a kubeconfig"
+    cluster.add_argument("--watch", action="store_true", help=about)
+    add_live_options(cluster)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="without a server")
+    test = actions.add_parser("test", help="print the answer to a review")
+    test.add_argument("-f", "--filename", metavar="FILE", required=True, help="an AdmissionReview in JSON; - is stdin")
+    about = "which webhook is asked: validate or mutate (default: validate)"
+    test.add_argument("--webhook", metavar="NAME", choices=("validate", "mutate"), default="validate", help=about)
+    _add_deciding_options(test)
+    certificate = actions.add_parser("certificate", help="make a certificate and an authority for it, or renew them")
+    about = "where ca.crt, ca.key, tls.crt and tls.key are, or will be"
+    certificate.add_argument("folder", metavar="DIR", help=about)
+    about = f"the Service that API servers call (default: {_SERVICE})"
+    certificate.add_argument("--service", metavar="NAME", default=_SERVICE, help=about)
+    about = f"its namespace (default: {_NAMESPACE})"
+    certificate.add_argument("-n", "--namespace", metavar="NAMESPACE", default=_NAMESPACE, help=about)
+    options.add_list_option(certificate, "--name", "NAME", "another DNS name or address the webhook is called by")
+    certificate.add_argument("--days", metavar="N", type=int, default=365, help="how long it lasts (default: 365)")
+    certificate.add_argument("--force", action="store_true", help="renew it even if it lasts for long")
+
+
+def _add_deciding_options(parser: options.Parser) -> None:
+    about = "what to decide by: Policies, and LimitRanges, Namespaces or a ClusterResourceOverride beside them"
+    options.add_list_option(parser, "--policy", "FILE|DIR", about)
+    about = "findings of check to warn about, and worse ones: error, warning, info or never (default: warning)"
+    parser.add_argument("--warn-on", metavar="SEVERITY", choices=_WARN_ON, default="warning", help=about)
+    options.add_version_option(parser)
+
+
+def _duration(text: str, option: str) -> int:
+    return options.duration_option(text, option, least_us=0)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve, or do what else is asked for, and return the exit code."""
+    match arguments.action:
+        case "test":
+            return _test(arguments)
+        case "certificate":
+            return _certificate(arguments)
+        case _:
+            return _serve(arguments)
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+
+    import msgspec
+
+    from podqos.admission.review import AnsweredReview, read_review
+    from podqos.advice.reviewing import Door
+    from podqos.cli.output import say_assumptions
+    from podqos.library.inputs.files import read_bytes
+    from podqos.library.webhook import assumptions, read_rules, reviewer_of
+    from podqos.report.admission.reviewed import response
+
+    rules = read_rules(arguments.policy)
+    checks, warn_on = _deciding(arguments)
+    decision = reviewer_of(rules, None, checks, warn_on).decide(
+        Door(arguments.webhook), read_review(read_bytes(arguments.filename)), datetime.now(UTC).date()
+    )
+    answer = AnsweredReview(response=response(decision))
+    print(msgspec.json.format(msgspec.json.encode(answer)).decode())
+    if decision.not_judged is None:
+        say_assumptions(assumptions(rules, None))
+    return EXIT_OK if decision.allowed else EXIT_FINDINGS
+
+
+def _certificate(arguments: argparse.Namespace) -> int:
+    try:
+        from podqos.web.certificate import make, service_names
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    if not 1 <= arguments.days <= 3650:
+        raise InvalidOption(f"{arguments.days} days", where="--days", fix="from 1 to 3650")
+    names = (*service_names(arguments.service, arguments.namespace), *arguments.name)
+    made = make(arguments.folder, tuple(dict.fromkeys(names)), days=arguments.days, force=arguments.force)
+    what = "made" if made.is_new else "still good"
+    authority = "; the authority is new: give ca.crt to the webhook configurations" if made.is_new_authority else ""
+    print(f"{made.folder}: certificate of {made.names[0]} {what}, expires {made.expires:%Y-%m-%d}{authority}")
+    return EXIT_OK
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    try:
+        import podqos.web.serving as web
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    from podqos.library.webhook import Watched, assumptions
+    from podqos.web.audit import AuditLog
+    from podqos.web.reloading import Reloaded
+    from podqos.web.sources import Deciding, LiveSource
+    from podqos.web.tls import Certificate
+    from podqos.web.webhook import Webhook
+
+    host, port = _address(arguments.listen)
+    certificate = Certificate(*_certificate_files(arguments))
+    watched = None
+    if arguments.watch or arguments.context or arguments.kubeconfig:
+        from podqos.cluster.cluster import connect
+
+        watched = Watched(connect(arguments.context, kubeconfig=arguments.kubeconfig), _say)
+        watched.start()
+    deciding = Deciding(arguments.policy, watched, *_deciding(arguments))
+    webhook = Webhook(deciding.reviewer(), AuditLog(_audit_stream(arguments.audit)))
+    deciding.use = lambda reviewer: setattr(webhook, "reviewer", reviewer)
+    webhook.certificate = certificate
+    webhook.sources.append(Reloaded("certificate", (certificate.certificate, certificate.key), certificate.load))
+    if arguments.policy:
+        webhook.sources.append(Reloaded("policy", arguments.policy, deciding.read))
+    if watched is not None:
+        webhook.why_not_ready = "the cluster is still being read"
+        webhook.sources.append(LiveSource(watched, deciding, webhook.is_ready))
+    for each in assumptions(deciding.rules, None if watched is None else watched.cluster()):
+        _say(f"assumed: {each.what}: {each.value} ({each.state_with})")
+    stopping = web.Stopping(arguments.drain / SECOND_US)
+    return EXIT_OK if web.serve(webhook, host, port, say=_say, stopping=stopping) else EXIT_HOST
+
+
+def _deciding(arguments: argparse.Namespace) -> tuple[CheckOptions, FailOn]:
+    from podqos.advice.checks.bundle import CheckOptions
+    from podqos.advice.checks.finding import FailOn
+    from podqos.cli.cluster import profile_of
+
+    return CheckOptions(profile=profile_of(arguments)), FailOn(arguments.warn_on)
+
+
+def _certificate_files(arguments: argparse.Namespace) -> tuple[str, str]:
+    given, key = arguments.certificate, arguments.key
+    if given is None:
+        fix = "make one with `podqos webhook certificate certs`, and name that directory"
+        raise InvalidOption("an API server speaks only HTTPS with a webhook", where="--certificate", fix=fix)
+    if os.path.isdir(given):
+        return os.path.join(given, "tls.crt"), key or os.path.join(given, "tls.key")
+    return given, key or os.path.join(os.path.dirname(given), "tls.key")
+
+
+def _audit_stream(path: str) -> BinaryIO | None:
+    if path == "none":
+        return None
+    if path == "-":
+        return sys.stdout.buffer
+    try:
+        return open(path, "ab")  # noqa: SIM115 - as long as the server runs
+    except OSError as error:
+        raise HostError(f"{path}: {error.strerror or error}") from error
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _MOST_PORT:
+        raise InvalidOption(f"{text!r} is no address", where="--listen", fix="for example 0.0.0.0:8443")
+    return host.strip("[]"), int(port)
+
+
+def _missing(error: ModuleNotFoundError) -> HostError:
+    return HostError(f"the webhook needs {error.name}: pip install 'podqos[webhook]'")
+
+
+def _say(what: str) -> None:
+    print(f"podqos webhook: {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,125 @@
+"""What a webhook decides by: policies and objects from files, and, of a live cluster, what it watches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.policies import Cluster, Policies
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.finding import FailOn
+from podqos.advice.reviewing import Reviewer
+from podqos.cluster import resources
+from podqos.cluster.cluster import Cluster as LiveCluster
+from podqos.errors import ClusterError, InputError, NotFound
+from podqos.library.inputs.objects import load
+from podqos.library.mirror import Kind
+from podqos.manifest.problems import Severity
+from podqos.model.assumption import Assumption
+from podqos.policy.model import Policy
+
+
+class Rules(Struct, frozen=True):
+    """What files say: policies of podqos, and what decides about pods in the cluster."""
+
+    policies: tuple[Policy, ...]
+    cluster: Cluster
+
+
+def read_rules(paths: Sequence[str]) -> Rules:
+    """Read files and directories; raises InputError with the first thing that is not in order."""
+    objects = load(policies=paths)
+    objects.check_policies()
+    policies = tuple(each.policy for each in objects.own_policies)
+    errors = [each for each in (*objects.problems, *objects.policy_problems) if each.severity is Severity.ERROR]
+    if errors:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise InputError(f"{errors[0]}{more}")
+    return Rules(policies, objects.cluster())
+
+
+def reviewer_of(
+    rules: Rules, live: Cluster | None, options: CheckOptions, warn_on: FailOn
+) -> Reviewer:
+    """Return who decides. What the files say of the cluster is added to what is watched."""
+    return Reviewer(rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on)
+
+
+def _together(files: Cluster, live: Cluster) -> Cluster:
+    """Return the live cluster; of an override, which is not watched, the files tell."""
+    policies = replace(live.policies, override=files.policies.override, override_profile=files.policies.override_profile)
+    return replace(live, policies=policies)
+
+
+def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
+    """Return what decisions rest on that is not known."""
+    if live is not None:
+        return ()
+    found = []
+    if any(_asks_for_namespaces(policy) for policy in rules.policies):
+        known = {each.metadata.name for each in rules.cluster.namespaces}
+        what = f"labels of namespaces{' not in the files' if known else ''}"
+        found.append(Assumption(what, "none but kubernetes.io/metadata.name", "--watch, or Namespaces in --policy"))
+    if not rules.cluster.policies.limit_ranges:
+        found.append(Assumption("LimitRanges, for the pods of templates", "none", "--watch, or LimitRanges in --policy"))
+    return tuple(found)
+
+
+def _asks_for_namespaces(policy: Policy) -> bool:
+    spec = policy.spec
+    return any(rule.match.namespace_selector is not None or rule.require.class_label for rule in spec.rules) or any(
+        each.namespace_selector is not None for each in spec.exemptions
+    )
+
+
+class Watched:
+    """What a live cluster has that decides about pods, kept up to date by watching it."""
+
+    def __init__(self, cluster: LiveCluster, say: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._say = say
+        self._lock = threading.Lock()
+        self._namespaces = Kind(resources.NAMESPACES)
+        self._limit_ranges = Kind(resources.LIMIT_RANGES)
+        self._priority_classes = Kind(resources.PRIORITY_CLASSES)
+        self._runtime_classes = Kind(resources.RUNTIME_CLASSES)
+        self._kinds = (self._namespaces, self._limit_ranges, self._priority_classes, self._runtime_classes)
+
+    def start(self) -> None:
+        """Begin to watch; what exists comes soon (``is_complete``)."""
+        for kind in self._kinds:
+            threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that exists has come."""
+        return all(kind.is_complete for kind in self._kinds)
+
+    @property
+    def changes(self) -> int:
+        """How many changes have come so far."""
+        return sum(kind.changes for kind in self._kinds)
+
+    def cluster(self) -> Cluster:
+        """Return what is known now. A namespace that is not, yet, is taken to exist."""
+        with self._lock:
+            policies = Policies(
+                limit_ranges=tuple(self._limit_ranges.objects.values()),
+                priority_classes=tuple(self._priority_classes.objects.values()),
+                runtime_classes=tuple(self._runtime_classes.objects.values()),
+            )
+            return Cluster(policies, tuple(self._namespaces.objects.values()))
+
+    def _follow(self, kind: Kind) -> None:
+        try:
+            for event in self._cluster.watch(kind.resource, on_trouble=lambda error: self._say(str(error))):
+                with self._lock:
+                    kind.take(event.type, event.object)
+        except NotFound:
+            kind.is_complete = True  # a cluster without this API has none
+        except ClusterError as error:
+            self._say(f"goes on without {kind.resource.plural}: {error}")
+            kind.is_complete = True

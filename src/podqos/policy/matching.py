@@ -1,0 +1,62 @@
+"""Which rules, budgets and exemptions are about an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from fnmatch import fnmatchcase
+
+from podqos.model.selector import LabelSelector
+from podqos.policy.model import Exemption, Globs, Match
+from podqos.policy.subject import Subject
+
+
+def matches(match: Match, subject: Subject) -> bool:
+    """Whether an object is meant. Of a workload, it is enough that the pods it makes are."""
+    return (
+        _named(match.namespaces, (subject.namespace,))
+        and _selected(match.namespace_selector, (subject.labels_of_namespace,))
+        and _named(match.kinds, (subject.workload.kind,))
+        and _named(match.names, (subject.name,))
+        and _selected(match.object_selector, subject.labels)
+        and (not match.annotations or any(_annotated(match.annotations, each) for each in subject.annotations))
+    )
+
+
+def exempts(exemption: Exemption, rule: str, subject: Subject, today: date | None) -> bool:
+    """Whether an exemption from a rule is about an object; its ``containers`` may limit it to some of them.
+
+    Without a day, none has expired.
+    """
+    return (
+        _named(exemption.rules, (rule,))
+        and _named(exemption.namespaces, (subject.namespace,))
+        and _selected(exemption.namespace_selector, (subject.labels_of_namespace,))
+        and _named(exemption.objects, subject.identities)
+        and _named(exemption.users, (subject.user,) if subject.user else ())
+        and _named(exemption.groups, subject.groups)
+        and (today is None or not has_expired(exemption, today))
+    )
+
+
+def has_expired(exemption: Exemption, today: date) -> bool:
+    """Whether an exemption counts no more."""
+    return exemption.until is not None and date.fromisoformat(exemption.until) < today
+
+
+def named(globs: Globs, names: Iterable[str]) -> bool:
+    """Whether one of the names fits one of the patterns."""
+    return any(fnmatchcase(name, glob) for name in names for glob in globs)
+
+
+def _named(globs: Globs, names: Iterable[str]) -> bool:
+    """Whether names fit a field that may not be given."""
+    return not globs or named(globs, names)
+
+
+def _selected(selector: LabelSelector | None, labels: Iterable[Mapping[str, str]]) -> bool:
+    return selector is None or any(selector.matches(each) for each in labels)
+
+
+def _annotated(wanted: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+    return all(key in annotations and fnmatchcase(annotations[key], glob) for key, glob in wanted.items())

@@ -1,0 +1,77 @@
+"""What is judged: a pod as it will be stored, the object it is of, and who asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+
+from msgspec import Struct
+
+from podqos.model.pod import ObjectMeta, Pod, Workload
+
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_TEMPLATE_HASH = "pod-template-hash"
+# A CronJob names its jobs after the minute they are due.
+_JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
+
+
+class Subject(Struct, frozen=True, dict=True):
+    """A workload with the pod that comes of it."""
+
+    workload: Workload
+    """The object as written: a Pod, or what holds the template of one."""
+    stored: Pod
+    """Its pod as the API server stores it, or as far as that is known: at least defaulted."""
+    priority: int | None
+    """The priority of its pods; None where their class is not known."""
+    namespace_metadata: ObjectMeta = ObjectMeta()
+    """Labels and annotations of its namespace; none where it is not known."""
+    user: str = ""
+    """Who asks; empty where that is not known."""
+    groups: tuple[str, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace it is in."""
+        return self.workload.metadata.namespace or "default"
+
+    @cached_property
+    def labels_of_namespace(self) -> Mapping[str, str]:
+        """The labels of its namespace, with the one that every API server adds."""
+        return {_NAMESPACE_NAME: self.namespace, **self.namespace_metadata.labels}
+
+    @property
+    def labels(self) -> tuple[Mapping[str, str], ...]:
+        """The labels of the object, and of the pods it makes: a rule is about both."""
+        metadata, pod = self.workload.metadata, self.workload.pod.metadata
+        return (metadata.labels, pod.labels) if self.workload.pod_path else (metadata.labels,)
+
+    @property
+    def annotations(self) -> tuple[Mapping[str, str], ...]:
+        """The annotations of the object, and of the pods it makes."""
+        metadata, pod = self.workload.metadata, self.workload.pod.metadata
+        return (metadata.annotations, pod.annotations) if self.workload.pod_path else (metadata.annotations,)
+
+    @property
+    def name(self) -> str:
+        """Its name, as far as it has one: that of a pod may only be made after admission."""
+        metadata = self.workload.metadata
+        return metadata.name or metadata.generate_name
+
+    @cached_property
+    def identities(self) -> tuple[str, ...]:
+        """``Kind/name`` of the object and of what made it, as far as the object itself tells."""
+        metadata = self.workload.metadata
+        found = [f"{self.workload.kind}/{self.name}"]
+        for owner in metadata.owner_references:
+            if not owner.controller:
+                continue
+            found.append(f"{owner.kind}/{owner.name}")
+            template = metadata.labels.get(_TEMPLATE_HASH)
+            if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
+                found.append(f"Deployment/{owner.name.removesuffix(f'-{template}')}")
+            of_cron_job = _JOB_OF_CRON_JOB.fullmatch(owner.name) if owner.kind == "Job" else None
+            if of_cron_job is not None:
+                found.append(f"CronJob/{of_cron_job[1]}")
+        return tuple(found)

@@ -1,0 +1,372 @@
+"""An HTTPS server for short requests and short answers: HTTP/1.1, keep-alive, one write per answer.
+
+httptools (the parser of Node.js) reads, uvloop waits; docs/decisions/0010 has the figures. What a client sends is never
+waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and one sweep a second
+closes those past it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import cast
+
+import httptools
+from msgspec import Struct
+
+from podqos.web.settings import LIMITS, Limits
+
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+_PIPELINED = 16
+"""So many requests may follow each other before the first is answered; no client needs that."""
+_LINGER_SECONDS = 3.0
+"""For a client to take its last answer."""
+
+
+class Request(Struct, frozen=True):
+    """What a client asks."""
+
+    method: str
+    path: str
+    query: str
+    content_type: str
+    body: bytes
+    began: float
+    """When its first byte came, by the clock of the event loop."""
+
+
+class Response(Struct, frozen=True):
+    """What it is answered."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Handler = Callable[[Request], Response | Awaitable[Response]]
+
+
+def text_response(status: int, text: str, **headers: str) -> Response:
+    """Return an answer of one line."""
+    extra = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Response(f"{text}\n".encode(), status, TEXT, extra)
+
+
+class Counts:
+    """What happened to connections."""
+
+    def __init__(self) -> None:
+        self.refused: dict[int, int] = {}
+        """Requests that were not taken, by status."""
+        self.timed_out = 0
+        """Connections that were too slow."""
+        self.pushed_out = 0
+        """Idle connections that were closed for new ones."""
+
+
+class Server:
+    """Listens, and hands whole requests to a handler."""
+
+    def __init__(self, handler: Handler, limits: Limits = LIMITS) -> None:
+        self.handler = handler
+        self.limits = limits
+        self.connections: set[_Connection] = set()
+        self.counts = Counts()
+        self.buffered_bytes = 0
+        self.is_draining = False
+        """Whether every answer is the last of its connection."""
+        self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> tuple[str, int]:
+        """Begin to listen, and return where."""
+        loop = asyncio.get_running_loop()
+        limits = self.limits
+        patience = {"ssl_handshake_timeout": limits.handshake_seconds, "ssl_shutdown_timeout": 2.0} if context else {}
+        self._server = await loop.create_server(
+            lambda: _Connection(self, loop), host, port, ssl=context, backlog=1024, **patience
+        )
+        self._sweep(loop)
+        address = self._server.sockets[0].getsockname()
+        return address[0], address[1]
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for connection in [each for each in self.connections if now >= each.deadline]:
+            connection.give_up()
+        self._sweeping = loop.call_later(1.0, self._sweep, loop)
+
+    def admit(self, connection: _Connection) -> bool:
+        """Take a new connection in, in place of an idle one where there are too many."""
+        self.connections.add(connection)
+        if len(self.connections) <= self.limits.connections:
+            return True
+        idle = [each for each in self.connections if each.is_idle and each is not connection]
+        if not idle:
+            return False
+        self.counts.pushed_out += 1
+        min(idle, key=lambda each: each.deadline).close()
+        return True
+
+    def drain(self) -> None:
+        """From now on, close each connection with its next answer."""
+        self.is_draining = True
+
+    async def stop(self, seconds: float) -> bool:
+        """Take no more connections, wait for what is under way, and return whether all of it was answered."""
+        loop = asyncio.get_running_loop()
+        if self._server is not None:
+            self._server.close()
+        end = loop.time() + seconds
+        for connection in list(self.connections):
+            connection.end_idle()
+        while self.connections and loop.time() < end:
+            await asyncio.sleep(0.02)
+        was_clean = not self.connections
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        return was_clean
+
+
+class _Connection(asyncio.Protocol):
+    """One client. Requests are answered in the order in which they came."""
+
+    __slots__ = (
+        "_answering", "_began", "_body", "_body_bytes", "_content_type", "_head_bytes", "_is_closing", "_is_head_complete",
+        "_keeps", "_loop", "_parser", "_server", "_transport", "_url", "_waiting", "deadline", "expects", "is_idle",
+    )  # fmt: skip
+
+    def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._server = server
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpRequestParser(self)
+        self._waiting: deque[tuple[Request, bool]] = deque()
+        self._answering = False
+        self._is_closing = False
+        self.is_idle = True
+        self.deadline = loop.time() + server.limits.idle_seconds
+        self._begin()
+
+    def _begin(self) -> None:
+        """Expect a request."""
+        self._began = 0.0
+        self._head_bytes = 0
+        self._is_head_complete = False
+        self._url = b""
+        self._content_type = ""
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self.expects = False
+
+    # ---- the transport ------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection in."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        if not self._server.admit(self):
+            self._refuse(429, "too many connections")
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - which error does not matter
+        """Forget it."""
+        self._end()
+        self._server.connections.discard(self)
+
+    def eof_received(self) -> bool:
+        """Close, once what is under way is answered; half of a request never will be."""
+        if self._answering or self._waiting:
+            self._keeps_no_more()
+            return True
+        return False
+
+    def pause_writing(self) -> None:
+        """Take nothing more from a client that does not take its answers."""
+        if self._transport is not None and not self._is_closing:
+            self._transport.pause_reading()
+            self.deadline = self._loop.time() + self._server.limits.receive_seconds
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        if self._transport is not None and not self._is_closing and not self._answering:
+            self._transport.resume_reading()
+            self.deadline = self._loop.time() + self._server.limits.idle_seconds
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come."""
+        if self._is_closing:
+            return
+        if not self._began:
+            now = self._loop.time()
+            self._began = now
+            self.is_idle = False
+            self.deadline = now + self._server.limits.receive_seconds
+        if not self._is_head_complete:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "no upgrades here")
+        except httptools.HttpParserError:
+            self._refuse(400, "that is no HTTP/1.1")
+        if not self._is_head_complete and self._head_bytes > self._server.limits.head_bytes:
+            self._refuse(431, "the headers are too long")
+
+    # ---- the parser ---------------------------------------------------------------------------------------------------
+
+    def on_url(self, url: bytes) -> None:
+        """Keep the target, which may come in parts."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the few headers that matter."""
+        lower = name.lower()
+        if lower == b"content-type":
+            self._content_type = value.decode("latin-1")
+        elif lower == b"content-length":
+            if value.isdigit() and int(value) > self._server.limits.body_bytes:
+                self._too_large()
+        elif lower == b"expect":
+            self.expects = value.lower() == b"100-continue"
+
+    def on_headers_complete(self) -> None:
+        """Say whether the body is wanted."""
+        self._is_head_complete = True
+        if self.expects and not self._is_closing and self._transport is not None:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of the body."""
+        if self._is_closing:
+            return
+        self._body.append(body)
+        self._body_bytes += len(body)
+        self._server.buffered_bytes += len(body)
+        if self._body_bytes > self._server.limits.body_bytes:
+            self._too_large()
+        elif self._server.buffered_bytes > self._server.limits.buffered_bytes:
+            self._refuse(429, "too much at once")
+
+    def on_message_complete(self) -> None:
+        """Answer, or keep the request until those before it are answered."""
+        if self._is_closing:
+            return
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._server.buffered_bytes -= self._body_bytes
+        try:
+            url = httptools.parse_url(self._url)
+        except httptools.HttpParserInvalidURLError:
+            self._refuse(400, "that is no path")
+            return
+        request = Request(
+            self._parser.get_method().decode("latin-1"),
+            (url.path or b"/").decode("latin-1"),
+            (url.query or b"").decode("latin-1"),
+            self._content_type,
+            body,
+            self._began,
+        )
+        self._waiting.append((request, self._parser.should_keep_alive()))
+        self._begin()
+        if len(self._waiting) > _PIPELINED:
+            self._refuse(429, "too many requests before an answer")
+        elif not self._answering:
+            self._answer_next()
+
+    # ---- answers ------------------------------------------------------------------------------------------------------
+
+    def _answer_next(self) -> None:
+        while self._waiting and not self._is_closing:
+            request, keeps = self._waiting.popleft()
+            self._keeps = keeps
+            self.deadline = float("inf")
+            answer = self._server.handler(request)
+            if not isinstance(answer, Response):
+                self._answering = True
+                if self._transport is not None:
+                    self._transport.pause_reading()
+                task = asyncio.ensure_future(answer)
+                task.add_done_callback(self._answered)
+                return
+            self._send(answer)
+
+    def _answered(self, task: asyncio.Future[Response]) -> None:
+        self._answering = False
+        if self._transport is not None and not self._is_closing:
+            self._transport.resume_reading()
+        self._send(task.result())
+        self._answer_next()
+
+    def _send(self, response: Response) -> None:
+        if self._is_closing or self._transport is None:
+            return
+        keeps = self._keeps and not self._server.is_draining
+        self._transport.write(_encoded(response, keeps=keeps))
+        if not keeps:
+            self.close()
+        elif not self._waiting:
+            self.is_idle = not self._began
+            limits = self._server.limits
+            self.deadline = self._loop.time() + (limits.idle_seconds if self.is_idle else limits.receive_seconds)
+
+    def _too_large(self) -> None:
+        self._refuse(413, f"more than {self._server.limits.body_bytes} bytes")
+
+    def _refuse(self, status: int, why: str) -> None:
+        """Say no. What else the client sends is not looked at, but read: else it might not see the answer."""
+        if self._is_closing:
+            return
+        refused = self._server.counts.refused
+        refused[status] = refused.get(status, 0) + 1
+        if self._transport is not None:
+            self._transport.write(_encoded(text_response(status, why), keeps=False))
+        self._end()
+
+    def give_up(self) -> None:
+        """Close a connection that has had its time; a client that sent a part of a request is told."""
+        assert self._transport is not None
+        if self._is_closing or self._transport.get_write_buffer_size():
+            self._transport.abort()
+        elif self.is_idle:
+            self.close()
+        else:
+            self._server.counts.timed_out += 1
+            self._transport.write(_encoded(text_response(408, "too slow"), keeps=False))
+            self.close()
+
+    def _keeps_no_more(self) -> None:
+        self._keeps = False
+        self._waiting = deque((request, False) for request, _ in self._waiting)
+
+    def end_idle(self) -> None:
+        """Close if there is nothing under way."""
+        if self.is_idle:
+            self.close()
+
+    def close(self) -> None:
+        """Close, once everything is written."""
+        self._end()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _end(self) -> None:
+        self._is_closing = True
+        self._server.buffered_bytes -= self._body_bytes
+        self._body_bytes = 0
+        self._waiting.clear()
+        self.deadline = self._loop.time() + _LINGER_SECONDS
+
+
+def _encoded(response: Response, *, keeps: bool) -> bytes:
+    extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers)
+    closing = "" if keeps else "connection: close\r\n"
+    head = (
+        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n"
+        f"content-type: {response.content_type}\r\ncontent-length: {len(response.body)}\r\n"
+        f"x-content-type-options: nosniff\r\n{extra}{closing}\r\n"
+    )
+    return head.encode("latin-1") + response.body

@@ -1,0 +1,86 @@
+"""Runs the webhook until it is told to stop, and then stops without losing a request.
+
+On SIGTERM ``/readyz`` fails at once, while requests are still taken: the API server is told of a pod that ends only a
+moment later. Every answer is now the last of its connection. Then no more connections are taken, what is under way is
+answered, and the process ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+
+import uvloop
+from msgspec import Struct
+
+from podqos.errors import HostError
+from podqos.host.linux.descriptors import raise_limit
+from podqos.web.webhook import Webhook
+
+_LOOK_SECONDS = 1.0
+
+
+class Stopping(Struct, frozen=True):
+    """How the server ends."""
+
+    delay_seconds: float = 5.0
+    """Between being told to stop and taking no more connections."""
+    most_seconds: float = 20.0
+    """For what is under way."""
+
+
+def serve(
+    webhook: Webhook,
+    host: str,
+    port: int,
+    *,
+    say: Callable[[str], None],
+    stopping: Stopping | None = None,
+) -> bool:
+    """Serve until SIGTERM or SIGINT; return whether everything was answered."""
+    raise_limit()
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    return uvloop.run(_run(webhook, host, port, say, stopping or Stopping()))
+
+
+async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None], stopping: Stopping) -> bool:
+    loop = asyncio.get_running_loop()
+    is_told = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, is_told.set)
+    context = None if webhook.certificate is None else webhook.certificate.context
+    try:
+        address = await webhook.server.start(host, port, context)
+    except OSError as error:
+        raise HostError(f"{host}:{port}: {error.strerror or error}") from error
+    say(f"listening on {'http' if context is None else 'https'}://{address[0]}:{address[1]}")
+    looking = asyncio.create_task(_look(webhook, say))
+    await is_told.wait()
+    webhook.drain()
+    say("told to stop: no longer ready")
+    is_told.clear()
+    try:
+        await asyncio.wait_for(is_told.wait(), stopping.delay_seconds)  # told twice: at once
+    except TimeoutError:
+        pass
+    was_clean = await webhook.server.stop(stopping.most_seconds)
+    looking.cancel()
+    webhook.audit.close()
+    say("stopped" if was_clean else "stopped, with requests under way")
+    return was_clean
+
+
+async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
+    """Load what has changed, beside the requests."""
+    while True:
+        await asyncio.sleep(_LOOK_SECONDS)
+        for each in webhook.sources:
+            was_in_order = await asyncio.to_thread(each.look)
+            if was_in_order is None:
+                continue
+            webhook.metrics.reloads.add((("what", each.what), ("in_order", "true" if was_in_order else "false")))
+            say(f"{each.what}: read again" if was_in_order else f"{each.what}: not in order, what was before is used: {each.error}")

@@ -1,0 +1,56 @@
+"""The server's certificate, which can be replaced while connections go on."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from datetime import UTC, datetime
+
+from podqos.errors import InputError
+
+
+class Certificate:
+    """A certificate and its key, in two files."""
+
+    def __init__(self, certificate: str, key: str) -> None:
+        self.certificate, self.key = certificate, key
+        self.context = _context()
+        self.expires: float | None = None
+        """When, in seconds since 1970."""
+        self.load()
+
+    def load(self) -> None:
+        """Read the files; from now on new connections are made with them. Raises InputError and changes nothing."""
+        # A certificate without its key would already be in use when the key is found not to fit.
+        for context in (_context(), self.context):
+            try:
+                context.load_cert_chain(self.certificate, self.key, password="")
+            except (OSError, ssl.SSLError) as error:
+                raise InputError(*_why(error, self.certificate, self.key)) from None
+        self.expires = _expiry(self.certificate)
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _why(error: OSError, certificate: str, key: str) -> tuple[str]:
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or str(error)
+        what = "the key does not fit the certificate" if "MISMATCH" in reason else f"no certificate and key in PEM ({reason})"
+        return (f"{certificate}, {key}: {what}",)
+    missing = next((path for path in (certificate, key) if not os.access(path, os.R_OK)), certificate)
+    return (f"{missing}: {error.strerror or error}",)
+
+
+def _expiry(certificate: str) -> float | None:
+    """Return when a certificate expires, where Python can tell."""
+    try:
+        decoded = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined] # noqa: SLF001 - there is no public one
+        moment = datetime.fromtimestamp(ssl.cert_time_to_seconds(decoded["notAfter"]), UTC)
+    except (AttributeError, KeyError, ValueError, OSError):
+        return None
+    return moment.timestamp()

@@ -1,0 +1,155 @@
+"""The paths of the webhook: from an HTTP request to a decision and its answer.
+
+Nothing here decides. What gets no decision is answered with an HTTP error, for which the webhook's failurePolicy is made:
+the API server then admits or refuses the object as its owner has chosen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from urllib.parse import parse_qs
+
+from podqos.admission.review import InvalidReview, encode_answer, read_review
+from podqos.advice.reviewing import Decision, Door, Reviewer
+from podqos.report.admission.reviewed import audit_line, response
+from podqos.report.cluster.metrics import CONTENT_TYPE
+from podqos.web.audit import AuditLog
+from podqos.web.http import Request, Response, Server, text_response
+from podqos.web.metrics import Metrics, family
+from podqos.web import settings
+from podqos.web.settings import LIMITS, Limits
+from podqos.web.sources import Source
+from podqos.web.tls import Certificate
+
+_DOORS = {settings.VALIDATE_PATH: Door.VALIDATE, settings.MUTATE_PATH: Door.MUTATE}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_SHARE = 0.9
+"""Of the time an API server waits, so much is used: the answer has to travel."""
+DRAINING = "draining"
+"""Why it is not ready when it is told to stop."""
+
+
+class Webhook:
+    """Answers requests by what is loaded now."""
+
+    def __init__(self, reviewer: Reviewer, audit: AuditLog, limits: Limits = LIMITS) -> None:
+        self.reviewer = reviewer
+        """Replaced as a whole: a request is decided by one state of the policy."""
+        self.audit = audit
+        self.metrics = Metrics()
+        self.limits = limits
+        self.server = Server(self.handle, limits)
+        self.sources: list[Source] = []
+        self.certificate: Certificate | None = None
+        self.why_not_ready = ""
+        self._large = ThreadPoolExecutor(1, "large")
+        self._large_waiting = 0
+
+    def is_ready(self) -> None:
+        """Take requests, unless it is about to stop."""
+        if self.why_not_ready != DRAINING:
+            self.why_not_ready = ""
+
+    def drain(self) -> None:
+        """Be no longer ready, and end each connection with its next answer."""
+        self.why_not_ready = DRAINING
+        self.server.drain()
+
+    def handle(self, request: Request) -> Response | Awaitable[Response]:
+        """Answer a request."""
+        door = _DOORS.get(request.path)
+        if door is not None:
+            if request.method != "POST":
+                return text_response(405, "send an AdmissionReview with POST", allow="POST")
+            if len(request.body) > self.limits.large_body_bytes:
+                return self._review_large(door, request)
+            return self.review(door, request.body)
+        if request.method not in {"GET", "HEAD"}:
+            return text_response(405, "GET it", allow="GET, HEAD")
+        match request.path:
+            case settings.HEALTH_PATH:
+                return text_response(200, "ok")
+            case settings.READY_PATH:
+                why = self.why_not_ready
+                return text_response(503, why) if why else text_response(200, "ok")
+            case settings.METRICS_PATH:
+                return Response("".join(f"{line}\n" for line in self._lines()).encode(), 200, CONTENT_TYPE)
+        known = ", ".join((*_DOORS, settings.HEALTH_PATH, settings.READY_PATH, settings.METRICS_PATH))
+        return text_response(404, f"there are {known}")
+
+    def review(self, door: Door, body: bytes) -> Response:
+        """Decide about a review and answer it."""
+        began = time.perf_counter()
+        try:
+            decision = self.reviewer.decide(door, read_review(body), datetime.now(UTC).date())
+            answer = encode_answer(response(decision))
+        except InvalidReview as error:
+            self.metrics.errors.add((("reason", "bad-review"),))
+            return text_response(400, str(error))
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not take the server down
+            self.metrics.errors.add((("reason", "internal"),))
+            self.audit.write(_error_line(error))
+            return text_response(500, f"podqos failed: {type(error).__name__}")
+        self._note(decision, time.perf_counter() - began)
+        return Response(answer)
+
+    def _note(self, decision: Decision, seconds: float) -> None:
+        self.metrics.count(decision, seconds)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.audit.write(audit_line(decision, now, seconds))
+
+    async def _review_large(self, door: Door, request: Request) -> Response:
+        """Decide beside the other requests, which go on in between; not for longer than the API server waits."""
+        if self._large_waiting >= self.limits.large_at_once:
+            self.metrics.errors.add((("reason", "busy"),))
+            return text_response(429, "too many large reviews at once", retry_after="1")
+        loop = asyncio.get_running_loop()
+        until = request.began + _SHARE * (waits(request.query) or self.limits.answer_seconds)
+        self._large_waiting += 1
+        task = loop.run_in_executor(self._large, self.review, door, request.body)
+        task.add_done_callback(lambda _: self._large_done())
+        try:
+            return await asyncio.wait_for(asyncio.shield(task), max(0.0, until - loop.time()))
+        except TimeoutError:
+            self.metrics.errors.add((("reason", "deadline"),))
+            return text_response(504, "no decision in time")
+
+    def _large_done(self) -> None:
+        self._large_waiting -= 1
+
+    def _lines(self) -> Iterator[str]:
+        yield from self.metrics.lines()
+        server, counts = self.server, self.server.counts
+        yield from family("podqos_webhook_connections", "gauge", "Open connections.", [({}, len(server.connections))])
+        refused = (({"status": str(status)}, count) for status, count in sorted(counts.refused.items()))
+        yield from family("podqos_webhook_refused_total", "counter", "Requests that were not taken, by status.", refused)
+        slow = [({}, counts.timed_out)]
+        yield from family("podqos_webhook_timed_out_total", "counter", "Connections that were too slow.", slow)
+        dropped = [({}, self.audit.dropped)]
+        yield from family("podqos_webhook_audit_dropped_total", "counter", "Audit lines that were lost.", dropped)
+        current = (({"what": each.what}, 0 if each.error else 1) for each in self.sources)
+        about = "Whether the newest state of a file is in use; 0: it is not in order, and what was before is used."
+        yield from family("podqos_webhook_is_current", "gauge", about, current)
+        if self.certificate is not None and self.certificate.expires is not None:
+            expires = [({}, self.certificate.expires)]
+            about = "When the certificate expires."
+            yield from family("podqos_webhook_certificate_expiry_timestamp_seconds", "gauge", about, expires)
+
+
+def waits(query: str) -> float | None:
+    """Return how long an API server waits: ``?timeout=10s``, in Go's notation."""
+    texts = parse_qs(query).get("timeout", ()) if query else ()
+    parts = _DURATION.findall(texts[0]) if texts and _DURATION.match(texts[0]) else ()
+    return sum(float(number) * _UNITS[unit] for number, unit in parts) or None
+
+
+def _error_line(error: Exception) -> bytes:
+    import msgspec
+
+    return msgspec.json.encode({"error": type(error).__name__, "what": str(error)[:500]})
