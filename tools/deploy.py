@@ -16,9 +16,11 @@ from pathlib import Path
 
 import yaml
 
-from podqos.library.installation import (
+from podqos.library.inputs.shipped_scenarios import shipped_policy
+from podqos.report.text.encoding import yaml_bytes
+from podqos.version import __version__
+from podqos.web.installation import (
     IMAGE,
-    Certificates,
     Object,
     ServingCertificate,
     Settings,
@@ -26,11 +28,9 @@ from podqos.library.installation import (
     namespace_object,
     webhook_objects,
 )
-from podqos.library.inputs.shipped_policies import DOCUMENTED_POLICY
-from podqos.report.text.encoding import yaml_bytes
-from podqos.version import __version__
 
-_HEAD = "# Written by tools/deploy.py; change src/podqos/library/installation.py instead.\n"
+POLICY = shipped_policy().read_text()
+_HEAD = "# Written by tools/deploy.py; change src/podqos.web.installation.py instead.\n"
 
 
 def _value(path: str, function: str = "") -> str:
@@ -50,6 +50,10 @@ _GIVEN = ServingCertificate(
 )
 
 
+_CERTIFICATES = {"cert-manager": None, "given": _GIVEN}
+"""What a chart's user may choose, and what is given then."""
+
+
 def written(objects: Iterable[Object]) -> str:
     """Return objects as a stream of YAML."""
     return "---\n".join(yaml_bytes(each).decode() for each in objects)
@@ -57,14 +61,10 @@ def written(objects: Iterable[Object]) -> str:
 
 def chart_files() -> dict[str, str]:
     """Return the chart: text by path."""
+    policy = _value("Values.webhook.policy", "quote")
     variants = {
-        certificates: list(
-            webhook_objects(
-                Settings(certificates=certificates, given=_GIVEN, mutate=True, **_CHOSEN),
-                _value("Values.webhook.policy", "quote"),
-            )
-        )
-        for certificates in Certificates
+        source: list(webhook_objects(Settings(given=given, mutate=True, **_CHOSEN), policy))
+        for source, given in _CERTIFICATES.items()
     }
     return {
         "Chart.yaml": _yaml(
@@ -78,7 +78,7 @@ def chart_files() -> dict[str, str]:
                 "kubeVersion": ">=1.27.0-0",
             }
         ),
-        "values.yaml": _VALUES.format(policy=_indented(DOCUMENTED_POLICY, 4), image=IMAGE),
+        "values.yaml": _VALUES.format(policy=_indented(POLICY, 4), image=IMAGE),
         "values.schema.json": json.dumps(_VALUES_SCHEMA, indent=2) + "\n",
         "templates/exporter.yaml": _guarded(
             ".Values.exporter.enabled", _template([written(exporter_objects(Settings(**_CHOSEN)))])
@@ -89,11 +89,8 @@ def chart_files() -> dict[str, str]:
 
 def kustomize_files() -> dict[str, str]:
     """Return the bases, one per part: text by path."""
-    settings = Settings(mutate=True)
-    parts = {
-        "exporter": exporter_objects(settings),
-        "webhook": webhook_objects(Settings(), DOCUMENTED_POLICY),
-    }
+    settings = Settings()
+    parts = {"exporter": exporter_objects(settings), "webhook": webhook_objects(settings, POLICY)}
     files = {}
     for name, objects in parts.items():
         files[f"{name}/manifests.yaml"] = _HEAD + written([namespace_object(settings), *objects])
@@ -103,17 +100,16 @@ def kustomize_files() -> dict[str, str]:
     return files
 
 
-def _either(variants: dict[Certificates, list[Object]]) -> Iterable[str]:
+def _either(variants: dict[str, list[Object]]) -> Iterable[str]:
     """Yield each document once where all variants have it, else under the condition that it depends on."""
-    names = {certificates: {_name(each): each for each in objects} for certificates, objects in variants.items()}
+    names = {source: {_name(each): each for each in objects} for source, objects in variants.items()}
     for name in dict.fromkeys(name for each in names.values() for name in each):
-        texts = {certificates: written([each[name]]) for certificates, each in names.items() if name in each}
+        texts = {source: written([each[name]]) for source, each in names.items() if name in each}
         if len(texts) == len(variants) and len(set(texts.values())) == 1:
             text = next(iter(texts.values()))
         else:
             text = "".join(
-                _guarded(f'eq .Values.webhook.certificate.from "{certificates}"', text)
-                for certificates, text in texts.items()
+                _guarded(f'eq .Values.webhook.certificate.from "{source}"', text) for source, text in texts.items()
             )
         yield _guarded(".Values.webhook.mutate", text) if name[0] == "MutatingWebhookConfiguration" else text
 
@@ -183,8 +179,8 @@ _VALUES_SCHEMA = {
                     "failurePolicy": {"enum": ["Ignore", "Fail"]},
                     "mutate": _SWITCH,
                     "certificate": _object(
-                        {"from": {"enum": list(Certificates)}}
-                        | {field: _TEXT for field in ServingCertificate.__struct_fields__}
+                        {"from": {"enum": list(_CERTIFICATES)}}
+                        | dict.fromkeys(ServingCertificate.__struct_fields__, _TEXT)
                     ),
                     "policy": {"type": "string", "minLength": 1},
                 }

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 import podqos
-from podqos.admission.decoding import decoding_errors
-from podqos.library.installation import (
-    Certificates,
+from podqos.cli.main import main
+from podqos.library.webhook import Watched
+from podqos.web.installation import (
+    WEBHOOK,
     ServingCertificate,
     Settings,
     exporter_objects,
@@ -34,8 +36,8 @@ _spec.loader.exec_module(deploy_tool)
 ALL_SETTINGS = [
     Settings(),
     Settings(namespace="qos", image="mirror.local/podqos@sha256:00", replicas=3, failure_policy="Fail", mutate=True),
-    Settings(certificates=Certificates.GIVEN, given=GIVEN),
-    Settings(certificates=Certificates.GIVEN, given=GIVEN, mutate=True),
+    Settings(given=GIVEN),
+    Settings(given=GIVEN, mutate=True),
 ]
 
 
@@ -48,9 +50,8 @@ def values_of(settings):
         "mutate": settings.mutate,
         "policy": POLICY,
     }
-    values["webhook"]["certificate"]["from"] = str(settings.certificates)
     if settings.given:
-        values["webhook"]["certificate"] |= {name: getattr(settings.given, name) for name in GIVEN.__struct_fields__}
+        values["webhook"]["certificate"] = {"from": "given", **structs.asdict(settings.given)}
     return values
 
 
@@ -74,8 +75,8 @@ def rendered(template, scope):
         elif line == "{{- end }}":
             open_conditions.pop()
         elif all(open_conditions):
-            line = re.sub(r"\{\{ (\S+) \| quote \}\}", lambda m: json.dumps(found(m[1], scope)), line)
-            lines.append(re.sub(r"\{\{ (\.\S+) \}\}", lambda m: str(found(m[1], scope)), line))
+            quoted = re.sub(r"\{\{ (\S+) \| quote \}\}", lambda m: json.dumps(found(m[1], scope)), line)
+            lines.append(re.sub(r"\{\{ (\.\S+) \}\}", lambda m: str(found(m[1], scope)), quoted))
     assert not open_conditions
     return [each for each in yaml.safe_load_all("\n".join(lines)) if each]
 
@@ -151,7 +152,7 @@ def test_podqos_finds_nothing_wrong_with_its_own_pods(tmp_path):
     result = podqos.check(objects)
 
     assert [item.check for item in result.items if item.severity in {"error", "warning"}] == []
-    assert {each.qos_class for each in podqos.explain(objects).workloads} == {"Guaranteed"}
+    assert {each.qos_class for each in podqos.explain(objects).items} == {"Guaranteed"}
 
 
 def test_no_part_may_write():
@@ -162,6 +163,14 @@ def test_no_part_may_write():
     assert verbs == {"get", "list", "watch"}
 
 
+def test_the_webhook_may_watch_what_it_watches():
+    (role,) = (each for each in EVERYTHING if each["kind"] == "ClusterRole" and each["metadata"]["name"] == WEBHOOK)
+    granted = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    watched = [kind.resource for kind in Watched(None, print)._kinds]
+
+    assert granted == {(resource.group, resource.plural) for resource in watched}
+
+
 @pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
 def test_a_cluster_comes_up_without_the_webhook(kind):
     (webhook,) = next(each for each in EVERYTHING if each["kind"] == kind)["webhooks"]
@@ -170,3 +179,57 @@ def test_a_cluster_comes_up_without_the_webhook(kind):
     assert webhook["failurePolicy"] == "Ignore"
     assert excluded["operator"] == "NotIn"
     assert {"podqos", "kube-system"} <= set(excluded["values"])
+
+
+# ---- the commands ----------------------------------------------------------------------------------------------------
+
+
+def printed(capsys, *arguments):
+    code = main([*map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def test_manifests_are_printed_with_what_is_asked_for(capsys, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(deploy_tool.POLICY.replace("action: Warn", "action: Deny"))
+    chosen = ("-n", "qos", "--image", "local/podqos:1", "--replicas", "3", "--fail-closed", "--mutate")
+    code, said = printed(capsys, "webhook", "manifests", *chosen, "--policy", policy)
+    settings = Settings(namespace="qos", image="local/podqos:1", replicas=3, failure_policy="Fail", mutate=True)
+
+    assert code == 0
+    expected = [namespace_object(settings), *webhook_objects(settings, policy.read_text())]
+    assert list(yaml.safe_load_all(said.out)) == expected
+    assert said.err == ""
+
+
+def test_the_exporter_is_printed_as_a_list_for_other_programs(capsys):
+    _, said = printed(capsys, "exporter", "manifests", "-o", "json")
+
+    assert json.loads(said.out)["items"] == [namespace_object(Settings()), *exporter_objects(Settings())]
+    assert "is a placeholder: name your image with --image" in said.err
+
+
+def test_a_certificate_travels_without_the_key_of_its_authority(capsys, tmp_path):
+    printed(capsys, "webhook", "certificate", tmp_path)
+    _, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path)
+    secret = next(each for each in yaml.safe_load_all(said.out) if each["kind"] == "Secret")
+
+    assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt"}
+    assert base64.b64encode((tmp_path / "tls.key").read_bytes()).decode() == secret["data"]["tls.key"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "Not_A_Name"], "'Not_A_Name' is no name of a namespace"),
+        (["--replicas", "0"], "0 of it serve nothing"),
+        (["--policy", "absent.yaml"], "absent.yaml"),
+        (["--certificate", "absent"], "absent/tls.crt"),
+    ],
+)
+def test_what_cannot_be_installed_is_refused(capsys, arguments, message):
+    code, said = printed(capsys, "webhook", "manifests", *arguments)
+
+    assert code == 2
+    assert message in said.err
+    assert said.out == ""

@@ -1,13 +1,12 @@
 """What podqos needs in a cluster to run there, as Kubernetes objects: the one source of every way to install it.
 
-``podqos webhook manifests`` and ``podqos exporter manifests`` print these objects; the Helm chart and the kustomize bases
-under ``deploy/`` are written from them (``tools/deploy.py``). Each part has rights of its own, and no more than it uses.
+``podqos webhook manifests`` and ``podqos exporter manifests`` print these objects; the Helm chart and the kustomize
+bases under ``deploy/`` are written from them (``tools/deploy.py``). Each part has the rights that it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
@@ -16,28 +15,29 @@ from msgspec import Struct
 from podqos.cluster.resources import LIMIT_RANGES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES, Resource
 from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS
 from podqos.version import __version__
+from podqos.web.settings import (
+    AUTHORITY_FILE,
+    CERTIFICATE_FILE,
+    HEALTH_PATH,
+    KEY_FILE,
+    MUTATE_PATH,
+    PORT,
+    READY_PATH,
+    VALIDATE_PATH,
+)
 
 Object = dict[str, Any]
 
 IMAGE = f"registry.example.com/podqos:{__version__}"
 """There is no public image: `make image` builds one."""
 
+NAMESPACE, WEBHOOK = "podqos", "podqos-webhook"
 EXPORTER_PORT = 9753
-WEBHOOK_PORT = 8443
 USER_ID = 65532
-"""Whose user containers run as, unless the cluster assigns one; the image has no user of that number, and needs none."""
+"""The user of containers; the image knows none of that number, and needs none."""
 POLICY_DIRECTORY, CERTIFICATE_DIRECTORY = "/etc/podqos/policy", "/etc/podqos/tls"
 SYSTEM_NAMESPACES = ("kube-system", "kube-node-lease", "kube-public")
 """Never asked about: a cluster has to come up without the webhook."""
-
-
-class Certificates(StrEnum):
-    """Where the webhook's certificate comes from."""
-
-    CERT_MANAGER = "cert-manager"
-    """cert-manager makes it, renews it and tells the API server whom to trust."""
-    GIVEN = "given"
-    """It is in the manifests, made by `podqos webhook certificate`."""
 
 
 class ServingCertificate(Struct, frozen=True):
@@ -51,16 +51,15 @@ class ServingCertificate(Struct, frozen=True):
 class Settings(Struct, frozen=True, kw_only=True):
     """What an installation is asked for."""
 
-    namespace: str = "podqos"
+    namespace: str = NAMESPACE
     image: str = IMAGE
     replicas: int | str = 2
     """Of the webhook; the exporter is always one."""
     failure_policy: str = "Ignore"
     """What the API server does where the webhook does not answer: Ignore lets pods in, Fail refuses them."""
     mutate: bool = False
-    certificates: Certificates = Certificates.CERT_MANAGER
     given: ServingCertificate | None = None
-    """Needed where the certificate is given."""
+    """The webhook's certificate; without, cert-manager makes it, renews it and tells the API server whom to trust."""
 
 
 def exporter_objects(settings: Settings) -> Iterator[Object]:
@@ -76,7 +75,7 @@ def exporter_objects(settings: Settings) -> Iterator[Object]:
     )
     yield part.deployment(
         replicas=1,
-        arguments=["exporter", "--listen", f"0.0.0.0:{EXPORTER_PORT}"],
+        arguments=["exporter", f"--listen=0.0.0.0:{EXPORTER_PORT}"],
         port=EXPORTER_PORT,
         resources={"cpu": "200m", "memory": "256Mi"},
     )
@@ -94,17 +93,12 @@ def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
         replicas=settings.replicas,
         arguments=[
             "webhook",
-            "serve",
-            "--listen",
-            f"0.0.0.0:{WEBHOOK_PORT}",
-            "--policy",
-            POLICY_DIRECTORY,
-            "--certificate",
-            f"{CERTIFICATE_DIRECTORY}/tls.crt",
-            "--key",
-            f"{CERTIFICATE_DIRECTORY}/tls.key",
+            "--watch",
+            f"--listen=0.0.0.0:{PORT}",
+            f"--policy={POLICY_DIRECTORY}",
+            f"--certificate={CERTIFICATE_DIRECTORY}",
         ],
-        port=WEBHOOK_PORT,
+        port=PORT,
         resources={"cpu": "500m", "memory": "256Mi"},
         volumes={
             POLICY_DIRECTORY: {"name": "policy", "configMap": {"name": "podqos-policy"}},
@@ -112,15 +106,15 @@ def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
         },
         scheme="HTTPS",
     )
-    yield part.service(443, WEBHOOK_PORT, "https")
+    yield part.service(443, PORT, "https")
     yield part.object(
         "policy/v1",
         "PodDisruptionBudget",
         spec={"maxUnavailable": 1, "selector": {"matchLabels": part.labels}},
     )
-    yield part.registration("ValidatingWebhookConfiguration", "validate", _JUDGED)
+    yield part.registration("ValidatingWebhookConfiguration", VALIDATE_PATH, _JUDGED)
     if settings.mutate:
-        yield part.registration("MutatingWebhookConfiguration", "mutate", _MUTATED)
+        yield part.registration("MutatingWebhookConfiguration", MUTATE_PATH, _MUTATED)
 
 
 def namespace_object(settings: Settings) -> Object:
@@ -160,11 +154,22 @@ class _Part(Struct, frozen=True):
     def labels(self) -> dict[str, str]:
         return {"app.kubernetes.io/name": "podqos", "app.kubernetes.io/component": self.component}
 
-    def object(self, version: str, kind: str, *, name: str = "", is_namespaced: bool = True, **fields: Any) -> Object:
-        metadata: Object = {"name": name or self.name, "labels": self.labels}
+    def object(
+        self,
+        version: str,
+        kind: str,
+        *,
+        name: str = "",
+        is_namespaced: bool = True,
+        annotations: dict[str, str] | None = None,
+        **fields: object,
+    ) -> Object:
+        metadata: Object = {"name": name or self.name}
         if is_namespaced:
             metadata["namespace"] = self.settings.namespace
-        metadata |= fields.pop("metadata", {})
+        metadata["labels"] = self.labels
+        if annotations:
+            metadata["annotations"] = annotations
         return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
 
     def account(self) -> Iterator[Object]:
@@ -182,9 +187,8 @@ class _Part(Struct, frozen=True):
         )
 
     def certificates(self) -> Iterator[Object]:
-        if self.settings.certificates is Certificates.GIVEN:
-            given = self._given
-            data = {"tls.crt": given.certificate, "tls.key": given.key, "ca.crt": given.authority}
+        if given := self.settings.given:
+            data = {CERTIFICATE_FILE: given.certificate, KEY_FILE: given.key, AUTHORITY_FILE: given.authority}
             yield self.object("v1", "Secret", name=self.secret, type="kubernetes.io/tls", data=data)
             return
         group = "cert-manager.io/v1"
@@ -201,11 +205,6 @@ class _Part(Struct, frozen=True):
             },
         )
 
-    @property
-    def _given(self) -> ServingCertificate:
-        assert self.settings.given is not None, "a certificate that is given needs one"
-        return self.settings.given
-
     def deployment(
         self,
         *,
@@ -216,7 +215,7 @@ class _Part(Struct, frozen=True):
         volumes: dict[str, Object] | None = None,
         scheme: str = "HTTP",
     ) -> Object:
-        """Requests equal limits: what guards the classes of others is Guaranteed itself."""
+        """Return it, Guaranteed: requests equal limits."""
         volumes = volumes or {}
         disk = {"ephemeral-storage": "64Mi"}
         container = {
@@ -225,9 +224,12 @@ class _Part(Struct, frozen=True):
             "args": arguments,
             "ports": [{"name": "serving", "containerPort": port}],
             "resources": {"requests": resources | disk, "limits": resources | disk},
-            "readinessProbe": {"httpGet": {"path": "/readyz", "port": "serving", "scheme": scheme}, "periodSeconds": 2},
+            "readinessProbe": {
+                "httpGet": {"path": READY_PATH, "port": "serving", "scheme": scheme},
+                "periodSeconds": 2,
+            },
             "livenessProbe": {
-                "httpGet": {"path": "/healthz", "port": "serving", "scheme": scheme},
+                "httpGet": {"path": HEALTH_PATH, "port": "serving", "scheme": scheme},
                 "initialDelaySeconds": 10,
             },
             "securityContext": {
@@ -271,25 +273,23 @@ class _Part(Struct, frozen=True):
         if name == "https":
             scraped["prometheus.io/scheme"] = "https"
         ports = [{"name": name, "port": port, "targetPort": "serving"}]
-        return self.object(
-            "v1", "Service", metadata={"annotations": scraped}, spec={"selector": self.labels, "ports": ports}
-        )
+        return self.object("v1", "Service", annotations=scraped, spec={"selector": self.labels, "ports": ports})
 
-    def registration(self, kind: str, what: str, rules: Iterable[tuple[str, list[str], list[str]]]) -> Object:
+    def registration(self, kind: str, path: str, rules: Iterable[tuple[str, list[str], list[str]]]) -> Object:
         settings = self.settings
-        client: Object = {"service": {"name": self.name, "namespace": settings.namespace, "path": f"/{what}"}}
-        metadata = {}
-        if settings.certificates is Certificates.GIVEN:
-            client["caBundle"] = self._given.authority
+        client: Object = {"service": {"name": self.name, "namespace": settings.namespace, "path": path}}
+        annotations = {}
+        if settings.given:
+            client["caBundle"] = settings.given.authority
         else:
-            metadata["annotations"] = {"cert-manager.io/inject-ca-from": f"{settings.namespace}/{self.name}"}
+            annotations = {"cert-manager.io/inject-ca-from": f"{settings.namespace}/{self.name}"}
         excluded = {
             "key": "kubernetes.io/metadata.name",
             "operator": "NotIn",
             "values": [settings.namespace, *SYSTEM_NAMESPACES],
         }
         webhook: Object = {
-            "name": f"{what}.podqos.dev",
+            "name": f"{path[1:]}.podqos.dev",
             "admissionReviewVersions": ["v1"],
             "clientConfig": client,
             "rules": [
@@ -302,10 +302,10 @@ class _Part(Struct, frozen=True):
             "sideEffects": "None",
             "timeoutSeconds": 5,
         }
-        if what == "mutate":
+        if path == MUTATE_PATH:
             webhook["reinvocationPolicy"] = "IfNeeded"
         return self.object(
-            "admissionregistration.k8s.io/v1", kind, is_namespaced=False, metadata=metadata, webhooks=[webhook]
+            "admissionregistration.k8s.io/v1", kind, is_namespaced=False, annotations=annotations, webhooks=[webhook]
         )
 
 
