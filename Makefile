@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check fast check-system test-versions golden bench bench-node viewer chromium dist release-notes lock clean
+.PHONY: demo test check fast check-system test-versions golden bench bench-node viewer chromium dist deploy image release-notes lock clean
 
 demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
@@ -99,6 +99,18 @@ dist: $(STAMP) viewer
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t sdist -t wheel
 	$(BIN)/python tools/krew.py dist
+
+# The chart and the kustomize bases, from the objects that `podqos webhook manifests` prints.
+deploy: $(STAMP)
+	$(BIN)/python tools/deploy.py
+
+# A container image of the webhook and the exporter. The wheels come first, so that building it needs no network.
+IMAGE ?= podqos
+image: dist
+	rm -rf dist/wheels
+	$(BIN)/python -m pip wheel --quiet --wheel-dir dist/wheels "$$(ls dist/podqos-*.whl)[webhook]"
+	podman build -f deploy/Containerfile -t $(IMAGE) dist \
+	  --build-arg BASE=python:$$($(BIN)/python $(VERSION) | cut -d. -f1,2)-slim
 
 # What the changelog says about a release: make release-notes RELEASE=v1.2.3
 RELEASE ?= unreleased

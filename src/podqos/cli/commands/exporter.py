@@ -5,6 +5,7 @@ right to get nodes/proxy) or metrics.k8s.io. Read only. docs/exporter.md has the
 and manifests to run it in a cluster.
 
   podqos exporter --listen 127.0.0.1:9753
+  podqos exporter manifests --image registry.example.com/podqos:1.0 | kubectl apply -f -
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import time
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
+from podqos.cli.installing import add_installation_options, print_manifests, settings_of
 from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cluster.cluster import connect
 from podqos.errors import InvalidOption
 from podqos.library.exporter import Exporter, serve
 from podqos.library.mirror import Mirror
 from podqos.model.time_units import SECOND_US
+from podqos.web.installation import exporter_objects
 
 _MOST_PORT = 65_535
 
@@ -35,10 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_value_option(parser, "--interval", options.duration_option, about, "TIME", default="30s")
     about = "how old usage may be"
     options.add_value_option(parser, "--usage-interval", options.duration_option, about, "TIME", default="60s")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="to run it in a cluster")
+    add_installation_options(actions.add_parser("manifests", help="print what it needs there"))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until it is interrupted, and return the exit code."""
+    """Serve until it is interrupted, or print manifests, and return the exit code."""
+    if arguments.action == "manifests":
+        settings = settings_of(arguments)
+        return print_manifests(settings, exporter_objects(settings), arguments.output)
     host, port = _address(arguments.listen)
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)

@@ -8,6 +8,7 @@ roll it out, and how to get out again.
   podqos webhook --certificate certs --policy policy.yaml
   podqos webhook test -f review.json --policy policy.yaml    the answer, without a server
   podqos webhook certificate certs                           make a certificate, or renew it
+  podqos webhook manifests | kubectl apply -f -              run it in a cluster
 
 Exit codes of test: 0 allowed, 1 refused, 2 bad input.
 """
@@ -19,18 +20,22 @@ import os
 import sys
 from typing import TYPE_CHECKING, BinaryIO
 
+from msgspec.structs import replace
+
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
+from podqos.cli.installing import add_installation_options, given_certificate, print_manifests, settings_of
 from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
 from podqos.errors import HostError, InvalidOption
+from podqos.library.inputs.shipped_scenarios import shipped_policy
 from podqos.model.time_units import SECOND_US
+from podqos.web.installation import NAMESPACE, WEBHOOK, webhook_objects
 
 if TYPE_CHECKING:
     from podqos.advice.checks.bundle import CheckOptions
     from podqos.advice.checks.finding import FailOn
 
 _LISTEN = "127.0.0.1:8443"
-_SERVICE, _NAMESPACE = "podqos-webhook", "podqos-system"
 _MOST_PORT = 65_535
 _WARN_ON = ("error", "warning", "info", "never")
 
@@ -39,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos webhook``."""
     _add_deciding_options(parser)
     server = parser.add_argument_group("the server")
-    server.add_argument("--listen", metavar="ADDRESS:PORT", default=_LISTEN, help=f"where to listen (default: {_LISTEN})")
+    server.add_argument(
+        "--listen", metavar="ADDRESS:PORT", default=_LISTEN, help=f"where to listen (default: {_LISTEN})"
+    )
     about = "the certificate: a directory with tls.crt and tls.key, or the first of them"
     server.add_argument("--certificate", metavar="DIR|FILE", help=about)
     server.add_argument("--key", metavar="FILE", help="its key, where that is not beside it as tls.key")
@@ -60,13 +67,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     certificate = actions.add_parser("certificate", help="make a certificate and an authority for it, or renew them")
     about = "where ca.crt, ca.key, tls.crt and tls.key are, or will be"
     certificate.add_argument("folder", metavar="DIR", help=about)
-    about = f"the Service that API servers call (default: {_SERVICE})"
-    certificate.add_argument("--service", metavar="NAME", default=_SERVICE, help=about)
-    about = f"its namespace (default: {_NAMESPACE})"
-    certificate.add_argument("-n", "--namespace", metavar="NAMESPACE", default=_NAMESPACE, help=about)
+    about = f"the Service that API servers call (default: {WEBHOOK})"
+    certificate.add_argument("--service", metavar="NAME", default=WEBHOOK, help=about)
+    about = f"its namespace (default: {NAMESPACE})"
+    certificate.add_argument("-n", "--namespace", metavar="NAMESPACE", default=NAMESPACE, help=about)
     options.add_list_option(certificate, "--name", "NAME", "another DNS name or address the webhook is called by")
     certificate.add_argument("--days", metavar="N", type=int, default=365, help="how long it lasts (default: 365)")
     certificate.add_argument("--force", action="store_true", help="renew it even if it lasts for long")
+    manifests = actions.add_parser("manifests", help="print what it needs to run in a cluster")
+    add_installation_options(manifests)
+    about = "its policy (default: one to begin with, which only warns)"
+    manifests.add_argument("--policy", metavar="FILE", default=str(shipped_policy()), help=about)
+    manifests.add_argument("--replicas", metavar="N", type=int, default=2, help="how many of it (default: 2)")
+    about = "refuse pods where it does not answer (default: let them in)"
+    manifests.add_argument("--fail-closed", action="store_true", help=about)
+    about = "also let it change pods, where the policy or their annotations ask for it"
+    manifests.add_argument("--mutate", action="store_true", help=about)
+    about = "a directory that `podqos webhook certificate` made (default: cert-manager makes the certificate)"
+    manifests.add_argument("--certificate", metavar="DIR", help=about)
 
 
 def _add_deciding_options(parser: options.Parser) -> None:
@@ -88,6 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _test(arguments)
         case "certificate":
             return _certificate(arguments)
+        case "manifests":
+            return _manifests(arguments)
         case _:
             return _serve(arguments)
 
@@ -129,6 +149,24 @@ def _certificate(arguments: argparse.Namespace) -> int:
     authority = "; the authority is new: give ca.crt to the webhook configurations" if made.is_new_authority else ""
     print(f"{made.folder}: certificate of {made.names[0]} {what}, expires {made.expires:%Y-%m-%d}{authority}")
     return EXIT_OK
+
+
+def _manifests(arguments: argparse.Namespace) -> int:
+    from podqos.library.inputs.files import read_bytes
+    from podqos.library.webhook import read_rules
+
+    if arguments.replicas < 1:
+        raise InvalidOption(f"{arguments.replicas} of it serve nothing", where="--replicas", fix="at least 1")
+    read_rules([arguments.policy])
+    settings = replace(
+        settings_of(arguments),
+        replicas=arguments.replicas,
+        failure_policy="Fail" if arguments.fail_closed else "Ignore",
+        mutate=arguments.mutate,
+        given=None if arguments.certificate is None else given_certificate(arguments.certificate),
+    )
+    policy = read_bytes(arguments.policy).decode()
+    return print_manifests(settings, webhook_objects(settings, policy), arguments.output)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -191,7 +229,7 @@ def _audit_stream(path: str) -> BinaryIO | None:
     if path == "-":
         return sys.stdout.buffer
     try:
-        return open(path, "ab")  # noqa: SIM115 - as long as the server runs
+        return open(path, "ab")
     except OSError as error:
         raise HostError(f"{path}: {error.strerror or error}") from error
 

@@ -1,0 +1,56 @@
+"""``podqos … manifests``: what a part of podqos needs to run in a cluster, printed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from base64 import b64encode
+from collections.abc import Iterable
+
+from podqos.cli.main import EXIT_OK
+from podqos.errors import InvalidOption
+from podqos.library.inputs.files import read_bytes
+from podqos.report.text.encoding import json_bytes, yaml_bytes
+from podqos.web.installation import IMAGE, NAMESPACE, Object, ServingCertificate, Settings, namespace_object
+from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def add_installation_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that all parts have."""
+    about = f"where it is installed (default: {NAMESPACE})"
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default=NAMESPACE, help=about)
+    about = "an image with podqos in it, such as deploy/Containerfile builds"
+    parser.add_argument("--image", metavar="IMAGE", default=IMAGE, help=about)
+    parser.add_argument(
+        "-o", "--output", metavar="FORMAT", choices=("yaml", "json"), default="yaml", help="yaml or json"
+    )
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return what the options that all parts have ask for."""
+    if not _DNS_LABEL.fullmatch(arguments.namespace):
+        fix = "use lower case letters, digits and -"
+        raise InvalidOption(f"{arguments.namespace!r} is no name of a namespace", where="--namespace", fix=fix)
+    return Settings(namespace=arguments.namespace, image=arguments.image)
+
+
+def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: str) -> int:
+    """Print the namespace and all that is in it, as YAML or JSON, and return the exit code."""
+    objects = [namespace_object(settings), *objects_of_it]
+    if form == "json":
+        print(json_bytes({"apiVersion": "v1", "kind": "List", "items": objects}).decode())
+    else:
+        print("---\n".join(yaml_bytes(each).decode() for each in objects), end="")
+    if settings.image == IMAGE:
+        print(f"podqos: {IMAGE} is a placeholder: name your image with --image", file=sys.stderr)
+    return EXIT_OK
+
+
+def given_certificate(folder: str) -> ServingCertificate:
+    """Read what ``podqos webhook certificate`` made, without the authority's key."""
+    texts = (read_bytes(os.path.join(folder, name)) for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE))
+    return ServingCertificate(*(b64encode(text).decode() for text in texts))

@@ -1,0 +1,235 @@
+"""What is installed in a cluster: one source, printed as manifests and written as a chart and as kustomize bases."""
+
+import base64
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from msgspec import structs
+
+import podqos
+from podqos.cli.main import main
+from podqos.library.webhook import Watched
+from podqos.web.installation import (
+    WEBHOOK,
+    ServingCertificate,
+    Settings,
+    exporter_objects,
+    namespace_object,
+    webhook_objects,
+)
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+POLICY = 'rules: "<{{ a }}>"\n'
+GIVEN = ServingCertificate(certificate="Y2VydA==", key="a2V5", authority="Y2E=")
+
+_spec = importlib.util.spec_from_file_location("deploy_tool", ROOT / "tools/deploy.py")
+deploy_tool = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(deploy_tool)
+
+ALL_SETTINGS = [
+    Settings(),
+    Settings(namespace="qos", image="mirror.local/podqos@sha256:00", replicas=3, failure_policy="Fail", mutate=True),
+    Settings(given=GIVEN),
+    Settings(given=GIVEN, mutate=True),
+]
+
+
+def values_of(settings):
+    values = yaml.safe_load((DEPLOY / "chart/values.yaml").read_text())
+    values["image"] = settings.image
+    values["webhook"] |= {
+        "replicas": settings.replicas,
+        "failurePolicy": settings.failure_policy,
+        "mutate": settings.mutate,
+        "policy": POLICY,
+    }
+    if settings.given:
+        values["webhook"]["certificate"] = {"from": "given", **structs.asdict(settings.given)}
+    return values
+
+
+def found(path, scope):
+    for name in path.strip().removeprefix(".").split("."):
+        scope = scope[name]
+    return scope
+
+
+def holds(condition, scope):
+    equal = re.fullmatch(r'eq (\S+) "(.*)"', condition)
+    return found(equal[1], scope) == equal[2] if equal else bool(found(condition, scope))
+
+
+def rendered(template, scope):
+    """Render a template as Helm would, as far as ours go: values, quote, and conditions."""
+    lines, open_conditions = [], []
+    for line in template.splitlines():
+        if begin := re.fullmatch(r"\{\{- if (.*) \}\}", line):
+            open_conditions.append(holds(begin[1], scope))
+        elif line == "{{- end }}":
+            open_conditions.pop()
+        elif all(open_conditions):
+            quoted = re.sub(r"\{\{ (\S+) \| quote \}\}", lambda m: json.dumps(found(m[1], scope)), line)
+            lines.append(re.sub(r"\{\{ (\.\S+) \}\}", lambda m: str(found(m[1], scope)), quoted))
+    assert not open_conditions
+    return [each for each in yaml.safe_load_all("\n".join(lines)) if each]
+
+
+def by_name(objects):
+    objects = list(objects)
+    names = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    assert len(names) == len(objects)
+    return names
+
+
+@pytest.mark.parametrize("settings", ALL_SETTINGS)
+def test_the_chart_renders_to_what_the_commands_print(settings):
+    scope = {"Values": values_of(settings), "Release": {"Namespace": settings.namespace}}
+    templates = DEPLOY / "chart/templates"
+
+    assert by_name(rendered((templates / "webhook.yaml").read_text(), scope)) == by_name(
+        webhook_objects(settings, POLICY)
+    )
+    assert by_name(rendered((templates / "exporter.yaml").read_text(), scope)) == by_name(exporter_objects(settings))
+
+
+@pytest.mark.parametrize("part", ["webhook", "exporter"])
+def test_parts_of_the_chart_can_be_left_out(part):
+    values = values_of(Settings())
+    values[part]["enabled"] = False
+
+    assert rendered((DEPLOY / f"chart/templates/{part}.yaml").read_text(), {"Values": values}) == []
+
+
+def test_what_is_committed_is_what_the_tool_writes():
+    for place, files in (("chart", deploy_tool.chart_files()), ("kustomize", deploy_tool.kustomize_files())):
+        assert {str(path.relative_to(DEPLOY / place)) for path in (DEPLOY / place).rglob("*.*")} == set(files)
+        for name, text in files.items():
+            assert (DEPLOY / place / name).read_text() == text, f"{place}/{name} is old: make deploy"
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="no helm")
+@pytest.mark.parametrize("settings", ALL_SETTINGS)
+def test_helm_renders_the_same(settings, tmp_path):
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values_of(settings)))
+    command = ["helm", "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    expected = [*webhook_objects(settings, POLICY), *exporter_objects(settings)]
+    assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(expected)
+
+
+# ---- what the objects say ------------------------------------------------------------------------------------------
+
+
+def pods_of(objects):
+    return [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+
+
+EVERYTHING = [*webhook_objects(Settings(mutate=True), POLICY), *exporter_objects(Settings())]
+
+
+@pytest.mark.parametrize("spec", pods_of(EVERYTHING))
+def test_pods_meet_the_restricted_pod_security_standard(spec):
+    (container,) = spec["containers"]
+
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert not container["securityContext"]["allowPrivilegeEscalation"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_podqos_finds_nothing_wrong_with_its_own_pods(tmp_path):
+    (tmp_path / "all.yaml").write_text(deploy_tool.written(EVERYTHING))
+    objects = podqos.load(str(tmp_path))
+    result = podqos.check(objects)
+
+    assert [item.check for item in result.items if item.severity in {"error", "warning"}] == []
+    assert {each.qos_class for each in podqos.explain(objects).items} == {"Guaranteed"}
+
+
+def test_no_part_may_write():
+    verbs = {
+        verb for each in EVERYTHING if each["kind"] == "ClusterRole" for rule in each["rules"] for verb in rule["verbs"]
+    }
+
+    assert verbs == {"get", "list", "watch"}
+
+
+def test_the_webhook_may_watch_what_it_watches():
+    (role,) = (each for each in EVERYTHING if each["kind"] == "ClusterRole" and each["metadata"]["name"] == WEBHOOK)
+    granted = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    watched = [kind.resource for kind in Watched(None, print)._kinds]
+
+    assert granted == {(resource.group, resource.plural) for resource in watched}
+
+
+@pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
+def test_a_cluster_comes_up_without_the_webhook(kind):
+    (webhook,) = next(each for each in EVERYTHING if each["kind"] == kind)["webhooks"]
+    (excluded,) = webhook["namespaceSelector"]["matchExpressions"]
+
+    assert webhook["failurePolicy"] == "Ignore"
+    assert excluded["operator"] == "NotIn"
+    assert {"podqos", "kube-system"} <= set(excluded["values"])
+
+
+# ---- the commands ----------------------------------------------------------------------------------------------------
+
+
+def printed(capsys, *arguments):
+    code = main([*map(str, arguments)])
+    return code, capsys.readouterr()
+
+
+def test_manifests_are_printed_with_what_is_asked_for(capsys, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(deploy_tool.POLICY.replace("action: Warn", "action: Deny"))
+    chosen = ("-n", "qos", "--image", "local/podqos:1", "--replicas", "3", "--fail-closed", "--mutate")
+    code, said = printed(capsys, "webhook", "manifests", *chosen, "--policy", policy)
+    settings = Settings(namespace="qos", image="local/podqos:1", replicas=3, failure_policy="Fail", mutate=True)
+
+    assert code == 0
+    expected = [namespace_object(settings), *webhook_objects(settings, policy.read_text())]
+    assert list(yaml.safe_load_all(said.out)) == expected
+    assert said.err == ""
+
+
+def test_the_exporter_is_printed_as_a_list_for_other_programs(capsys):
+    _, said = printed(capsys, "exporter", "manifests", "-o", "json")
+
+    assert json.loads(said.out)["items"] == [namespace_object(Settings()), *exporter_objects(Settings())]
+    assert "is a placeholder: name your image with --image" in said.err
+
+
+def test_a_certificate_travels_without_the_key_of_its_authority(capsys, tmp_path):
+    printed(capsys, "webhook", "certificate", tmp_path)
+    _, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path)
+    secret = next(each for each in yaml.safe_load_all(said.out) if each["kind"] == "Secret")
+
+    assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt"}
+    assert base64.b64encode((tmp_path / "tls.key").read_bytes()).decode() == secret["data"]["tls.key"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-n", "Not_A_Name"], "'Not_A_Name' is no name of a namespace"),
+        (["--replicas", "0"], "0 of it serve nothing"),
+        (["--policy", "absent.yaml"], "absent.yaml"),
+        (["--certificate", "absent"], "absent/tls.crt"),
+    ],
+)
+def test_what_cannot_be_installed_is_refused(capsys, arguments, message):
+    code, said = printed(capsys, "webhook", "manifests", *arguments)
+
+    assert code == 2
+    assert message in said.err
+    assert said.out == ""
