@@ -86,8 +86,7 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
     for line in _pages(cluster, resources.NODES, field_selector=f"metadata.name={part.node}" if part.node else ""):
         nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
         yield line
-    if part.node and part.node not in nodes:
-        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
+    check_node(cluster, part, nodes)
     # The kubelet of one node is asked while its pods are listed.
     usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress))) if part.node and part.usage else None
     if part.policies:
@@ -106,6 +105,12 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         yield from usage.answer()
     elif part.usage:
         yield from measured(cluster, nodes, part, progress)
+
+
+def check_node(cluster: Cluster, part: Part, nodes: list[str]) -> None:
+    """Raise where the one node that is asked about is not there."""
+    if part.node and part.node not in nodes:
+        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
 
 
 class _Ahead:

@@ -21,7 +21,7 @@ from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing
-from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, measured
+from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, check_node, measured
 from podqos.manifest.pruning import encoded_list, pruned_type
 from podqos.model.assumption import Assumption
 
@@ -74,10 +74,11 @@ class Mirror:
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the cluster as it is now; usage is at most as old as it may be."""
+        with self._lock:
+            nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
+        check_node(self._cluster, self._part, nodes)
         now = time.monotonic()
         if self._usage_at is None or now - self._usage_at >= self._usage_seconds:
-            with self._lock:
-                nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
             self._usage = list(measured(self._cluster, nodes, self._part, None))
             self._usage_at = now
         return ClusterSnapshot(self._lines(), self._cluster.name)
