@@ -208,6 +208,32 @@ def test_a_policy_that_changes_is_held_against_the_one_of_the_cluster(served, ca
     assert changed["one"]["scores"][0]["oomScoreAdj"] == 750  # a request of 2Gi on a node of 8Gi
 
 
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("priorityClassName: acme-urgent", "the cluster has no PriorityClass acme-urgent: create it first"),
+        ("runtimeClassName: gvisor", "the cluster has no RuntimeClass gvisor: create it first"),
+    ],
+    ids=["priority", "runtime, of which the list is empty"],
+)
+def test_what_a_cluster_lists_and_lacks_is_not_there(line, missing, served, capsys):
+    empty = {"kind": "RuntimeClassList", "apiVersion": "node.k8s.io/v1", "metadata": {}, "items": []}
+    served(lambda asked: json.dumps(empty).encode() if asked.path.endswith("runtimeclasses") else api_server(asked))
+    Path("new.yaml").write_text(NEW.replace("priorityClassName: acme-critical", line))
+    code, out, err = podqos(capsys, "admit", "-A", "-f", "new.yaml")
+
+    assert code == 1
+    assert missing in " ".join(out.split())
+    assert "--policies" not in out + err
+
+
+def test_what_a_cluster_does_not_let_be_listed_may_be_there(served, capsys):
+    served(lambda asked: status(403, "Forbidden") if "classes" in asked.path else api_server(asked))
+    Path("new.yaml").write_text(NEW)
+
+    assert podqos(capsys, "admit", "-A", "-f", "new.yaml")[0] == 0
+
+
 # ---- scores ----------------------------------------------------------------------------------------------------------
 
 
