@@ -95,6 +95,24 @@ def test_a_nodes_name_asks_for_that_node_alone(served, capsys):
     assert any("fieldSelector=spec.nodeName%3Datlas-1" in each for each in asked)
 
 
+def test_a_node_leaves_parts_of_its_cores_to_pods(served, capsys):
+    def reserving(request: Request) -> object:
+        answer = api_server(request)
+        return answer.replace(b'"cpu": "4"', b'"cpu": "3920m"') if request.path.endswith("/nodes") else answer
+
+    served(reserving)
+    assert "; 3.92 are available" in podqos(capsys, "cpu", "atlas-1")[1]
+
+
+def test_thresholds_say_that_the_kubelet_was_not_asked_and_why(served, capsys):
+    served()
+    known, unknown = (podqos(capsys, "thresholds", node)[2] for node in ("atlas-1", "atlas-2"))
+
+    assert "kubelet settings" not in known
+    assert "kubelet settings of node atlas-2: not known: cannot get nodes/proxy: 503" in unknown
+    assert "kubelet settings: defaults (--kubelet-config)" in unknown
+
+
 def test_manifests_are_held_against_what_runs(served, capsys):
     served()
     Path("new.yaml").write_text(
