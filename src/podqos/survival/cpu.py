@@ -214,7 +214,8 @@ def _exclusive_cores(pods: Iterable[Pod], cores: int | Fraction, settings: Cgrou
     classes = ((pod, qos_class_of(pod, profile)) for pod in pods)
     total = sum(sum(_exclusive(pod, qos_class, settings, profile)) for pod, qos_class in classes)
     if total > cores:
-        what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and pods have {float(cores):g}"
+        have = f"pods have {float(cores):g}"
+        what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and {have}"
         raise InputError(what, fix="give more with --cores")
     return total
 
