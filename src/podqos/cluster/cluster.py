@@ -72,7 +72,7 @@ class Cluster:
 
     def version(self) -> Version:
         """Return the API server's version."""
-        data = self.get("/version")
+        data = self.get("/version", asked=Question("get", "/version"))
         try:
             return msgspec.json.decode(data, type=Version)
         except (msgspec.DecodeError, UnicodeDecodeError):
