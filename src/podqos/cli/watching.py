@@ -6,7 +6,6 @@ import argparse
 import gc
 import io
 import sys
-from collections import deque
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from time import monotonic, sleep
@@ -58,9 +57,8 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
     gc.enable()  # this may go on for days
     seconds = arguments.interval / SECOND_US
     is_redrawn = sys.stdout.isatty() and arguments.output in FOR_PEOPLE
-    troubles: deque[str] = deque(maxlen=1)
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster, suppress(KeyboardInterrupt):
-        say = troubles.append if is_redrawn else _say
+        say = _nothing if is_redrawn else _say  # on a screen it is shown while it lasts
         mirror = Mirror(cluster, part(), usage_seconds=min(seconds, _SOONEST_SECONDS), say=say)
         mirror.start()
         while not mirror.is_complete and mirror.fatal is None:
@@ -73,13 +71,13 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
             answer()
 
         if is_redrawn:
-            _redraw(mirror, again, seconds, troubles)
+            _redraw(mirror, again, seconds)
         else:
             _repeat(again, seconds, arguments.output)
     return 0
 
 
-def _redraw(mirror: Mirror, again: Callable[[], None], seconds: float, troubles: deque[str]) -> None:
+def _redraw(mirror: Mirror, again: Callable[[], None], seconds: float) -> None:
     """Draw the answer every so often, and soon when something changes; above it, what goes wrong meanwhile."""
     from podqos.cli.screen import whole_screen
 
@@ -88,13 +86,12 @@ def _redraw(mirror: Mirror, again: Callable[[], None], seconds: float, troubles:
         while True:
             began, drawn, soon = monotonic(), None, min(seconds, _SOONEST_SECONDS)
             while monotonic() < began + (soon if mirror.changes != known else seconds):
-                told, style, height = tuple(troubles), Style(width=output_columns(sys.stdout)), screen.height
+                told, style, height = mirror.troubles, Style(width=output_columns(sys.stdout)), screen.height
                 if drawn != (told, style, height):
                     drawn = told, style, height
                     screen.draw(windowed([*(f"podqos: {each}" for each in told), *lines], style, height))
                 if screen.is_left(_PAUSE_SECONDS):
                     return
-            troubles.clear()
             known, lines = mirror.changes, _captured(again)
 
 
@@ -133,6 +130,10 @@ def _repeat(again: Callable[[], None], seconds: float, output: str) -> None:
         sys.stdout.flush()
         while monotonic() < began + seconds:
             sleep(_PAUSE_SECONDS)
+
+
+def _nothing(_: str) -> None:
+    pass
 
 
 def _say(what: str) -> None:

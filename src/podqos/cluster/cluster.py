@@ -153,7 +153,8 @@ class Cluster:
     ) -> Iterator[Event[Model]]:
         """Yield what exists, then whatever changes, for ever; see ``events.EventType``.
 
-        Interruptions are bridged, and told to ``on_trouble``. A refusal that will not go away is raised.
+        Interruptions are bridged, and told to ``on_trouble``, as is (None) that they are over. A refusal that will not
+        go away is raised.
         """
         selection = _selection(selector, field_selector)
 

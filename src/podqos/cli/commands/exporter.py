@@ -10,6 +10,8 @@ and manifests to run it in a cluster.
 from __future__ import annotations
 
 import argparse
+import gc
+import signal
 import sys
 import threading
 import time
@@ -40,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until it is interrupted, and return the exit code."""
     host, port = _address(arguments.listen)
+    gc.enable()  # it runs for months
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
         mirror.start()
