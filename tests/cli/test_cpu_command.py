@@ -91,11 +91,19 @@ def test_csv_and_yaml(capsys):
     assert [row["pod"] for row in rows] == [pod["pod"] for pod in whole["pods"]]
 
 
-@pytest.mark.parametrize("cores", ["none", "0", "-1", "1.5"])
-def test_a_number_of_cores_is_a_whole_number(capsys, cores):
+@pytest.mark.parametrize("cores", ["none", "0", "-1"])
+def test_a_number_of_cores_is_an_amount_above_zero(capsys, cores):
     code, out, err = cpu(capsys, "-f", SCENARIO, f"--cores={cores}")
     assert (code, out) == (2, "")
-    assert err == f"podqos: error: --cores: '{cores}' is not a number of cores (a whole number, for example 16)\n"
+    assert err.startswith(f"podqos: error: --cores: '{cores}'")
+    assert "for example 16 or 500m" in err
+
+
+def test_parts_of_cores_are_divided_too(capsys):
+    whole = json.loads(cpu(capsys, "-f", SCENARIO, "--cores", "13800m", "-o", "json")[1])
+    assert (whole["cores"], whole["grantedMilli"]) == (13.8, 13800)
+    assert "; 13.8 are available, 13.80 are used." in cpu(capsys, "-f", SCENARIO, "--cores", 13.8)[1]
+    assert json.loads(cpu(capsys, "-f", SCENARIO, "--cores", 14, "-o", "json")[1])["cores"] == 14
 
 
 def test_no_pods_are_bad_input(capsys, tmp_path):

@@ -321,3 +321,31 @@ def test_documents_that_are_not_parsed_are_counted(tmp_path, capsys):
     )
     assert main(["explain", "-f", str(file), "-o", "csv"]) == 0
     assert "1 pod explained; 3 without pods skipped (2 unparsed)" in capsys.readouterr().err
+
+
+_NODE = """apiVersion: v1
+kind: Node
+metadata: {{name: {name}}}
+status: {{capacity: {{memory: {memory}}}}}
+"""
+_BOUND = """apiVersion: v1
+kind: Pod
+metadata: {{name: on-{node}}}
+spec: {{nodeName: {node}, containers: [{{name: c, image: x, resources: {{requests: {{memory: 1Gi}}}}}}]}}
+"""
+
+
+@pytest.mark.parametrize("padding", [0, 600_000], ids=["read as one", "spread over cores"])
+def test_a_pod_that_is_bound_has_the_scores_of_its_own_node(tmp_path, capsys, padding):
+    nodes = {"small": "4Gi", "large": "16Gi"}
+    for name, memory in nodes.items():
+        (tmp_path / f"{name}.yaml").write_text(_NODE.format(name=name, memory=memory) + "#" * padding + "\n")
+    pods = "---\n".join(_BOUND.format(node=node) for node in ("small", "large", "unknown"))
+    (tmp_path / "pods.yaml").write_text(pods + "#" * padding + "\n")
+    scores = {}
+    for words in ((), ("--node-memory", "8Gi")):
+        assert main(["explain", "-f", str(tmp_path), "-o", "csv", *words]) == 0
+        scores[words] = [line.split(",")[-1] for line in capsys.readouterr().out.splitlines()[1:]]
+
+    assert scores[()] == ["750", "938", "750"]
+    assert scores["--node-memory", "8Gi"] == ["875"] * 3

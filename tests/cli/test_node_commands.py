@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
 
@@ -22,6 +19,7 @@ from host.machine import needs_node
 from host.nodes import GROW, PYTHON, pod_document
 from podqos.cli.main import main
 from podqos.host.linux.capabilities import open_cgroups
+from terminal import session
 
 pytestmark = [needs_node, pytest.mark.slow]
 
@@ -164,9 +162,9 @@ def test_evicting_asks_on_a_terminal_and_follows_the_answer(run, node):
     node.put(pod_document("unloved", "sleep", "1000"))
     node.until(lambda: "default/unloved" in node.journal() and node.journal().count('"Started"') >= 3)
     words = [sys.executable, "-m", "podqos", "node", "evict", "unloved", "--state-dir", str(node.state)]
-    assert _session(words, b"n\n")[0] == 1
+    assert session(words, b"n\n")[0] == 1
     assert '"Evicted"' not in node.journal()
-    code, output, _ = _session(words, b"y\n")
+    code, output, _ = session(words, b"y\n")
     assert code == 0
     assert b"Evict default/unloved? [y/N]" in output
     node.until(lambda: '"Evicted","pod":"default/unloved","by":"user"' in node.journal())
@@ -180,7 +178,7 @@ def test_evicting_asks_on_a_terminal_and_follows_the_answer(run, node):
 @pytest.mark.parametrize(("key", "code"), [(b"q", 0), (b"\x03", 130), (signal.SIGTERM, 130)], ids=["q", "^C", "TERM"])
 def test_top_gives_the_terminal_back_as_it_was(node, key, code):
     words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(node.state)]
-    ended, output, (before, after) = _session(words, key, wait_for=b"default/steady")
+    ended, output, (before, after) = session(words, key, wait_for=b"default/steady")
     assert ended == code
     assert output.count(b"\x1b[?1049h") == output.count(b"\x1b[?1049l") == 1
     assert output.rindex(b"\x1b[?25h") > output.rindex(b"\x1b[?25l")
@@ -191,49 +189,11 @@ def test_top_gives_the_terminal_back_when_the_node_goes(node, tmp_path):
     """The socket has a second name, which is removed while the view is open."""
     (tmp_path / "api.sock").symlink_to(node.state / "api.sock")
     words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(tmp_path)]
-    code, output, (before, after) = _session(words, (tmp_path / "api.sock").unlink, wait_for=b"default/steady")
+    code, output, (before, after) = session(words, (tmp_path / "api.sock").unlink, wait_for=b"default/steady")
     assert code == 3
     assert output.count(b"\x1b[?1049l") == 1
     assert b"no node is running" in output
     assert after == before
-
-
-def _session(words, action, wait_for=b""):
-    """Run a command on a terminal, act once something is shown; return its code, what it wrote, and the modes."""
-    own, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (40, 140))
-    before = termios.tcgetattr(theirs)
-    process = subprocess.Popen(
-        words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=lambda: _take_terminal(theirs),  # noqa: PLW1509 - there are no threads
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm"},
-    )  # fmt: skip
-    output, acted, end = b"", False, time.monotonic() + 20
-    while process.poll() is None and time.monotonic() < end:
-        if select.select([own], [], [], 0.05)[0]:
-            output += os.read(own, 65536)
-        if not acted and wait_for in output and output:
-            acted = True
-            if callable(action) and not isinstance(action, int):
-                action()
-            elif isinstance(action, bytes):
-                os.write(own, action)
-            else:
-                process.send_signal(action)
-    while select.select([own], [], [], 0.1)[0]:
-        output += os.read(own, 65536)
-    process.kill()
-    code = process.wait()
-    after = termios.tcgetattr(theirs)
-    os.close(own)
-    os.close(theirs)
-    return code, output, (before, after)
-
-
-def _take_terminal(descriptor):
-    import fcntl
-
-    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
 
 
 def test_a_port_that_is_taken_ends_the_node_before_it_begins(tmp_path):

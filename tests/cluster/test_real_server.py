@@ -46,7 +46,7 @@ class ApiServer:
         self.url = f"https://127.0.0.1:{_free_port()}"
 
     def __enter__(self) -> ApiServer:  # noqa: PYI034 - once
-        self._stack = ExitStack()
+        self._stack, self._processes = ExitStack(), []
         directory, etcd, peers = self._directory, f"http://127.0.0.1:{_free_port()}", f"http://127.0.0.1:{_free_port()}"
         key = directory / "sa.key"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
@@ -68,9 +68,11 @@ class ApiServer:
                 self.call("GET", "/readyz")
                 break
             except OSError:
-                if time.monotonic() > deadline:
+                ended = [each.args[0] for each in self._processes if each.poll() is not None]
+                if ended or time.monotonic() > deadline:
                     self._stack.close()
-                    raise
+                    logs = {path.name: path.read_text()[-2000:] for path in directory.glob("*.log")}
+                    pytest.fail(f"the API server is not ready; ended: {ended}; logs: {logs}")
                 time.sleep(0.5)
         return self
 
@@ -80,6 +82,7 @@ class ApiServer:
     def _start(self, program: str, *arguments: str) -> None:
         log = self._stack.enter_context((self._directory / f"{program}.log").open("wb"))
         process = subprocess.Popen([f"{ASSETS}/{program}", *arguments], stdout=log, stderr=log)
+        self._processes.append(process)
         self._stack.callback(process.wait)
         self._stack.callback(process.terminate)
 

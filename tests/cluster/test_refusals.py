@@ -36,7 +36,7 @@ def refused(file, name, asked):
             "errors.json",
             "anonymous-403",
             question("list", PODS),
-            "cannot list pods as system:anonymous (the RBAC below grants it)",
+            "cannot list pods: the server does not know who asks (log in; the credentials were none)",
         ),
         (
             "errors.json",
@@ -174,6 +174,33 @@ def test_the_rbac_grants_what_was_refused(asked, user, kind, rule, subject):
         "name": role["metadata"]["name"],
     }
     assert role["metadata"].get("namespace") == binding["metadata"].get("namespace") == (asked.namespace or None)
+
+
+def test_what_is_granted_to_one_user_or_for_one_group_is_not_taken_from_another():
+    granted = [
+        list(yaml.safe_load_all(role_for(asked, user)))
+        for asked in (question("list", PODS), question("list", POD_METRICS))
+        for user in ("alice", "https://issuer/%41#bob smith")
+    ]
+    assert len({role["metadata"]["name"] for role, _ in granted}) == 2
+    assert len({binding["metadata"]["name"] for _, binding in granted}) == 4
+    assert not any({*"/%"} & {*binding["metadata"]["name"]} for _, binding in granted)
+
+
+def test_no_rights_are_offered_to_everyone():
+    said = status_of(
+        403, b'{"kind":"Status","code":403,"message":"nodes is forbidden: User \\"system:anonymous\\" cannot"}'
+    )
+    error = refusal(question("list", NODES), said, WHERE, identity="none")
+
+    assert isinstance(error, Forbidden)
+    assert error.role == ""
+    assert "cannot list nodes: the server does not know who asks (log in; the credentials were none)" in str(error)
+
+
+def test_a_path_of_the_server_itself_is_granted_as_such():
+    role, _ = yaml.safe_load_all(role_for(Question("get", "/version"), "alice"))
+    assert role["rules"] == [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]
 
 
 def test_a_command_prints_the_rbac_below_the_error(monkeypatch, capsys):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -17,6 +21,7 @@ from library.test_live_cluster import api_server, podqos
 from podqos.cli import plugin_completion
 from podqos.library.inputs.files import InputFile
 from podqos.library.inputs.sources import Source
+from terminal import session
 
 QUOTA = {
     "metadata": {"name": "most", "namespace": "shop"},
@@ -203,6 +208,32 @@ def test_a_policy_that_changes_is_held_against_the_one_of_the_cluster(served, ca
     assert changed["one"]["scores"][0]["oomScoreAdj"] == 750  # a request of 2Gi on a node of 8Gi
 
 
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("priorityClassName: acme-urgent", "the cluster has no PriorityClass acme-urgent: create it first"),
+        ("runtimeClassName: gvisor", "the cluster has no RuntimeClass gvisor: create it first"),
+    ],
+    ids=["priority", "runtime, of which the list is empty"],
+)
+def test_what_a_cluster_lists_and_lacks_is_not_there(line, missing, served, capsys):
+    empty = {"kind": "RuntimeClassList", "apiVersion": "node.k8s.io/v1", "metadata": {}, "items": []}
+    served(lambda asked: json.dumps(empty).encode() if asked.path.endswith("runtimeclasses") else api_server(asked))
+    Path("new.yaml").write_text(NEW.replace("priorityClassName: acme-critical", line))
+    code, out, err = podqos(capsys, "admit", "-A", "-f", "new.yaml")
+
+    assert code == 1
+    assert missing in " ".join(out.split())
+    assert "--policies" not in out + err
+
+
+def test_what_a_cluster_does_not_let_be_listed_may_be_there(served, capsys):
+    served(lambda asked: status(403, "Forbidden") if "classes" in asked.path else api_server(asked))
+    Path("new.yaml").write_text(NEW)
+
+    assert podqos(capsys, "admit", "-A", "-f", "new.yaml")[0] == 0
+
+
 # ---- scores ----------------------------------------------------------------------------------------------------------
 
 
@@ -323,6 +354,74 @@ def test_what_does_not_change_is_not_watched(words, served, capsys):
 
     assert code == 2
     assert "--watch" in err
+
+
+PODQOS = [sys.executable, "-m", "podqos"]
+
+
+@pytest.mark.parametrize("end", [b"q", b"\x03", signal.SIGTERM], ids=["q", "^C", "TERM"])
+def test_a_watched_terminal_is_given_back_as_it_was(end, served):
+    served(watched({}))
+    code, output, (before, after) = session([*PODQOS, "rank", "atlas-1", "--watch"], end, wait_for=b"shop/shell")
+
+    assert code == 0
+    assert output.count(b"\x1b[?1049h") == output.count(b"\x1b[?1049l") == 1
+    assert output.endswith(b"\x1b[?25h\x1b[?1049l")
+    assert after == before
+
+
+def test_a_watched_terminal_is_drawn_again_from_the_top_and_never_scrolls(served):
+    served(watched({}))
+    words = [*PODQOS, "overview", "--watch", "--interval", "100ms"]
+    _, output, _ = session(words, b"q", wait_for=b"\x1b[H", rows=9, columns=60)
+    first, *frames = output.partition(b"\x1b[?25h\x1b[?1049l")[0].split(b"\x1b[H")
+
+    assert first.endswith(b"\x1b[?1049h\x1b[?25l")
+    for frame in frames:
+        lines = re.sub(rb"\x1b\[[0-9;]*m", b"", frame).decode().split("\x1b[K\r\n")
+        assert lines.pop() == "\x1b[J"
+        assert len(lines) == 8
+        assert lines[-1].endswith("more; make the window taller")
+        assert max(map(len, lines)) <= 60
+
+
+def test_what_goes_wrong_while_a_terminal_is_watched_is_on_its_screen(served):
+    calls = iter(range(1000))
+
+    def broken(request: Request) -> object:
+        if request.path.endswith("/pods") and request.query.get("watch") and next(calls):
+            return status(500, "InternalError", "etcd is ill")
+        events = [{"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "etcd is ill"}}]
+        return watched({"pods": events})(request)
+
+    served(broken)
+    code, output, _ = session([*PODQOS, "rank", "atlas-1", "--watch"], b"q", wait_for=b"etcd is ill")
+
+    assert code == 0
+    assert b"\x1b[Hpodqos: " in output
+    assert output.index(b"etcd is ill") > output.index(b"\x1b[?1049h")
+
+
+@pytest.mark.parametrize("words", [(), ("-o", "json")], ids=" ".join)
+def test_a_watch_ends_with_what_reads_it(words, served):
+    served(watched({}))
+    command = [*PODQOS, "overview", "--watch", "--interval", "100ms", *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        try:
+            code = process.wait(20)
+        finally:
+            process.kill()
+        assert (code, process.stderr.read().count(b"Traceback")) == (0, 0)
+
+
+def test_a_node_that_is_not_there_cannot_be_watched(served, capsys):
+    served(watched({}))
+    code, out, err = podqos(capsys, "rank", "atlas-9", "--watch")
+
+    assert (code, out) == (2, "")
+    assert "there is no node atlas-9 (kubectl get nodes lists them)" in err
 
 
 # ---- the plugin ------------------------------------------------------------------------------------------------------

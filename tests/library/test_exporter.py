@@ -5,8 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import promql_parser
@@ -21,6 +24,7 @@ from library import clusters
 from library.test_live_cluster import _PLURALS, api_server
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
+from podqos.errors import Unauthorized
 from podqos.library.exporter import Exporter, HeadroomGrowth, serve
 from podqos.library.mirror import Mirror
 from podqos.library.overview import overview
@@ -29,8 +33,8 @@ from podqos.report.cluster.metrics import overview_metrics
 DOCS = Path(__file__).parents[2] / "docs" / "exporter"
 
 
-def watched(events: dict[str, list[dict]]):
-    """Return a server that streams what exists and then these events."""
+def watched(events: dict[str, list[dict]], then: Callable[[Wire], object] = Wire.stall):
+    """Return a server that streams what exists and then these events, and then does something else."""
 
     def answer(request: Request) -> object:
         if request.query.get("watch") not in {"1", "true"}:
@@ -44,7 +48,7 @@ def watched(events: dict[str, list[dict]]):
         end = {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
         lines.append(json.dumps({"type": "BOOKMARK", "object": {**kind, **end}}).encode())
         lines += [json.dumps(each).encode() for each in events.get(last, ())]
-        return watch_of(lines, then=Wire.stall)
+        return watch_of(lines, then=then)
 
     return answer
 
@@ -90,6 +94,61 @@ def test_nothing_secret_is_in_memory(mirrored):
     until(lambda: mirror.is_complete)
 
     assert clusters.SECRET.encode() not in b"".join(mirror._lines())
+
+
+def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over():
+    falls_ill, recovers = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> object:
+        if not request.query.get("watch") or not request.path.endswith(("/pods", "/nodes")):
+            return watched({})(request)
+        if "resourceVersion" not in request.query:
+            return watched({}, then=lambda _: falls_ill.wait(20))(request)
+        return watch_of([], then=Wire.stall) if recovers.is_set() else status(500, "InternalError", "etcd is ill")
+
+    said: list[str] = []
+    with Server(answer) as server, Cluster(Access(server=server.url)) as cluster:
+        mirror = Mirror(cluster, say=said.append)
+        mirror.start()
+        until(lambda: mirror.is_complete)
+        exporter = Exporter(mirror, every_seconds=60)
+        healthy = exporter.metrics()
+        falls_ill.set()
+        until(lambda: mirror.interrupted == 2 and any("etcd is ill" in each for each in mirror.troubles))
+        ill = exporter.metrics()
+        recovers.set()
+        until(lambda: not mirror.interrupted)
+
+    assert [text.splitlines()[-1] for text in (healthy, ill)] == [
+        "podqos_exporter_watches_interrupted 0",
+        "podqos_exporter_watches_interrupted 2",
+    ]
+    assert len(said) == len(set(said))
+
+
+def test_a_question_that_fails_is_an_answer_and_no_traceback(mirrored, monkeypatch, capsys):
+    mirror = mirrored(watched({}))
+    until(lambda: mirror.is_complete)
+    monkeypatch.setattr(mirror, "snapshot", _refused)
+    with serve(Exporter(mirror), "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert got(server, "/metrics") == (500, "cannot get nodes/proxy: 401 Unauthorized\n")
+        server.shutdown()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def _refused() -> None:
+    raise Unauthorized("cannot get nodes/proxy: 401 Unauthorized", status=401)
+
+
+def test_the_exporter_ends_when_it_is_told_to(served):
+    """As the first process of a container a program that does not listen to SIGTERM is killed half a minute later."""
+    served(watched({}))
+    command = [sys.executable, "-m", "podqos", "exporter", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr.readline().startswith("podqos exporter: http://127.0.0.1:")
+        process.terminate()
+        assert process.wait(20) == 0
 
 
 def test_pods_that_may_not_be_watched_are_fatal(mirrored):
@@ -157,8 +216,15 @@ def test_names_cannot_break_out_of_labels():
 # ---- what goes with it ----------------------------------------------------------------------------------------------
 
 
+class StillCluster:
+    """What an exporter asks of a mirror."""
+
+    interrupted = 0
+    snapshot = staticmethod(clusters.snapshot)
+
+
 def names_served() -> set[str]:
-    text = overview_metrics(overview(clusters.snapshot()), {"atlas-1": 1.0})
+    text = Exporter(StillCluster()).metrics() + overview_metrics(overview(clusters.snapshot()), {"atlas-1": 1.0})
     return set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
 

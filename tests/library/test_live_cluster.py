@@ -72,6 +72,7 @@ def podqos(capsys, *words: str) -> tuple[int, str, str]:
         (("thresholds", "atlas-1"), "500Mi"),
         (("forecast", "atlas-1", "--growing", "shop/shell", "--rate", "1Gi/s"), "shop/shell"),
         (("blast", "-A", "--node", "atlas-1"), "3 pods on one node"),
+        (("blast", "atlas-1"), "3 pods on one node"),
         (("place", "-A"), "4 of 4 pods are placed on 2 nodes"),
         (("overview",), "2 nodes, 4 pods"),
     ],
@@ -93,6 +94,24 @@ def test_a_nodes_name_asks_for_that_node_alone(served, capsys):
 
     assert len(asked) <= 5, asked
     assert any("fieldSelector=spec.nodeName%3Datlas-1" in each for each in asked)
+
+
+def test_a_node_leaves_parts_of_its_cores_to_pods(served, capsys):
+    def reserving(request: Request) -> object:
+        answer = api_server(request)
+        return answer.replace(b'"cpu": "4"', b'"cpu": "3920m"') if request.path.endswith("/nodes") else answer
+
+    served(reserving)
+    assert "; 3.92 are available" in podqos(capsys, "cpu", "atlas-1")[1]
+
+
+def test_thresholds_say_that_the_kubelet_was_not_asked_and_why(served, capsys):
+    served()
+    known, unknown = (podqos(capsys, "thresholds", node)[2] for node in ("atlas-1", "atlas-2"))
+
+    assert "kubelet settings" not in known
+    assert "kubelet settings of node atlas-2: not known: cannot get nodes/proxy: 503" in unknown
+    assert "kubelet settings: defaults (--kubelet-config)" in unknown
 
 
 def test_manifests_are_held_against_what_runs(served, capsys):
@@ -168,6 +187,56 @@ def test_pods_that_may_not_be_listed_are_one_error_with_the_rbac(served, capsys)
     assert not out
     assert "cannot list pods as me" in err
     assert "kind: ClusterRole" in err
+
+
+def no_nodes(request: Request) -> object:
+    """Answer as to a user who may read one namespace and nothing of the cluster."""
+    if "/namespaces/shop/" in request.path or request.path == "/version":
+        return api_server(request)
+    what = request.path.rpartition("/")[2]
+    return status(
+        403, "Forbidden", f'{what} is forbidden: User "me" cannot list resource "{what}" at the cluster scope'
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("explain", "-n", "shop", "-o", "csv"), "shop,db-0,db,Guaranteed,-997"),
+        (("explain", "deploy/web", "-o", "csv"), "shop,web,web,Burstable,"),
+        (("check", "-n", "shop"), "objects of test checked"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+)
+def test_who_may_read_one_namespace_gets_answers_about_it(words, expected, served, capsys):
+    served(no_nodes)
+    code, out, err = podqos(capsys, *words)
+
+    assert code in {0, 1}
+    assert expected in out
+    assert "nodes (cannot list nodes as me): none (the right to list nodes)" in err
+
+
+@pytest.mark.parametrize("words", [("explain", "-A"), ("rank", "atlas-1"), ("overview",)], ids=" ".join)
+def test_all_namespaces_and_nodes_need_the_right_to_list_nodes(words, served, capsys):
+    served(no_nodes)
+    code, out, err = podqos(capsys, *words)
+
+    assert (code, out) == (3, "")
+    assert "cannot list nodes as me" in err
+
+
+def test_without_names_what_could_not_be_read_is_still_said_in_words(served, capsys):
+    served()
+    podqos(capsys, "snapshot", "--anonymize", "-o", "c.json.gz")
+    said = [each for each in read_snapshot("c.json.gz").assumptions if "node" in each.what]
+
+    assert [(each.what.rpartition(" ")[0], each.value) for each in said] == [
+        ("usage of node", "not known"),
+        ("kubelet settings of node", "not known"),
+    ]
+    assert {each.what.rpartition(" ")[2] for each in said} <= set(read_snapshot("c.json.gz").nodes)
+    assert "atlas" not in str(said)
 
 
 def test_a_node_that_does_not_exist_is_one_line(served, capsys):

@@ -66,6 +66,21 @@ def test_a_deletion_that_was_wanted_is_no_downtime():
     assert (found.downtime_us, found.untouched) == (0, 1)
 
 
+def test_pods_of_a_lost_node_are_down_until_their_replacements_run():
+    found = summary(
+        entry(0, Kind.STARTED),
+        entry(0, Kind.STARTED, "ns/b"),
+        entry(0, Kind.STARTED, "ns/c"),
+        entry(5, Kind.SUCCEEDED, "ns/c"),
+        Entry(10, "node", Kind.LOST),
+        entry(60, Kind.REPLACED, "ns/d", because=ReplacementFor("ns/a", "NodeLost")),
+        entry(70, Kind.STARTED, "ns/d"),
+        pods=("ns/a", "ns/b", "ns/c", "ns/d"),
+    )
+    assert (found.pods, found.untouched) == (3, 1)
+    assert found.downtime_us == (70 - 10) + (END_US - 10)
+
+
 def test_being_short_of_cpu_ends_when_all_is_granted_or_the_container_ends():
     short = CPUThrottled(3000, 2000, ThrottledBy.QUOTA)
     found = summary(

@@ -66,6 +66,8 @@ class Cluster(Struct, frozen=True):
     """Whether a namespace that is not listed does not exist; otherwise it does, without labels or annotations."""
     known_classes: tuple[str, ...] = ()
     """Of PriorityClass and RuntimeClass, the kinds of which the cluster has none that is not listed."""
+    listed_kinds: tuple[str, ...] = ()
+    """The kinds of which a live cluster, or a snapshot of one, said what it has."""
     stated_classes: tuple[str, ...] = ()
     """Names of classes that are in no file."""
     alternatives: tuple[LimitRange, ...] = ()

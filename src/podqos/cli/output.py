@@ -19,7 +19,7 @@ from podqos.report.text.controls import cell, one_line
 from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_bytes
 from podqos.report.text.style import Style, fitted, wrapped
 
-_FOR_PEOPLE = ("text", "table", "wide")
+FOR_PEOPLE = ("text", "table", "wide")
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 
@@ -73,7 +73,7 @@ def _print(
     elif arguments.output == "csv" and table is not None:
         print_csv(*table(value))
     else:
-        printing = print_lines if arguments.output in _FOR_PEOPLE else print_file
+        printing = print_lines if arguments.output in FOR_PEOPLE else print_file
         printing(lines(value, style_for(arguments.color)))
 
 

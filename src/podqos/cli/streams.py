@@ -23,6 +23,8 @@ class GuardedStream(io.TextIOBase):
         self._stream = stream
         self._is_for_messages = is_for_messages
         self._failure: OSError | None = None
+        self.is_discarded = False
+        """Whether what is written is lost: the reader has gone."""
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != _UTF_8:
             stream.reconfigure(errors=_ERRORS)
 
@@ -53,9 +55,9 @@ class GuardedStream(io.TextIOBase):
             raise self._failure
         self._stream.flush()
 
-    def forgive(self) -> None:
-        """Forget a write that failed."""
-        self._failure = None
+    def discard(self) -> None:
+        """Forget a write that failed: nothing reads what comes after it either."""
+        self._failure, self.is_discarded = None, True
 
     def fileno(self) -> int:
         """Return the file descriptor."""
@@ -104,7 +106,7 @@ def for_programs() -> None:
 def discard_output() -> None:
     """Lose what still waits to be written, and what comes after it: nothing can read it."""
     if isinstance(sys.stdout, GuardedStream):
-        sys.stdout.forgive()
+        sys.stdout.discard()
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import io
 import sys
 from collections.abc import Callable
-from itertools import count
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from time import monotonic, sleep
+from typing import TYPE_CHECKING, TextIO
 
 from podqos.cli import options
 from podqos.cli.options import Parser
+from podqos.cli.output import FOR_PEOPLE
+from podqos.cli.streams import GuardedStream
+from podqos.cli.terminal import output_columns
 from podqos.errors import InvalidOption
 from podqos.library.cluster_part import Part
 from podqos.model.time_units import SECOND_US
-from podqos.report.text.controls import own
+from podqos.report.text.style import Style, windowed
+
+if TYPE_CHECKING:
+    from podqos.library.mirror import Mirror
 
 _LEAST_US = SECOND_US // 10
 _PAUSE_SECONDS = 0.05
 _SOONEST_SECONDS = 1.0
 """A terminal is redrawn when something changes, but not more often."""
-_CLEAR = own("\x1b[H\x1b[2J")
 
 
 def add_watch_options(parser: Parser) -> None:
     """Declare ``--watch``."""
-    about = "go on with a live cluster until Ctrl-C: a terminal is redrawn, other outputs get block after block"
+    about = "go on with a live cluster until Ctrl-C or q: a terminal is redrawn, other outputs get block after block"
     parser.add_argument("-w", "--watch", action="store_true", help=about)
     about = "with --watch: time between two answers; a terminal is also redrawn when something changes"
     options.add_value_option(parser, "--interval", _interval, about, "TIME", default="5s")
@@ -46,37 +54,86 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
     from podqos.cluster.cluster import connect
     from podqos.library.mirror import Mirror
 
+    gc.enable()  # this may go on for days
     seconds = arguments.interval / SECOND_US
-    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
-        mirror = Mirror(cluster, part(), usage_seconds=min(seconds, _SOONEST_SECONDS), say=_say)
-        try:
-            mirror.start()
-            while not mirror.is_complete and mirror.fatal is None:
-                sleep(_PAUSE_SECONDS)
-            for number in count():
-                if mirror.fatal is not None:
-                    raise mirror.fatal
-                known, began = mirror.changes, monotonic()
-                arguments.cluster = mirror.snapshot()
-                _begin_block(arguments.output, is_first=number == 0)
-                answer()
-                sys.stdout.flush()
-                while monotonic() < began + seconds:
-                    sleep(_PAUSE_SECONDS)
-                    is_due = monotonic() >= began + _SOONEST_SECONDS
-                    if is_due and sys.stdout.isatty() and mirror.changes != known:
-                        break
-        except KeyboardInterrupt:
-            pass
+    is_redrawn = sys.stdout.isatty() and arguments.output in FOR_PEOPLE
+    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster, suppress(KeyboardInterrupt):
+        say = _nothing if is_redrawn else _say  # on a screen it is shown while it lasts
+        mirror = Mirror(cluster, part(), usage_seconds=min(seconds, _SOONEST_SECONDS), say=say)
+        mirror.start()
+        while not mirror.is_complete and mirror.fatal is None:
+            sleep(_PAUSE_SECONDS)
+
+        def again() -> None:
+            if mirror.fatal is not None:
+                raise mirror.fatal
+            arguments.cluster = mirror.snapshot()
+            answer()
+
+        if is_redrawn:
+            _redraw(mirror, again, seconds)
+        else:
+            _repeat(again, seconds, arguments.output)
     return 0
 
 
-def _begin_block(output: str, *, is_first: bool) -> None:
-    if sys.stdout.isatty() and output not in {"json", "yaml", "csv", "name"}:
-        sys.stdout.write(_CLEAR)
-    elif not is_first and output != "json":
-        # Documents of YAML and blocks of text are kept apart; values of JSON need nothing.
-        print("---" if output == "yaml" else "")
+def _redraw(mirror: Mirror, again: Callable[[], None], seconds: float) -> None:
+    """Draw the answer every so often, and soon when something changes; above it, what goes wrong meanwhile."""
+    from podqos.cli.screen import whole_screen
+
+    known, lines = mirror.changes, _captured(again)  # before the screen: an error now leaves the terminal alone
+    with whole_screen() as screen:
+        while True:
+            began, drawn, soon = monotonic(), None, min(seconds, _SOONEST_SECONDS)
+            while monotonic() < began + (soon if mirror.changes != known else seconds):
+                told, style, height = mirror.troubles, Style(width=output_columns(sys.stdout)), screen.height
+                if drawn != (told, style, height):
+                    drawn = told, style, height
+                    screen.draw(windowed([*(f"podqos: {each}" for each in told), *lines], style, height))
+                if screen.is_left(_PAUSE_SECONDS):
+                    return
+            known, lines = mirror.changes, _captured(again)
+
+
+def _captured(again: Callable[[], None]) -> list[str]:
+    """Return the lines that an answer writes to a terminal, and then those of its messages."""
+    answer, messages = _Terminal(sys.stdout), io.StringIO()
+    with redirect_stdout(answer), redirect_stderr(messages):
+        again()
+    return [*answer.getvalue().splitlines(), *messages.getvalue().splitlines()]
+
+
+class _Terminal(io.StringIO):
+    """Takes what is meant for a terminal."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._terminal.fileno()
+
+
+def _repeat(again: Callable[[], None], seconds: float, output: str) -> None:
+    """Print the answer every so often, until nothing reads it any more."""
+    is_first = True
+    while not (isinstance(sys.stdout, GuardedStream) and sys.stdout.is_discarded):
+        began = monotonic()
+        if not is_first and output != "json":
+            # Documents of YAML and blocks of text are kept apart; values of JSON need nothing.
+            print("---" if output == "yaml" else "")
+        is_first = False
+        again()
+        sys.stdout.flush()
+        while monotonic() < began + seconds:
+            sleep(_PAUSE_SECONDS)
+
+
+def _nothing(_: str) -> None:
+    pass
 
 
 def _say(what: str) -> None:

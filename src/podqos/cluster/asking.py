@@ -149,7 +149,7 @@ class Client:
                     if self.credentials.refresh(headers):
                         continue
                 status = status_of(answer.status, answer.data)
-                identity = self.credentials.described() if answer.status == 401 else ""
+                identity = self.credentials.described() if answer.status in {401, 403} else ""
                 failure = refusal(asked, status, self.where, identity=identity)
                 if not is_temporary(answer.status):
                     raise failure

@@ -72,7 +72,7 @@ class Cluster:
 
     def version(self) -> Version:
         """Return the API server's version."""
-        data = self.get("/version")
+        data = self.get("/version", asked=Question("get", "/version"))
         try:
             return msgspec.json.decode(data, type=Version)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -153,7 +153,8 @@ class Cluster:
     ) -> Iterator[Event[Model]]:
         """Yield what exists, then whatever changes, for ever; see ``events.EventType``.
 
-        Interruptions are bridged, and told to ``on_trouble``. A refusal that will not go away is raised.
+        Interruptions are bridged, and told to ``on_trouble``, as is (None) that they are over. A refusal that will not
+        go away is raised.
         """
         selection = _selection(selector, field_selector)
 

@@ -13,6 +13,8 @@ from podqos.errors import BadAnswer, ClusterError, Forbidden, NotFound, Refused,
 GONE = 410
 _USER = re.compile(r'User "([^"]*)" cannot')
 _SERVICE_ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):(.+)")
+_ANONYMOUS = "system:anonymous"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9:.@_-]+")
 _SHOWN_CHARACTERS = 200
 
 
@@ -21,7 +23,7 @@ class Question(Struct, frozen=True):
 
     verb: str
     resource: str
-    """With its subresource: ``nodes/proxy``."""
+    """With its subresource: ``nodes/proxy``; or a path of the server's own: ``/version``."""
     group: str = ""
     namespace: str = ""
 
@@ -79,6 +81,13 @@ def refusal(asked: Question | None, status: Status, where: str, *, identity: str
     if code == 403:
         user = _USER.search(said)
         name = user[1] if user is not None else ""
+        if name == _ANONYMOUS:
+            # Rights for it would be rights for everyone who reaches the server.
+            return Forbidden(
+                f"{what}: the server does not know who asks",
+                where=where,
+                fix=f"log in; the credentials were {identity or 'none'}",
+            )
         by = f" as {name}" if name else ""
         reason = "" if name else f": {said or '403 Forbidden'}"
         role = role_for(asked, name) if asked is not None else ""
@@ -94,26 +103,31 @@ def refusal(asked: Question | None, status: Status, where: str, *, identity: str
 def role_for(asked: Question, user: str) -> str:
     """Return the role that allows a question, and its binding to a user, as YAML."""
     scope = "" if asked.namespace else "Cluster"
-    name = f"podqos-{asked.verb}-{asked.resource.replace('/', '-')}"
+    of_group = f".{asked.group}" if asked.group else ""
+    name = f"podqos-{asked.verb}-{asked.resource.strip('/').replace('/', '-')}{of_group}"
     inside = f", namespace: {_quoted(asked.namespace)}" if asked.namespace else ""
+    # Its own for each user: what is applied for one must not take it from another.
+    binding = _quoted(f"{name}:{_NOT_IN_NAMES.sub('-', user)}" if user else name)
     account = _SERVICE_ACCOUNT.fullmatch(user)
     if account is not None:
         subject = f"{{kind: ServiceAccount, namespace: {_quoted(account[1])}, name: {_quoted(account[2])}}}"
     else:
         subject = f"{{kind: User, apiGroup: rbac.authorization.k8s.io, name: {_quoted(user or 'YOUR USER')}}}"
     verbs = ", ".join(["get", "list", "watch"] if asked.verb in {"list", "watch"} else [asked.verb])
+    what = f"apiGroups: [{_quoted(asked.group)}]\n  resources: [{asked.resource}]"
+    if asked.resource.startswith("/"):
+        what = f"nonResourceURLs: [{asked.resource}]"
     return f"""\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {scope}Role
 metadata: {{name: {name}{inside}}}
 rules:
-- apiGroups: [{_quoted(asked.group)}]
-  resources: [{asked.resource}]
+- {what}
   verbs: [{verbs}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {scope}RoleBinding
-metadata: {{name: {name}{inside}}}
+metadata: {{name: {binding}{inside}}}
 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {scope}Role, name: {name}}}
 subjects:
 - {subject}

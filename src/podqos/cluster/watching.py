@@ -24,7 +24,8 @@ from podqos.cluster.refusals import GONE, Status, question, refusal
 from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer, ClusterError, Refused, Unreachable
 
-Trouble = Callable[[ClusterError], None]
+Trouble = Callable[[ClusterError | None], None]
+"""Told what interrupts a watch, which is then tried again; and None when it goes on."""
 
 _WATCH_SECONDS = (240, 480)
 """The server is asked to end a watch after a time between these, so that clients do not all come back at once."""
@@ -61,6 +62,7 @@ class Watch(Generic[Model]):
         """Where to resume; empty where all has to begin again."""
         self._knows_watch_lists = True
         self._failures = 0
+        self._is_interrupted = False
 
     def events(self) -> Iterator[Event[Model]]:
         """Yield what happens until the client is closed or a refusal is final."""
@@ -74,7 +76,8 @@ class Watch(Generic[Model]):
                     self._version = ""
                 elif not is_temporary(error.status):
                     raise
-                self._wait(error)
+                # What is gone begins again, as after every longer pause: no trouble.
+                self._wait(None if error.status == GONE else error)
             except (Unreachable, BadAnswer) as error:
                 if self._client.is_closed():
                     return
@@ -83,11 +86,16 @@ class Watch(Generic[Model]):
                     raise
                 self._wait(error)
 
-    def _wait(self, error: ClusterError) -> None:
-        if self._on_trouble is not None:
-            self._on_trouble(error)
+    def _wait(self, error: ClusterError | None) -> None:
+        if error is not None:
+            self._tell(error)
         self._client.pause(pause_seconds(self._failures, None, random.random()))  # noqa: S311 - no secret
         self._failures += 1
+
+    def _tell(self, error: ClusterError | None) -> None:
+        self._is_interrupted = error is not None
+        if self._on_trouble is not None:
+            self._on_trouble(error)
 
     def _from_watch_list(self) -> Iterator[Event[Model]]:
         """Yield what exists, and go on; if the server does not know how, yield it by a list."""
@@ -134,6 +142,8 @@ class Watch(Generic[Model]):
         with client.stream(
             self._path, common + self._selection + query, asked=self._asked, patience=patience
         ) as stream:
+            if self._is_interrupted:
+                self._tell(None)
             if is_initial:
                 yield Event(EventType.RESET)
             else:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from fractions import Fraction
 
 from msgspec import Struct
 
@@ -96,14 +97,14 @@ class _Node:
         self.throttled_usec = 0
 
 
-def cpu_shares(groups: Iterable[CpuGroup], cores: int) -> dict[str, CpuShare]:
+def cpu_shares(groups: Iterable[CpuGroup], cores: int | Fraction) -> dict[str, CpuShare]:
     """Divide ``cores`` among the groups; returns what each gets, parents before children, siblings by path.
 
     Every group's parent must be among them; the root may be left out.
     """
     root = _tree(groups)
     _want(root)
-    root.capacity_nano = cores * CORE_NANO
+    root.capacity_nano = int(cores * CORE_NANO)
     root.granted_nano = min(root.want_nano, root.capacity_nano)
     shares: dict[str, CpuShare] = {}
     _grant(root, None, shares)

@@ -156,7 +156,8 @@ class Admitting:
             undecodable = report_undecodable(workload, refusal, item.source.name, _locate(item))
             return self._noted(undecodable, item, value), None
         outcome = follow()
-        return self._noted(report(outcome, item.source.name, _locate(item)), item, value), outcome
+        listed = self._objects.cluster(item.source.path, self._override).listed_kinds
+        return self._noted(report(outcome, item.source.name, _locate(item), listed), item, value), outcome
 
     def _noted(self, item_report: AdmissionReport, item: _Item, value: Plain) -> AdmissionReport:
         """Say what was assumed where the text names no kind, and which fields are not judged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ _PLENTY_BYTES = 1 << 50
 def cpu(
     objects: Objects,
     *,
-    cores: int | None = None,
+    cores: int | Fraction | None = None,
     node: str | None = None,
     kubelet: Kubelet | None = None,
     cgroup_version: CgroupVersion = CgroupVersion.V2,

@@ -59,7 +59,7 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
     """The node that pods are explained for, and the Kubernetes version."""
 
     node_memory_bytes: int | None = None
-    """None: of the smallest Node among the objects, or 64Gi."""
+    """None: of the Node that a pod is bound to, else of the smallest Node among the objects, or 64Gi."""
     node_swap_bytes: int = 0
     cores: int | None = None
     """None where unknown: the CPU share of all pods together is then left open."""
@@ -104,17 +104,26 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
         cgroups = replace(cgroups, cgroup_driver=driver, runtime=self.runtime)
         return ExplainSettings(cgroups, self.profile, self.engine, score), assumptions
 
+    def settings_by_node(self, nodes: Iterable[Node]) -> dict[str, ExplainSettings]:
+        """Return the settings for pods that are bound to a node, by its name; none where its memory is stated."""
+        if self.node_memory_bytes is not None:
+            return {}
+        sizes = {node.name: node_memory(None, (node,)) for node in nodes}
+        known = {name: memory_bytes for name, (memory_bytes, assumptions) in sizes.items() if not assumptions}
+        made = {size: replace(self, node_memory_bytes=size).settings()[0] for size in set(known.values())}
+        return {name: made[size] for name, size in known.items()}
+
 
 def explain(objects: Objects, options: ExplainOptions | None = None) -> ExplanationList:
     """Return what each workload is as the API server stores it; policies among the objects are applied.
 
     Workloads that the API server would not store are left out, and are among the problems of the objects.
     """
-    settings, assumptions = (options or ExplainOptions()).settings(objects.of(_node_model()))
+    options, nodes = options or ExplainOptions(), list(objects.of(_node_model()))
+    settings, assumptions = options.settings(nodes)
     objects.check_policies()
-    return explanation_list(
-        [explain_objects(objects, settings)], settings, (*assumptions, *policy_scopes(objects)), objects
-    )
+    explained = explain_objects(objects, settings, by_node=options.settings_by_node(nodes))
+    return explanation_list([explained], settings, (*assumptions, *policy_scopes(objects)), objects)
 
 
 def explanation_list(
@@ -182,9 +191,17 @@ class Explained(Struct):
 
 
 def explain_objects(
-    objects: Objects, settings: ExplainSettings, output: str = "json", surroundings: Objects | None = None
+    objects: Objects,
+    settings: ExplainSettings,
+    output: str = "json",
+    surroundings: Objects | None = None,
+    *,
+    by_node: Mapping[str, ExplainSettings],
 ) -> Explained:
-    """Explain the workloads of objects, as stored with the policies among them, or among their surroundings."""
+    """Explain the workloads of objects, as stored with the policies among them, or among their surroundings.
+
+    ``by_node`` are the settings for pods that are bound to a node that is known.
+    """
     parsed = [found for found in objects.others if found.other.is_parsed]
     policies = [found for found in parsed if found.is_decisive]
     others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
@@ -210,7 +227,8 @@ def explain_objects(
     if objects.selection is not None:
         accepted = [(found, stored) for found, stored in everything if objects.takes(found)]
         explained.neighbours = len(everything) - len(accepted)
-    decisions = [decide(stored.pod, settings) for _, stored in accepted]
+    own = [by_node.get(stored.pod.spec.node_name, settings) for _, stored in accepted]
+    decisions = [decide(stored.pod, each) for (_, stored), each in zip(accepted, own, strict=True)]
     autoscalers = None
     if output != "csv":
         from podqos.library.inputs.autoscaling import Autoscalers
@@ -234,12 +252,12 @@ def explain_objects(
             stored,
             decision,
             objects.source_name(found),
-            settings,
+            each,
             taken_for=found.place.taken_for,
             vertical=autoscalers.vertical(found),
             horizontal=autoscalers.horizontal(found),
         )
-        for (found, stored), decision in zip(accepted, decisions, strict=True)
+        for (found, stored), decision, each in zip(accepted, decisions, own, strict=True)
     ]
     if output not in {"table", "wide", "name"}:
         from podqos.survival.pod_sets import pod_sets
@@ -304,6 +322,7 @@ class Explaining:
         """What holds the policies and Nodes."""
         self.settings, self.assumptions = options.settings()
         """What counts for the pods that have been explained so far, and what was assumed about their node."""
+        self._by_node: dict[str, ExplainSettings] = {}
 
     def explained(self) -> Iterator[Explained]:
         """Yield what the files give; all cores work where that pays."""
@@ -337,7 +356,7 @@ class Explaining:
         objects.selection = self._selection
         self._surrounded_by(objects)
         self.assumptions += policy_scopes(objects)
-        yield explain_objects(objects, self.settings, self._output)
+        yield explain_objects(objects, self.settings, self._output, by_node=self._by_node)
 
     def further_assumptions(self, explained: Sequence[Explained]) -> tuple[Assumption, ...]:
         """Return what was assumed about the cluster that stores the pods."""
@@ -350,7 +369,9 @@ class Explaining:
     def _surrounded_by(self, objects: Objects) -> None:
         """Let Nodes and policies count."""
         self._objects = objects
-        self.settings, self.assumptions = self._options.settings(objects.of(_node_model()))
+        nodes = list(objects.of(_node_model()))
+        self.settings, self.assumptions = self._options.settings(nodes)
+        self._by_node = self._options.settings_by_node(nodes)
         objects.check_policies()
 
     def _spread(self) -> Iterator[Explained]:
@@ -380,6 +401,7 @@ class Explaining:
         if holders:
             applies_to_all = (
                 self.settings != before
+                or self._by_node
                 or has_autoscalers
                 or any(found.is_policy and found.source.scope is None for found in objects.others)
             )
@@ -407,7 +429,12 @@ class Explaining:
         from podqos.library.engines.fan_out import fan_out, usable_cores
 
         task = partial(
-            _explain_files, settings=self.settings, output=self._output, surroundings=self._objects, kinds=self._kinds
+            _explain_files,
+            settings=self.settings,
+            output=self._output,
+            surroundings=self._objects,
+            kinds=self._kinds,
+            by_node=self._by_node,
         )
         return fan_out(task, pieces, usable_cores(), self._progress and partial(_told_files, self._progress, pieces))
 
@@ -429,10 +456,12 @@ def _flat(explained: Iterable[Iterable[Explained]]) -> Iterator[Explained]:
 
 def _explain_files(
     files: Sequence[InputFile],
+    *,
     settings: ExplainSettings,
     output: str,
     surroundings: Objects,
     kinds: Mapping[str, CustomKind],
+    by_node: Mapping[str, ExplainSettings],
 ) -> list[Explained]:
     """Explain some files together; but those with policies one by one, which may contradict each other."""
     groups: list[Objects] = []
@@ -449,7 +478,7 @@ def _explain_files(
         groups[-1].add(source)
     explained = []
     for objects in groups:
-        explained.append(explain_objects(objects, settings, output, surroundings))
+        explained.append(explain_objects(objects, settings, output, surroundings, by_node=by_node))
         explained[-1].unjudged = objects.unjudged
     return explained
 

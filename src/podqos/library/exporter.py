@@ -7,7 +7,7 @@ import time
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from podqos.errors import HostError
+from podqos.errors import ClusterError, HostError, InputError
 from podqos.library.mirror import Mirror
 from podqos.library.overview import overview
 from podqos.report.cluster.metrics import CONTENT_TYPE, gauge, overview_metrics
@@ -39,16 +39,14 @@ class Exporter:
                 whole = overview(self.mirror.snapshot())
                 pressure = self._growth.pressure_seconds(whole, now)
                 self._text = overview_metrics(whole, pressure)
-                self._text += "".join(
-                    f"{line}\n"
-                    for line in gauge(
-                        "podqos_exporter_computation_seconds",
-                        "How long the metrics took.",
-                        [({}, time.perf_counter() - began)],
-                    )
-                )
+                self._text += _lines("computation_seconds", "How long the metrics took.", time.perf_counter() - began)
                 self._made_at = now
-            return self._text
+            about = "How many watches are interrupted: what they watch may have changed since."
+            return self._text + _lines("watches_interrupted", about, self.mirror.interrupted)
+
+
+def _lines(name: str, about: str, value: float) -> str:
+    return "".join(f"{line}\n" for line in gauge(f"podqos_exporter_{name}", about, [({}, value)]))
 
 
 class HeadroomGrowth:
@@ -89,7 +87,10 @@ def serve(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
         def do_GET(self) -> None:
             match self.path.partition("?")[0]:
                 case "/metrics" if exporter.mirror.is_complete:
-                    self._answer(200, exporter.metrics(), CONTENT_TYPE)
+                    try:
+                        self._answer(200, exporter.metrics(), CONTENT_TYPE)
+                    except (ClusterError, InputError) as error:
+                        self._answer(500, f"{error}\n")
                 case "/metrics" | "/readyz" if not exporter.mirror.is_complete:
                     self._answer(503, "the cluster is still being read\n")
                 case "/healthz" if exporter.mirror.fatal is not None:

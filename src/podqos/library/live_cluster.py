@@ -16,7 +16,7 @@ from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.patience import ONCE
 from podqos.cluster.resources import Resource
-from podqos.errors import ClusterError, InputError, NotFound, Refused
+from podqos.errors import ClusterError, Forbidden, InputError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 from podqos.manifest.anonymous import Anonymizer
@@ -83,11 +83,16 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         )
     )
     nodes: list[str] = []
-    for line in _pages(cluster, resources.NODES, field_selector=f"metadata.name={part.node}" if part.node else ""):
-        nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
-        yield line
-    if part.node and part.node not in nodes:
-        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
+    try:
+        for line in _pages(cluster, resources.NODES, field_selector=f"metadata.name={part.node}" if part.node else ""):
+            nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
+            yield line
+    except Forbidden as error:
+        # Who works in a namespace may seldom read nodes, and its pods can be judged without them.
+        if not part.namespace or part.node:
+            raise
+        yield _unread(resources.NODES, error)
+    check_node(cluster, part, nodes)
     # The kubelet of one node is asked while its pods are listed.
     usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress))) if part.node and part.usage else None
     if part.policies:
@@ -106,6 +111,12 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         yield from usage.answer()
     elif part.usage:
         yield from measured(cluster, nodes, part, progress)
+
+
+def check_node(cluster: Cluster, part: Part, nodes: list[str]) -> None:
+    """Raise where the one node that is asked about is not there."""
+    if part.node and part.node not in nodes:
+        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
 
 
 class _Ahead:
@@ -152,8 +163,7 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
-            unread = f"{resource.plural} ({error.what})", "none", f"the right to list {resource.plural}"
-            yield _missing(*unread, of_list=f"{resource.kind}List")
+            yield _unread(resource, error)
 
 
 def _pages(
@@ -167,6 +177,11 @@ def _pages(
         line = pruned_list(page.data)
         if line is not None:
             yield line
+
+
+def _unread(resource: Resource[Any], error: Refused) -> bytes:
+    what, right = f"{resource.plural} ({error.what})", f"the right to list {resource.plural}"
+    return _missing(what, "none", right, of_list=f"{resource.kind}List")
 
 
 def _missing(what: str, value: str, state_with: str, *, of_list: str = "") -> bytes:

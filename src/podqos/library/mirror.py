@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,15 +22,15 @@ from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing
-from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, measured
+from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, check_node, measured
 from podqos.manifest.pruning import encoded_list, pruned_type
 from podqos.model.assumption import Assumption
 
 _OF_NODE = {"nodes": "metadata.name", "pods": "spec.nodeName"}
 """The fields by which what belongs to one node is chosen."""
 
-Trouble = Callable[[str], None]
-"""Told in a line what goes wrong and is tried again."""
+Say = Callable[[str], None]
+"""Told in a line what goes wrong and is tried again, once for all that is concerned."""
 
 
 class Mirror:
@@ -41,7 +42,7 @@ class Mirror:
         part: Part = EVERYTHING,
         *,
         usage_seconds: float = 60.0,
-        say: Trouble = lambda _: None,
+        say: Say = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._part = part
@@ -72,12 +73,23 @@ class Mirror:
         """How many changes have come so far."""
         return sum(kind.changes for kind in self._kinds)
 
+    @property
+    def troubles(self) -> list[str]:
+        """Why something is not up to date, each reason once."""
+        return list(dict.fromkeys(kind.trouble for kind in self._kinds if kind.trouble))
+
+    @property
+    def interrupted(self) -> int:
+        """How many watches are interrupted."""
+        return sum(bool(kind.trouble) for kind in self._kinds)
+
     def snapshot(self) -> ClusterSnapshot:
         """Return the cluster as it is now; usage is at most as old as it may be."""
+        with self._lock:
+            nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
+        check_node(self._cluster, self._part, nodes)
         now = time.monotonic()
         if self._usage_at is None or now - self._usage_at >= self._usage_seconds:
-            with self._lock:
-                nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
             self._usage = list(measured(self._cluster, nodes, self._part, None))
             self._usage_at = now
         return ClusterSnapshot(self._lines(), self._cluster.name)
@@ -100,8 +112,7 @@ class Mirror:
         fields = _OF_NODE.get(kind.resource.plural, "") if self._part.node else ""
         only = f"{fields}={self._part.node}" if fields else ""
         try:
-            watch = self._cluster.watch(resource, field_selector=only, on_trouble=lambda error: self._say(str(error)))
-            for event in watch:
+            for event in self._cluster.watch(resource, field_selector=only, on_trouble=partial(self._note, kind)):
                 with self._lock:
                     kind.take(event.type, event.object)
         except NotFound:
@@ -115,6 +126,14 @@ class Mirror:
             self.fatal = error
             self._say(str(error))
 
+    def _note(self, kind: _Kind, error: ClusterError | None) -> None:
+        said = "" if error is None else str(error)
+        with self._lock:
+            is_new = said not in self.troubles
+            kind.trouble = said
+        if said and is_new:
+            self._say(said)
+
 
 class Kind:
     """The objects of one resource, as a watch tells of them."""
@@ -127,6 +146,8 @@ class Kind:
         self.is_complete = False
         self.changes = 0
         self.refusal = ""
+        self.trouble = ""
+        """What interrupts its watch."""
 
     def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
         """Note what happened."""

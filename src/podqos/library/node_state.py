@@ -223,6 +223,8 @@ class NodeCapacities(Struct, frozen=True):
     memory_bytes: int | None
     cpu: Quantity | None
     capacities: dict[Signal, int]
+    assumptions: tuple[Assumption, ...] = ()
+    """What is not known of them."""
 
 
 def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
@@ -234,6 +236,7 @@ def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
         capacity[MEMORY].value if MEMORY in capacity else None,
         capacity.get(CPU),
         {} if summary is None else {signal: each.capacity for signal, each in observe(summary).signals.items()},
+        (*cluster.assumptions, *((KUBELET_SETTINGS,) if cluster.kubelet(name) is None else ())),
     )
 
 

@@ -9,7 +9,7 @@ from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.library.inputs.assumptions import node_memory
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
-from podqos.model.assumption import of_version
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.report.survival.thresholds import ThresholdsReport, thresholds_report
@@ -24,10 +24,12 @@ def thresholds(
     capacities: Mapping[Signal, int] | None = None,
     layout: Layout = Layout.SINGLE,
     profile: Profile = LATEST,
+    assumed: tuple[Assumption, ...] = (),
 ) -> ThresholdsReport:
     """Explain a kubelet's reservations and thresholds on a node: amounts, the order in which they act, warnings.
 
     ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
+    ``assumed`` is what these rest on already.
     """
     kubelet = kubelet or DEFAULT_KUBELET
     memory_bytes, assumptions = node_memory(node_memory_bytes, ())
@@ -44,7 +46,7 @@ def thresholds(
         found = exhaustion(kubelet.config, known, layout=layout, allocatable=allocatable, profile=profile)
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
-    return thresholds_report(found, ".".join(map(str, profile.version)), (*of_version(profile), *assumptions))
+    return thresholds_report(found, ".".join(map(str, profile.version)), (*of_version(profile), *assumptions, *assumed))
 
 
 def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:

@@ -30,6 +30,8 @@ public runtime system true windows worker
 _PLAIN_WORDS = frozenset(_HARMLESS.split())
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z0-9.,_=%-]*")
+_IN_BRACKETS = re.compile(r" \(.*\)", re.DOTALL)
+_NODE = re.compile(r"( node )(\S+)")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -41,7 +43,10 @@ class Anonymizer:
 
     def line(self, data: bytes) -> bytes:
         """Return a line of a snapshot, or any JSON object, without its names."""
-        return msgspec.json.encode(self._value(msgspec.json.decode(data)))
+        value = msgspec.json.decode(data)
+        if isinstance(value, dict) and value.get("kind") == "Missing":
+            return msgspec.json.encode(self._missing(value))
+        return msgspec.json.encode(self._value(value))
 
     def name(self, text: str) -> str:
         """Return what stands for a name."""
@@ -54,6 +59,15 @@ class Anonymizer:
         if known is None:
             known = self._words[word] = _letters(len(self._words))
         return known
+
+    def _missing(self, note: dict[str, Plain]) -> dict[str, Plain]:
+        """Return what could not be read, in our own words: without why, which a server said in words of its own."""
+        said = note.get("assumption")
+        if not isinstance(said, dict):
+            return {}
+        what = _IN_BRACKETS.sub("", str(said.get("what", "")))
+        what = _NODE.sub(lambda found: found[1] + self.name(found[2]), what)
+        return {**note, "assumption": {**said, "what": what, "value": str(said.get("value", "")).partition(":")[0]}}
 
     def _value(self, value: Plain) -> Plain:
         if isinstance(value, str):

@@ -24,6 +24,8 @@ _ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejecti
 # What ends a pod, or a container of it, until a replacement starts.
 _TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
 
+_GONE = (Kind.EVICTED, Kind.PREEMPTED, Kind.DELETED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED, Kind.CLEANED_UP)
+
 
 class RepeatedEvictions(Struct, frozen=True, rename="camel"):
     """A pod that was evicted again each time it was replaced."""
@@ -132,7 +134,7 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         tallies.setdefault(owner.workload, _Tally(owner))
     levels: Counter[str] = Counter()
     signals: Counter[str] = Counter()
-    entries = list(entries)
+    entries = _with_lost_pods(list(entries))
     for entry in entries:
         if entry.pod is None or entry.pod not in owners:
             continue
@@ -149,6 +151,26 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         workloads=rows,
         repeated_evictions=_repeated(entries),
     )
+
+
+def _with_lost_pods(entries: list[Entry]) -> list[Entry]:
+    """Return a journal that says of each pod on a lost node, too, that it is lost."""
+    if not any(entry.kind is Kind.LOST for entry in entries):
+        return entries
+    found: list[Entry] = []
+    running: dict[str, dict[str, None]] = {}
+    for entry in entries:
+        found.append(entry)
+        pods = running.setdefault(entry.node, {})
+        if entry.pod is None and entry.kind is Kind.LOST:
+            found += (replace(entry, pod=pod) for pod in pods)
+            pods.clear()
+        elif entry.pod is not None and entry.container is None:
+            if entry.kind is Kind.STARTED:
+                pods[entry.pod] = None
+            elif entry.kind in _GONE:
+                pods.pop(entry.pod, None)
+    return found
 
 
 def added_up(parts: Sequence[RunSummary], scenario: Scenario) -> RunSummary:

@@ -9,6 +9,7 @@ manager belong to their container, and all others divide the rest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,7 +59,7 @@ class CpuReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos cpu -o json``."""
 
     kubernetes_version: str
-    cores: int
+    cores: int | float
     wanted_milli: int
     granted_milli: int
     pods: tuple[PodCpu, ...]
@@ -114,12 +115,12 @@ class PodDivision(Struct, frozen=True, gc=False):
 
 
 def cpu_report(
-    pods: Sequence[PodDivision], cores: int, profile: Profile, assumptions: tuple[Assumption, ...] = ()
+    pods: Sequence[PodDivision], cores: int | Fraction, profile: Profile, assumptions: tuple[Assumption, ...] = ()
 ) -> CpuReport:
     """Put pods together, in the order given."""
     return CpuReport(
         kubernetes_version=".".join(map(str, profile.version)),
-        cores=cores,
+        cores=int(cores) if cores == int(cores) else float(cores),
         wanted_milli=milli(sum(pod.wanted_nano for pod in pods)),
         granted_milli=milli(sum(pod.share.granted_nano for pod in pods)),
         pods=tuple(pod.told() for pod in pods),
@@ -133,7 +134,7 @@ def milli(nano: int) -> int:
 
 
 def burst(
-    pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile = LATEST
+    pods: Iterable[Pod], cores: int | Fraction, settings: CgroupSettings, profile: Profile = LATEST
 ) -> tuple[PodDivision, ...]:
     """Divide ``cores`` among pods that all want as much as they may use, in the order given.
 
@@ -207,18 +208,21 @@ def _exclusive(pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile:
     return [exclusive_cpus(pod, container, qos_class, settings, profile) for container in containers]
 
 
-def _exclusive_cores(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile) -> int:
+def _exclusive_cores(pods: Iterable[Pod], cores: int | Fraction, settings: CgroupSettings, profile: Profile) -> int:
     if not settings.static_cpu_manager:
         return 0
     classes = ((pod, qos_class_of(pod, profile)) for pod in pods)
     total = sum(sum(_exclusive(pod, qos_class, settings, profile)) for pod, qos_class in classes)
     if total > cores:
-        what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and pods have {cores}"
+        have = f"pods have {float(cores):g}"
+        what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and {have}"
         raise InputError(what, fix="give more with --cores")
     return total
 
 
-def _groups(path: str, own: CpuValues, below: list[CpuValues], settings: CgroupSettings, cores: int) -> list[CpuGroup]:
+def _groups(
+    path: str, own: CpuValues, below: list[CpuValues], settings: CgroupSettings, cores: int | Fraction
+) -> list[CpuGroup]:
     """Return a pod's groups. A container without others beside it is one with its pod: it gets all the pod gets."""
     weight = _weight(own.shares, settings, "linear")
     quota_us, period_us = own.quota_us.amount, own.period_us or DEFAULT_PERIOD_USEC
@@ -227,7 +231,9 @@ def _groups(path: str, own: CpuValues, below: list[CpuValues], settings: CgroupS
     return [CpuGroup(path, weight, quota_us, period_us), *_container_groups(f"{path}/", below, settings, cores)]
 
 
-def _container_groups(prefix: str, below: list[CpuValues], settings: CgroupSettings, cores: int) -> Iterator[CpuGroup]:
+def _container_groups(
+    prefix: str, below: list[CpuValues], settings: CgroupSettings, cores: int | Fraction
+) -> Iterator[CpuGroup]:
     for number, values in enumerate(below):
         yield CpuGroup(
             f"{prefix}{number}",
@@ -238,12 +244,12 @@ def _container_groups(prefix: str, below: list[CpuValues], settings: CgroupSetti
         )
 
 
-def _wanted_nano(values: CpuValues, cores: int) -> int:
+def _wanted_nano(values: CpuValues, cores: int | Fraction) -> int:
     """Return all that a container may use: its limit, and never more than there is."""
     quota_us, period_us = values.quota_us.amount, values.period_us
     if quota_us is None or period_us is None:
-        return cores * CORE_NANO
-    return min(cores * CORE_NANO, quota_us * CORE_NANO // period_us)
+        return int(cores * CORE_NANO)
+    return min(int(cores * CORE_NANO), quota_us * CORE_NANO // period_us)
 
 
 def _division(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> PodDivision:

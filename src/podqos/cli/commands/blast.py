@@ -5,6 +5,7 @@ or evicted. The nodes are those of a scenario at its start, or one node with pod
 above a limit is refused:
 
   podqos blast race
+  podqos blast worker-1            a node of the live cluster
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 
@@ -16,6 +17,7 @@ import os
 from msgspec.structs import replace
 
 from podqos.cli import options
+from podqos.cli.cluster import arguments_name_cluster, is_node_name
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
@@ -26,6 +28,7 @@ from podqos.library.blast_radius import blast
 from podqos.library.inputs.files import STDIN, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.scenario_files import place_of
+from podqos.library.inputs.shipped_scenarios import shipped_scenario
 from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
 from podqos.report.simulation.blast import csv_table, table
@@ -70,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     """Return what leaks lead to, and how many errors were reported on the way."""
-    if arguments.scenario is not None and _is_manifests(arguments.scenario):
+    if arguments.scenario is not None and (_is_node(arguments) or _is_manifests(arguments.scenario)):
         arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
@@ -99,6 +102,21 @@ def _place(arguments: argparse.Namespace, pod: str | None) -> str:
     if arguments.scenario is not None:
         return place_of(arguments.scenario, pod)
     return arguments.usage or arguments.stats or arguments.snapshot or ""
+
+
+def _is_node(arguments: argparse.Namespace) -> bool:
+    """Whether what stands in the place of a scenario is the name of a node, of a cluster that can be asked."""
+    if not is_node_name(arguments.scenario) or shipped_scenario(arguments.scenario) is not None:
+        return False
+    if arguments_name_cluster(arguments):
+        return True
+    from podqos.cluster.access import find_access
+
+    try:
+        find_access()
+    except InputError:
+        return False  # a scenario, with a typing error in its name
+    return True
 
 
 def _is_manifests(path: str) -> bool:

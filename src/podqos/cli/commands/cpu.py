@@ -7,6 +7,7 @@ killed for it.
 from __future__ import annotations
 
 import argparse
+from fractions import Fraction
 
 from podqos.cli import options
 from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
@@ -24,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_manifest_options(parser)
     about = "cores for pods: the node's allocatable CPU (default: all of this machine)"
-    options.add_value_option(parser, "--cores", options.cores_option, about, "N")
+    options.add_value_option(parser, "--cores", _cores, about, "N")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
@@ -53,12 +54,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 2 if errors else 0
 
 
-def _allocatable_cores(cluster: ClusterSnapshot | None, node: str | None) -> int | None:
-    """Return the whole cores that a node of the cluster leaves to pods."""
+def _cores(text: str, option: str) -> Fraction:
+    return Fraction(options.milli_option(text, option), 1000)
+
+
+def _allocatable_cores(cluster: ClusterSnapshot | None, node: str | None) -> Fraction | None:
+    """Return the cores that a node of the cluster leaves to pods."""
     if cluster is None or node not in cluster.nodes:
         return None
     cores = cluster.nodes[node].status.allocatable.get(CPU)
-    return None if cores is None else max(1, cores.milli_value // 1000)
+    return None if cores is None else Fraction(cores.milli_value, 1000)
 
 
 def _kubelet(cluster: ClusterSnapshot | None, node: str | None) -> Kubelet | None:

@@ -11,6 +11,8 @@ and manifests to run it in a cluster.
 from __future__ import annotations
 
 import argparse
+import gc
+import signal
 import sys
 import threading
 import time
@@ -48,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         settings = settings_of(arguments)
         return print_manifests(settings, exporter_objects(settings), arguments.output)
     host, port = _address(arguments.listen)
+    gc.enable()  # it runs for months
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
         mirror.start()

@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         capacities=stated if node is None else {**node.capacities, **stated},
         layout=arguments.layout,
         profile=profile_of(arguments),
+        assumed=() if node is None else node.assumptions,
     )
     emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0

@@ -6,29 +6,19 @@ On a terminal the view refreshes until q or Ctrl-C; otherwise, and with --once, 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.output import print_lines
+from podqos.cli.screen import whole_screen
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidOption
-from podqos.report.text.controls import own
 
 if TYPE_CHECKING:
     from podqos.host.api.status_document import NodeStatus
 
 SUMMARY = "live view: usage against request and limit, pressure, next victims"
-
-_USUAL_LINES = 24
-_ENTER = own("\x1b[?1049h\x1b[?25l")
-_LEAVE = own("\x1b[?25h\x1b[?1049l")
-_HOME, _TO_LINE_END, _TO_SCREEN_END = map(own, ("\x1b[H", "\x1b[K", "\x1b[J"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,13 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.once or not sys.stdout.isatty():
         print_lines(lines)
         return 0
-    with _screen() as wait_for_key:
+    with whole_screen() as screen:
         while True:
-            rows = os.get_terminal_size(sys.stdout.fileno()).lines or _USUAL_LINES
-            text = "".join(f"{line}{_TO_LINE_END}\n" for line in view.lines(rows - 1))
-            sys.stdout.write(f"{_HOME}{text}{_TO_SCREEN_END}")
-            sys.stdout.flush()
-            if wait_for_key(arguments.delay) in {"q", "Q", "\x1b"}:
+            screen.draw(view.lines(screen.height))
+            if screen.is_left(arguments.delay):
                 return 0
 
 
@@ -91,39 +78,3 @@ def _cpu_milli(before: NodeStatus, now: NodeStatus) -> dict[str, int]:
         if pod.cpu_usage_ns is not None and earlier is not None:
             rates[pod.uid] = max(0, pod.cpu_usage_ns - earlier) // elapsed_us
     return rates
-
-
-@contextmanager
-def _screen() -> Iterator[Callable[[float], str]]:
-    """Use the whole terminal, and restore it in any case; yields a function that waits for a key."""
-    import select
-    import termios
-    import time
-    import tty
-
-    def wait_for_key(seconds: float) -> str:
-        if keyboard is None:
-            time.sleep(seconds)
-            return ""
-        ready, _, _ = select.select([keyboard], [], [], seconds)
-        return os.read(keyboard, 16).decode(errors="replace")[:1] if ready else ""
-
-    keyboard = sys.stdin.fileno() if sys.stdin.isatty() else None
-    before = termios.tcgetattr(keyboard) if keyboard is not None else None
-    handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        if keyboard is not None:
-            tty.setcbreak(keyboard)
-        sys.stdout.write(_ENTER)
-        yield wait_for_key
-    finally:
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
-        if keyboard is not None and before is not None:
-            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

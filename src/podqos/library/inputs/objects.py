@@ -229,6 +229,8 @@ class Objects:
                 for workload, place in zip(reading.workloads, reading.places, strict=True)
             )
         self.others += (FoundObject(other, source, are_stored) for other in reading.others)
+        if source.cluster:
+            self._collector().list_kind(source.listed_kind)
         if reading.has_policies:
             self._collector().take(source, are_stored=are_stored)
             self._note_policies(self._collector().problems)

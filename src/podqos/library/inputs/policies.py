@@ -80,10 +80,17 @@ class PolicyCollector:
         self._found: dict[str | None, dict[_Key, _Found]] = {}
         """By scope, None for policies that apply to all objects."""
         self._known_kinds: set[str] = set()
-        """Of which the cluster was asked: what it did not name is not there."""
+        """Of which all is known: what is not named is not there."""
+        self._listed_kinds: set[str] = set()
+        """Known from a cluster itself, so that no file could add to it what the cluster has."""
         self._scopes: dict[str, Scopes] = {}
         self._clusters: dict[tuple[Scopes, str], Cluster] = {}
         self._alternatives: dict[str, None] | None = None
+
+    def list_kind(self, kind: str) -> None:
+        """Note that a cluster listed all it has of a kind, if only that there is none."""
+        self._known_kinds.add(kind)
+        self._listed_kinds.add(kind)
 
     def take(self, source: Source, *, are_stored: bool = False) -> int:
         """Take in the policies of a file, and return how many there are.
@@ -173,6 +180,7 @@ class PolicyCollector:
             namespaces=tuple(each.policy for each in found.values() if isinstance(each.policy, Namespace)),
             knows_all_namespaces="Namespace" in self._known_kinds,
             known_classes=tuple(sorted(self._known_kinds & {"PriorityClass", "RuntimeClass"})),
+            listed_kinds=tuple(sorted(self._listed_kinds)),
             stated_classes=tuple(name for _, _, name in self._stated),
             alternatives=tuple(
                 each.policy

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # What every manifest has, or a part of one; and what templates and files of other programs have.
 _OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
+_LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
 _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
 
@@ -87,6 +88,12 @@ class Source:
     def name(self) -> str:
         """What people know it by: the path of the file, or the name of the cluster."""
         return self.cluster or self.path
+
+    @property
+    def listed_kind(self) -> str:
+        """The kind of which this is the list of a cluster, empty for files: there are no others than those in it."""
+        found = _LIST.match(self.data) if self.cluster else None
+        return found[1].decode() if found is not None else ""
 
     def _without_lines(self, reading: Reading) -> Reading:
         """Return what was read of a cluster, with the object that each problem is about in place of its position."""

@@ -6,7 +6,7 @@ renamed or removed, and ``docs/schema/admit.json`` is made from these classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -141,8 +141,10 @@ class AdmissionList(Struct, frozen=True, rename="camel"):
     """What the answer rests on that was not stated."""
 
 
-def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> AdmissionReport:
-    """Render what became of a workload."""
+def report(
+    outcome: WorkloadAdmission, source: str, locate: Locate, listed_kinds: Collection[str] = ()
+) -> AdmissionReport:
+    """Render what became of a workload; ``listed_kinds`` are those of which all that the cluster has is known."""
     workload, first = outcome.workload, outcome.first
     names = container_names(first.pod)
     return AdmissionReport(
@@ -159,7 +161,7 @@ def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> Admission
         qos_class=outcome.class_reached if first.allowed else None,
         class_changed=outcome.class_reached is not outcome.class_defaulted,
         steps=tuple(_step(result, names) for result in first.steps),
-        refusal=_refusal(outcome, locate),
+        refusal=_refusal(outcome, locate, listed_kinds),
         warnings=tuple(
             WarningReport(**asdict(conflict), message=words.conflict(conflict)) for conflict in outcome.conflicts
         ),
@@ -248,7 +250,7 @@ def _step(result: StepResult, names: dict[str, str]) -> StepReport:
     )
 
 
-def _refusal(outcome: WorkloadAdmission, locate: Locate) -> RefusalReport | None:
+def _refusal(outcome: WorkloadAdmission, locate: Locate, listed_kinds: Collection[str]) -> RefusalReport | None:
     refusal, step = outcome.refusal, outcome.refused_by
     if refusal is None or step is None:
         return None
@@ -262,7 +264,7 @@ def _refusal(outcome: WorkloadAdmission, locate: Locate) -> RefusalReport | None
         message=refusal.message,
         fields=tuple(fields),
         holder_is_stored=outcome.holder_is_stored,
-        hint=words.hint(refusal),
+        hint=words.hint(refusal, listed_kinds),
     )
 
 

@@ -5,7 +5,7 @@ The API server's own texts are part of its interface and come with the refusal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from podqos.admission.chain import Step, StepResult
 from podqos.admission.limit_range import ConflictingDefaults
@@ -84,12 +84,17 @@ def applied(use: OverrideUse, *, changes: bool) -> str:
     return f"applied to namespace {use.namespace} (profile {use.profile.name}){rest}"
 
 
-def hint(refusal: Refusal) -> str:
-    """Return how to fix a refusal that may only be due to an object podqos was not given."""
+def hint(refusal: Refusal, listed_kinds: Collection[str]) -> str:
+    """Return how to fix a refusal that is due to an object which the cluster lacks, or podqos was not given."""
     if refusal.code is Code.NOT_FOUND:
+        if "Namespace" in listed_kinds:
+            return "the cluster has no such namespace: create it first"
         return "if the cluster has this namespace, list it in --policies"
     if isinstance(refusal.denied, Missing):
-        return f"if the cluster has the {refusal.denied.kind} {refusal.denied.name}, give it with --policies"
+        what = f"{refusal.denied.kind} {refusal.denied.name}"
+        if refusal.denied.kind in listed_kinds:
+            return f"the cluster has no {what}: create it first"
+        return f"if the cluster has the {what}, give it with --policies"
     return ""
 
 

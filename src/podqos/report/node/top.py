@@ -18,7 +18,7 @@ from podqos.report.node.lines import (
     shown_bytes,
     shown_phase,
 )
-from podqos.report.text.style import Style, columns, cut, fitted
+from podqos.report.text.style import Style, columns, windowed
 
 _BAR_COLUMNS = 24
 _NODE_BAR_COLUMNS = 48
@@ -40,11 +40,7 @@ def screen(
         "",
         *_table(status, cpu_milli, style),
     ]
-    lines = list(fitted(lines, style.width))
-    if height is not None and len(lines) > height:
-        lines = [*lines[: height - 1], style.faint(f"… {len(lines) - height + 1} more; make the window taller")]
-    # Only a name can still be too long; on a screen that is drawn again and again, nothing may run over.
-    return [cut(line, style.width, 0) for line in lines]
+    return windowed(lines, style, height)
 
 
 def _table(status: NodeStatus, cpu_milli: Mapping[str, int], style: Style) -> list[str]:

@@ -25,7 +25,7 @@ def table(report: CpuReport, style: Style) -> list[str]:
     ]
     headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "DENIED", "BECAUSE")
     total = (
-        f"All pods together want {_cores(report.wanted_milli)} cores; {report.cores} are available, "
+        f"All pods together want {_cores(report.wanted_milli)} cores; {report.cores:g} are available, "
         f"{_cores(report.granted_milli)} are used. A CPU shortage kills no pod."
     )
     return [*wrapped(total, style, ""), "", *columns(headers, rows, style)]
