@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.report.survival.autopsy_words import cause_words, saving_words, shortage_words
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, labelled, wrapped
 from podqos.survival.autopsy import Autopsies, AutopsyTask, OOMAutopsy, Reason
@@ -104,8 +105,10 @@ def _facts(kill: OOMAutopsy) -> Iterator[tuple[str, str]]:
         container = kill.container or kill.container_id[:12]
         known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
         yield "pod", f"{pod} ({', '.join(known)})" if known else pod
-    if where := _full(kill):
+    if where := shortage_words(kill):
         yield "full", where
+    for at, cause in enumerate(kill.causes):
+        yield "" if at else "cause", cause_words(cause, kill)
     asked = kill.trigger.name
     if asked:
         pid = "" if kill.trigger.pid is None else f" (pid {kill.trigger.pid})"
@@ -115,23 +118,14 @@ def _facts(kill: OOMAutopsy) -> Iterator[tuple[str, str]]:
         margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
         side = "behind" if kill.margin_pages >= 0 else "ahead"
         yield "next", f"{kill.runner_up.name} (pid {kill.runner_up.pid}), {margin} {side}"
+    for at, saving in enumerate(kill.saved_by):
+        yield "" if at else "saved by", saving_words(saving, kill)
     if kill.ranking and kill.total_pages is not None:
         total = f"{kill.total_pages:,} pages of {kill.page_bytes // 1024} KiB"
         yield "rule", f"badness = pages used + oom_score_adj × total / 1000; total = {total}"
     when = [kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}"]
     if any(when):
         yield "at", ", ".join(filter(None, when))
-
-
-def _full(kill: OOMAutopsy) -> str:
-    """Return what ran out, and how far."""
-    where = "" if kill.scope is CgroupLevel.MACHINE else kill.cgroup
-    if kill.shortage is None:
-        return where
-    used, limit = mebibytes(kill.shortage.usage_bytes), mebibytes(kill.shortage.limit_bytes)
-    if kill.shortage.counter == "free":
-        return f"{used} free, of which the kernel keeps {limit}"
-    return f"{where}: {kill.shortage.counter} {used} of {limit}".removeprefix(": ")
 
 
 def _row(each: AutopsyTask, kill: OOMAutopsy) -> tuple[str, ...]:
