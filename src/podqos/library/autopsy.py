@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.kernel.log_lines import Unwrapper
-from podqos.kernel.oom_report import MARKS, OOMReader, OOMReport
+from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects
 from podqos.model.assumption import of_version
@@ -28,6 +28,8 @@ from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
 _LINES_BESIDE = 40
+_FOLLOWING_BYTES = 1 << 20
+"""After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
 _GZIP = b"\x1f\x8b"
 _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
 _ENTRY_END = b"\n\n"
@@ -61,9 +63,13 @@ def autopsy(
 def reports(stream: Stream) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log."""
     unwrapper, reader = Unwrapper(), OOMReader()
-    beside = 0
+    beside = following = 0
     for chunk in _chunks(stream):
         marks = _Marks(chunk)
+        marks.look_for(BEGINNINGS)
+        if following > 0:
+            marks.look_for(FOLLOWING)
+        following -= len(chunk)
         position = 0
         while position < len(chunk):
             if reader.is_settled and beside <= 0:
@@ -71,7 +77,8 @@ def reports(stream: Stream) -> Iterator[OOMReport]:
                 if found is None:
                     break
                 # A line may be broken into several, and one is held back until the next has come.
-                position, beside = found, _LINES_BESIDE
+                position, beside, following = found, _LINES_BESIDE, _FOLLOWING_BYTES
+                marks.look_for(FOLLOWING, position)
             end = chunk.find(b"\n", position)
             end = len(chunk) if end < 0 else end
             line = chunk[position : min(end, position + _LINE_BYTES)].decode(errors="replace")
@@ -88,7 +95,13 @@ class _Marks:
 
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
-        self._next = {mark: chunk.find(mark) for mark in MARKS}
+        self._next: dict[bytes, int] = {}
+
+    def look_for(self, marks: Iterable[bytes], position: int = 0) -> None:
+        """Look for more of them from a position on."""
+        for mark in marks:
+            if mark not in self._next:
+                self._next[mark] = self._chunk.find(mark, position)
 
     def line_from(self, position: int) -> int | None:
         """Return where the next such line begins, or its entry in an export; None: there is none."""
