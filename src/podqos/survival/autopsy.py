@@ -18,6 +18,8 @@ from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
+from podqos.survival.autopsy_causes import AutopsyCause, Shortage
+from podqos.survival.autopsy_savings import Saving
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -91,17 +93,6 @@ class Trigger(Struct, frozen=True, rename="camel", gc=False):
     """It asked for 2^order pages at once."""
 
 
-class Shortage(Struct, frozen=True, rename="camel", gc=False):
-    """What ran out, and how far."""
-
-    counter: str
-    """memory, memory+swap, kmem or swap of a cgroup; free for the machine."""
-    usage_bytes: int
-    """What is used of a limit; what is free of the machine."""
-    limit_bytes: int
-    """The limit; of the machine the kernel's reserve (the sum of its min watermarks)."""
-
-
 class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """One OOM: what ran out, who died, and whether that follows from the rule."""
 
@@ -128,6 +119,10 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     swap_pages_needed: int | None = None
     """With HighestWithSwap: how much."""
     shortage: Shortage | None = None
+    causes: tuple[AutopsyCause, ...] = ()
+    """What was behind it, the main cause first; none where the report lacks the figures."""
+    saved_by: tuple[Saving, ...] = ()
+    """What would have saved the victim, the smallest change first; each was tried."""
     tasks: int = 0
     """How many the table has."""
     ranking: tuple[AutopsyTask, ...] = ()
