@@ -27,6 +27,7 @@ OOMS = 200
 MB = 10**6
 ROUNDS = 3
 READ = "import sys\nwith open(sys.argv[1], 'rb', buffering=0) as file:\n    while file.read(1 << 18): pass"
+# ruff: noqa: E501 - lines as they are logged
 OTHERS = (
     'kubelet[{a}]: I0105 15:19:{s:02d}.{b:06d}    {a} kubelet.go:2407] "SyncLoop (PLEG): event for pod" pod="shop/web-{h}" event={{"Type":"ContainerStarted","Data":"{h}{h}"}}',
     'kubelet[{a}]: I0105 15:19:{s:02d}.{b:06d}    {a} kuberuntime_manager.go:1120] "oom_score_adj computed" pod="shop/api-{h}" oomScoreAdj={s} requestBytes={b}',
@@ -35,7 +36,7 @@ OTHERS = (
     "sshd[{a}]: Accepted publickey for deploy from 10.{s}.{s}.7 port {a} ssh2: ED25519 SHA256:{h}{h}",
     'nginx: 10.{s}.{s}.9 - - [05/Jan/2026:15:19:{s:02d} +0000] "GET /articles/{b}?session={h} HTTP/1.1" 200 {a} "-" "Mozilla/5.0 (X11; Linux x86_64)"',
     "kernel: [{b}.{a:06d}] eth0: renamed from veth{h}",
-    "kernel: [{b}.{a:06d}] audit: type=1400 audit({b}.{s}:{a}): apparmor=\"DENIED\" operation=\"ptrace\" comm=\"process-{h}\"",
+    'kernel: [{b}.{a:06d}] audit: type=1400 audit({b}.{s}:{a}): apparmor="DENIED" operation="ptrace" comm="process-{h}"',
     "java[{a}]: [GC ({h})] Out of heap, memory process killed {b}K->{a}K, {s} groups reaped",
 )  # fmt: skip
 COMMANDS = ("java", "nginx", "python3", "node", "postgres", "redis-server", "envoy", "sh", "worker process", "php-fpm")
@@ -43,7 +44,7 @@ COMMANDS = ("java", "nginx", "python3", "node", "postgres", "redis-server", "env
 
 def generate(path: Path, size: int, seed: int = 7) -> None:
     """Write a log of about that many bytes."""
-    draw = random.Random(seed)  # noqa: S311 - nothing secret
+    draw = random.Random(seed)
     with path.open("w", buffering=1 << 20) as file:
         for number in range(OOMS):
             written = 0
@@ -51,7 +52,9 @@ def generate(path: Path, size: int, seed: int = 7) -> None:
                 text = "".join(_other(draw, number) for _ in range(200))
                 written += file.write(text)
             for line in _report(draw, number):
-                file.write(f"Jan  5 15:19:{number % 60:02d} node-1 kernel: [{number}.{draw.randrange(10**6):06d}] {line}\n")
+                file.write(
+                    f"Jan  5 15:19:{number % 60:02d} node-1 kernel: [{number}.{draw.randrange(10**6):06d}] {line}\n"
+                )
                 if draw.random() < 0.1:
                     file.write(_other(draw, number))
 
@@ -94,7 +97,8 @@ def _report(draw: random.Random, number: int) -> Iterator[str]:
     yield "Tasks state (memory values in pages):"
     yield "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name"
     yield from (
-        f"[{pid:7d}]  1000 {pid:5d} {rss * 2:8d} {rss:8d} {0:8d} {0:8d} {adj:13d} {name}" for pid, rss, adj, name in tasks
+        f"[{pid:7d}]  1000 {pid:5d} {rss * 2:8d} {rss:8d} {0:8d} {0:8d} {adj:13d} {name}"
+        for pid, rss, adj, name in tasks
     )
     where = f"oom_memcg={ran_out}" if ran_out else "global_oom"
     kind = "MEMCG" if ran_out else "NONE"
@@ -140,7 +144,9 @@ def _measure(path: Path) -> None:
     # The largest of all children; the others are small.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     print(f"{size / MB:.0f} MB, {len(rows)} OOMs, every victim as the rule says")
-    print(f"podqos autopsy  {mine:6.2f} s  {size / MB / mine:6.0f} MB/s (target 200), peak {peak / MB:.0f} MB (target 100)")
+    print(
+        f"podqos autopsy  {mine:6.2f} s  {size / MB / mine:6.0f} MB/s (target 200), peak {peak / MB:.0f} MB (target 100)"
+    )
     print(f"grep -c         {grep:6.2f} s  {size / MB / grep:6.0f} MB/s: ratio {mine / grep:.2f}")
     print(f"bare reading    {read:6.2f} s  {size / MB / read:6.0f} MB/s: ratio {mine / read:.2f}")
     record("autopsy, 1 GB of syslog / grep -c", mine / grep, "ratio")

@@ -182,8 +182,18 @@ class OOMReader:
         self._others = 0
 
     @property
+    def is_open(self) -> bool:
+        """Whether a report, or what may be the first line of one, waits for more."""
+        return bool(self._hosts)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the last line looks like one of the OOM killer's."""
+        return self._others == 0
+
+    @property
     def is_settled(self) -> bool:
-        """Whether every open report has its kill: only lines with one of ``BEGINNINGS`` or ``FOLLOWING`` matter then."""
+        """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
         return self._others > _MOST_OTHERS or all(log.has_kill for log in self._hosts.values())
 
     def feed(self, message: Message) -> Iterator[OOMReport]:

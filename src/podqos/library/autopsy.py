@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Self
 
@@ -18,6 +18,7 @@ from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects
+from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
@@ -49,15 +50,38 @@ def autopsy(
 
     ``most_shown`` tasks of each ranking are kept. Raises InputError for a log that cannot be read.
     """
-    pods = (
-        {} if objects is None else {cgroup_uid(found.workload.pod): found.workload.pod for found in objects.workloads}
-    )
+    pods = _pods(objects)
     kills = []
     for path in paths:
         examiner = Examiner(most_shown)
         with _opened(path) as stream:
             kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream)]
     return Autopsies(tuple(kills), assumptions=of_version(profile))
+
+
+def live_autopsy(
+    path: str | None,
+    *,
+    objects: Callable[[], Objects | None] = lambda: None,
+    most_shown: int = MOST_SHOWN,
+    profile: Profile = LATEST,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Autopsies]:
+    """Yield OOMs as they happen, by the log of this machine or a file that grows; ``objects`` is asked at every one.
+
+    ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
+    """
+    examiner = Examiner(most_shown)
+    with growing(path, say) as log:
+        for report in follow(log, say):
+            kill = _named(examiner.examine(report), _pods(objects()), profile)
+            yield Autopsies((kill,), assumptions=of_version(profile))
+
+
+def _pods(objects: Objects | None) -> dict[str, Pod]:
+    """Return pods by the uid that their cgroups have."""
+    found = () if objects is None else objects.workloads
+    return {cgroup_uid(each.workload.pod): each.workload.pod for each in found}
 
 
 def reports(stream: Stream) -> Iterator[OOMReport]:
@@ -170,26 +194,22 @@ def _opened(path: str) -> Iterator[Stream]:
 
 
 class _Records:
-    """``/dev/kmsg``, which hands out a record per read and would wait for the next one."""
+    """``/dev/kmsg`` as far as it has come; a record per read."""
 
     def __init__(self, path: str) -> None:
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        from podqos.host.linux.kmsg import KernelRecords
+
+        self._records = KernelRecords(path, from_now=False)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        self._records.close()
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, _: int, /) -> bytes:
         """Return a record; none where the next has not come yet."""
-        while True:
-            try:
-                return os.read(self._descriptor, size)
-            except BlockingIOError:
-                return b""
-            except BrokenPipeError:  # the ring buffer has overwritten it
-                continue
+        return self._records.read()
 
 
 def _named(kill: OOMAutopsy, pods: dict[str, Pod], profile: Profile) -> OOMAutopsy:
