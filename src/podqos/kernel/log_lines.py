@@ -48,6 +48,8 @@ class Message(Struct, frozen=True, gc=False):
     """Of several in one log."""
     is_marked: bool = False
     """Whether something carried it. In a log of marked lines one without a mark continues the one before."""
+    fields: Mapping[str, object] = {}
+    """All of a line of JSON, whose message may be only a part of what it says."""
 
 
 class Unwrapper:
@@ -141,7 +143,7 @@ def _of_fields(fields: Mapping[str, object]) -> Iterator[Message]:
         at = f"{at[:-6]}.{at[-6:]}"
     for line in text.split("\n"):
         inner = unwrapped(line)
-        yield Message(inner.text, at or inner.at, host or inner.host, is_marked=True)
+        yield Message(inner.text, at or inner.at, host or inner.host, is_marked=True, fields=fields)
 
 
 def _found(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 3) -> str:
