@@ -32,8 +32,10 @@ _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
-MARKS = (b"oom-kill", b"Killed process", b"oom_reaper", b"memory.oom.group")
-"""What every line holds that begins a report, or follows its kill: what a fast reader looks for."""
+BEGINNINGS = (b"oom-kill", b"Killed process")
+"""What every line holds that begins a report: what a fast reader looks for."""
+FOLLOWING = (b"oom_reaper", b"memory.oom.group")
+"""What lines hold that follow a kill, soon after it."""
 _BEGINNINGS = ("oom-kill", "Killed process")
 
 _INVOKED = re.compile(r"(.{1,64}?) invoked oom-killer(.*)")
@@ -212,8 +214,18 @@ class OOMReader:
         self._others = 0
 
     @property
+    def is_open(self) -> bool:
+        """Whether a report, or what may be the first line of one, waits for more."""
+        return bool(self._hosts)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the last line looks like one of the OOM killer's."""
+        return self._others == 0
+
+    @property
     def is_settled(self) -> bool:
-        """Whether every open report has its kill: only lines that hold one of ``MARKS`` matter then."""
+        """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
         return self._others > _MOST_OTHERS or all(log.has_kill for log in self._hosts.values())
 
     def feed(self, message: Message) -> Iterator[OOMReport]:

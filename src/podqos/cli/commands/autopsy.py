@@ -35,13 +35,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     about = f"tasks shown of each ranking (default: {MOST_SHOWN})"
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
+    about = "explain OOM kills as they happen, until Ctrl-C: by the kernel's log of this machine, or a log that grows"
+    parser.add_argument("--live", action="store_true", help=about)
     add_cluster_options(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.survival.autopsy:Autopsies")
+    about = "jsonl: a value of -o json per OOM; what --live prints is text, jsonl or csv"
+    add_output_options(parser, ("text", "json", "jsonl", "yaml", "csv"), "podqos.survival.autopsy:Autopsies", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine, print, and return the exit code."""
+    if arguments.live:
+        from podqos.cli.live_autopsy import explain_live
+
+        return explain_live(arguments, lambda: _pods(arguments))
     if not arguments.logs:
         raise InvalidOption("no kernel log given", fix="for example: dmesg | podqos autopsy -")
     if [*arguments.logs, *arguments.filename].count(STDIN) > 1:
