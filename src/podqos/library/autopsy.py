@@ -17,6 +17,7 @@ from podqos.errors import InputError
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 from podqos.library.inputs.files import STDIN
+from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
@@ -24,7 +25,8 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
-from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy
+from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
+from podqos.survival.autopsy_facts import NodeFacts
 
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
@@ -44,19 +46,32 @@ class Stream(Protocol):
 
 
 def autopsy(
-    paths: Iterable[str], *, objects: Objects | None = None, most_shown: int = MOST_SHOWN, profile: Profile = LATEST
+    paths: Iterable[str],
+    *,
+    objects: Objects | None = None,
+    most_shown: int = MOST_SHOWN,
+    kubelet: Kubelet | None = None,
+    growth_bytes_per_second: int | None = None,
+    profile: Profile = LATEST,
 ) -> Autopsies:
     """Return every OOM in the logs; ``-`` is standard input. ``objects`` hold the pods that were killed.
 
-    ``most_shown`` tasks of each ranking are kept. Raises InputError for a log that cannot be read.
+    ``most_shown`` tasks of each ranking are kept. ``kubelet`` says what the node reserves and when it evicts; how fast
+    memory was used up says which threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
     pods = _pods(objects)
+    facts = NodeFacts(
+        pods,
+        kubelet=None if kubelet is None else kubelet.config,
+        growth_bytes_per_second=growth_bytes_per_second,
+        profile=profile,
+    )
     kills = []
     for path in paths:
-        examiner = Examiner(most_shown)
+        examiner = Examiner(most_shown, facts)
         with _opened(path) as stream:
             kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream)]
-    return Autopsies(tuple(kills), assumptions=of_version(profile))
+    return Autopsies(tuple(kills), assumptions=(*assumed_by(kills, facts), *of_version(profile)))
 
 
 def live_autopsy(
@@ -71,11 +86,12 @@ def live_autopsy(
 
     ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
     """
-    examiner = Examiner(most_shown)
+    facts = NodeFacts(profile=profile)
+    examiner = Examiner(most_shown, facts)
     with growing(path, say) as log:
         for report in follow(log, say):
             kill = _named(examiner.examine(report), _pods(objects()), profile)
-            yield Autopsies((kill,), assumptions=of_version(profile))
+            yield Autopsies((kill,), assumptions=(*assumed_by((kill,), facts), *of_version(profile)))
 
 
 def _pods(objects: Objects | None) -> dict[str, Pod]:

@@ -11,13 +11,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import Candidate, Process, candidate_in
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, causes_of, shortage_of
 from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
 
@@ -149,6 +151,15 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
+
+
+def assumed_by(kills: Iterable[OOMAutopsy], facts: NodeFacts) -> tuple[Assumption, ...]:
+    """Return what the causes take for granted."""
+    judged = any(each.cause in {Cause.THRESHOLD, Cause.NOT_COUNTED} for kill in kills for each in kill.causes)
+    if facts.kubelet is not None or not judged:
+        return ()
+    threshold = default_eviction_hard(facts.profile)[Signal.MEMORY]
+    return (Assumption("the kubelet's eviction threshold", threshold, "--kubelet-config"),)
 
 
 class Examiner:

@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
     about = "explain OOM kills as they happen, until Ctrl-C: by the kernel's log of this machine, or a log that grows"
     parser.add_argument("--live", action="store_true", help=about)
+    options.add_kubelet_option(parser)
+    about = "how fast memory was used up, also per m or h: which eviction threshold would have been in time"
+    parser.add_argument("--growth", metavar="RATE", help=f"{about}, for example 128Mi/s")
     add_cluster_options(parser)
     options.add_version_option(parser)
     about = "jsonl: a value of -o json per OOM; what --live prints is text, jsonl or csv"
@@ -55,7 +58,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("standard input can be read once", fix="give one - only")
     objects = _pods(arguments)
     errors = 0 if objects is None else print_problems(objects.problems)
-    report = autopsy(arguments.logs, objects=objects, most_shown=arguments.top, profile=profile_of(arguments))
+    growth = arguments.growth
+    report = autopsy(
+        arguments.logs,
+        objects=objects,
+        most_shown=arguments.top,
+        kubelet=options.kubelet_option(arguments.kubelet_config),
+        growth_bytes_per_second=None if growth is None else options.rate_option(growth, "--growth"),
+        profile=profile_of(arguments),
+    )
     emit(report, arguments, text, csv_rows)
     return 2 if errors else 0
 
