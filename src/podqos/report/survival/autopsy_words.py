@@ -35,7 +35,7 @@ def amount(count: int) -> str:
 def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
     """Return a cause with its figures."""
     held = "" if cause.held_bytes is None else amount(cause.held_bytes)
-    against = "" if cause.against_bytes is None else amount(cause.against_bytes)
+    against = "" if cause.against_bytes is None else amount(cause.against_bytes) if cause.against_bytes else "nothing"
     who = f"{cause.name} (pid {cause.pid})"
     match cause.cause:
         case Cause.OWN_LIMIT:
@@ -73,6 +73,10 @@ def elsewhere_words(shortage: Shortage) -> str:
     match shortage.kind:
         case ShortageKind.FRAGMENTATION:
             return f"{amount(shortage.usage_bytes)} were free, but not so much in one piece"
+        case ShortageKind.PAGE_FAULT:
+            return "a page fault failed; the report does not say what was short"
+        case ShortageKind.SYSRQ:
+            return "the kill was asked for by hand (sysrq f)"
         case ShortageKind.NODES:
             return f"{free} were free on memory nodes that the process may not use"
         case ShortageKind.ZONES:
