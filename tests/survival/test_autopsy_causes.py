@@ -53,7 +53,7 @@ def memory_info(**pages):
     ]
 
 
-# ---- which memory ran out ----------------------------------------------------------------------------------------------
+# ---- which memory ran out --------------------------------------------------------------------------------------------
 
 
 def zone(name, free, least, reserve="0 0 0 0", node=0):
@@ -169,7 +169,7 @@ def test_a_limit_says_how_often_it_was_met():
     assert (shortage.kind, shortage.lacking_bytes, shortage.failures) == (ShortageKind.LIMIT, PAGE_BYTES, 12)
 
 
-# ---- causes ------------------------------------------------------------------------------------------------------------
+# ---- causes ----------------------------------------------------------------------------------------------------------
 
 
 def causes(lines, **facts):
@@ -252,7 +252,7 @@ def test_a_machine_without_a_kubelet_has_no_race_and_no_requests():
     assert [(each.cause, each.against_bytes) for each in found.causes] == [(Cause.OWN_USE, None)]
 
 
-# ---- what would have saved it ------------------------------------------------------------------------------------------
+# ---- what would have saved it ----------------------------------------------------------------------------------------
 
 
 def saved(lines, **facts):
