@@ -11,6 +11,7 @@ of cloud services, gzipped or not. With pods (-f, or a cluster) the cgroup of a 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
@@ -22,8 +23,13 @@ from podqos.library.cluster_part import Part
 from podqos.library.inputs.files import NO_RENDERING, STDIN
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.objects import Objects
+from podqos.library.simulation import built_viewer
+from podqos.library.written_files import write_file
+from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.survival.autopsy import MOST_SHOWN
+from podqos.report.survival.autopsy_story import page_of
+from podqos.report.text.style import Style
+from podqos.survival.autopsy import MOST_SHOWN, Autopsies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--live", action="store_true", help=about)
     add_cluster_options(parser)
     options.add_version_option(parser)
-    about = "jsonl: a value of -o json per OOM; what --live prints is text, jsonl or csv"
-    add_output_options(parser, ("text", "json", "jsonl", "yaml", "csv"), "podqos.survival.autopsy:Autopsies", about)
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with -o text: every death, with all that is known"
+    )
+    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
+    about = "jsonl: a value of -o json for each death; markdown: a post-mortem"
+    formats = ("text", "json", "jsonl", "yaml", "csv", "markdown")
+    add_output_options(parser, formats, "podqos.survival.autopsy:Autopsies", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,11 +64,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("no kernel log given", fix="for example: dmesg | podqos autopsy -")
     if [*arguments.logs, *arguments.filename].count(STDIN) > 1:
         raise InvalidOption("standard input can be read once", fix="give one - only")
+    viewer = "" if arguments.html is None else built_viewer()
     objects = _pods(arguments)
     errors = 0 if objects is None else print_problems(objects.problems)
     report = autopsy(arguments.logs, objects=objects, most_shown=arguments.top, profile=profile_of(arguments))
-    emit(report, arguments, text, csv_rows)
+    if arguments.html is not None:
+        write_file(arguments.html, page(viewer, page_of(report)).encode())
+    lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
+    emit(report, arguments, lines, csv_rows)
     return 2 if errors else 0
+
+
+def _markdown(report: Autopsies, _: Style) -> list[str]:
+    from podqos.report.survival.autopsy_markdown import markdown
+
+    return markdown(report)
 
 
 def _pods(arguments: argparse.Namespace) -> Objects | None:
