@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 MOST_CHARACTERS = 8192
 """Of a line; the longest that decides anything is the one with two cgroup paths."""
@@ -69,7 +70,12 @@ class Unwrapper:
         elif line.startswith("{"):
             yield from _of_json(line)
         else:
-            yield unwrapped(line)
+            message = unwrapped(line)
+            if "\n" in message.text:  # a record of /dev/kmsg can hold several lines
+                for text in message.text.split("\n"):
+                    yield replace(message, text=text)
+            else:
+                yield message
 
     def end(self) -> Iterator[Message]:
         """Yield what the last line left incomplete."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.report.survival.autopsy_words import cause_words, saving_words, shortage_words
+from podqos.report.survival.autopsy_words import cause_words, saving_words, short_path, shortage_words
 from podqos.survival.autopsy import Autopsies, AutopsyTask, OOMAutopsy, Reason
 from podqos.survival.autopsy_causes import Cause
 from podqos.wording import counted, listed, mebibytes, verb
@@ -48,13 +48,15 @@ _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule
 _COUNTED = {True: "as the rule says", False: "against the rule", None: "cannot be verified"}
 _CAUSES = {
     Cause.OWN_LIMIT: "its own limit",
-    Cause.OWN_GROWTH: "its own growth",
-    Cause.NEIGHBOUR: "a neighbour's growth",
+    Cause.OWN_USE: "its own use",
+    Cause.NEIGHBOUR: "a neighbour",
     Cause.SYSTEM_DAEMONS: "system daemons",
     Cause.PAGE_CACHE: "page cache",
     Cause.TMPFS: "tmpfs",
     Cause.KERNEL_MEMORY: "kernel memory",
     Cause.THRESHOLD: "threshold too low",
+    Cause.NOT_COUNTED: "page cache counted as free",
+    Cause.UNACCOUNTED: "not in the report",
     Cause.ELSEWHERE: "memory elsewhere",
 }
 _PARTS = (("anon_bytes", "processes"), ("file_bytes", "page cache"), ("shmem_bytes", "tmpfs and shared memory"),
@@ -230,13 +232,12 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {each.pid for each in kill.victims}:
         yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel sacrificed a child of it")
     if kill.group:
-        yield Fact("group", f"memory.oom.group: all of {_shortened(kill.group)} died together")
+        yield Fact("group", f"memory.oom.group: all of {short_path(kill.group)} died together")
     if pod := kill.pod or kill.pod_uid:
         container = kill.container or kill.container_id[:_ID_CHARACTERS]
         known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
         yield Fact("pod", f"{pod} ({', '.join(known)})" if known else pod)
-    where = "" if kill.scope is CgroupLevel.MACHINE else _shortened(kill.cgroup)
-    if full := ": ".join(filter(None, (where, shortage_words(kill)))):
+    if full := shortage_words(kill):
         yield Fact("full", full)
     if kill.trigger.name:
         asked = short(kill.trigger.name) if kill.trigger.pid is None else _process(kill.trigger.name, kill.trigger.pid)
@@ -260,15 +261,6 @@ def _rule(kill: OOMAutopsy) -> str:
         return ""
     total = f"{kill.total_pages:,} pages of {kill.page_bytes // 1024} KiB"
     return f"badness = pages used + oom_score_adj × total / 1000; total = {total}"
-
-
-def _shortened(path: str) -> str:
-    """Return a cgroup's path as far as a line has room: its end tells cgroups apart, of ids their beginning."""
-    if len(path) <= _MOST_CHARACTERS:
-        return path
-    last = path.rpartition("/")[2]
-    room = _MOST_CHARACTERS - 2
-    return f"…/{last}" if len(last) <= room else f"…/{last[: room // 2]}…{last[-(room // 4) :]}"
 
 
 def _rank(each: AutopsyTask, kill: OOMAutopsy) -> RankedRow:
