@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
-from podqos.report.survival.autopsy_story import AutopsyDeath, RankedRow, deaths, groups, headline, short
+from podqos.report.survival.autopsy_story import AutopsyDeath, RankedRow, deaths, groups, headline
+from podqos.report.survival.autopsy_words import process
 from podqos.report.text.encoding import Table
-from podqos.report.text.style import Style, columns, labelled, wrapped
+from podqos.report.text.style import Style, columns, cut, labelled, wrapped
 from podqos.survival.autopsy import Autopsies
 from podqos.wording import counted
 
@@ -17,6 +19,10 @@ _MOST_GROUPS = 12
 _MOST_CAUSES = 2
 _MOST_SAVINGS = 3
 _LABEL = 10
+_WHO = 44
+_LEAST = ("rule", "asked", "group")
+"""What is left out where there is no room, in this order."""
+_LEAST_RANKED = 2
 
 
 def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
@@ -37,13 +43,18 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
 
 def death_lines(death: AutopsyDeath, style: Style, *, verbose: bool = False) -> list[str]:
     """Return a death; within a screen unless more is asked for."""
-    lines = wrapped(style.strong(death.what), style, "")
-    for label, paragraphs in _told(death, verbose=verbose):
-        lines += labelled(label, paragraphs, style, 2, _LABEL)
+    heading = wrapped(style.strong(death.what), style, "")
+    told = {label: labelled(label, paragraphs, style, 2, _LABEL) for label, paragraphs in _told(death, verbose=verbose)}
+    is_bounded = not verbose and style.width is not None
+    # A ranking has a heading above its rows, and how many there are below.
+    room = SCREEN - len(heading) - 2
+    for label in _LEAST:
+        if is_bounded and sum(map(len, told.values())) > room - _LEAST_RANKED:
+            told.pop(label, None)
+    lines = [*heading, *chain.from_iterable(told.values())]
     if death.ranking:
-        # A heading above the rows, and how many there are below.
-        room = len(death.ranking) if verbose or style.width is None else max(2, SCREEN - len(lines) - 2)
-        rows = [_row(each) for each in death.ranking[:room]]
+        rows = [_row(each) for each in death.ranking]
+        rows = rows[: max(_LEAST_RANKED, SCREEN - len(lines) - 2)] if is_bounded else rows
         lines += columns((*death.columns, ""), rows, style, "  ")
         if death.candidates > len(rows):
             lines.append(f"  … of {counted(death.candidates, death.unit)}")
@@ -65,7 +76,7 @@ def _told(death: AutopsyDeath, *, verbose: bool) -> Iterator[tuple[str, Sequence
 def _group_lines(told: Sequence[AutopsyDeath], style: Style) -> list[str]:
     found = groups(told)
     rows = [
-        (f"{each.times:,}", short(each.who), each.by, each.cause or "–", each.last or "–")
+        (f"{each.times:,}", cut(each.who, _WHO, 0), each.by, each.cause or "–", each.last or "–")
         for each in found[:_MOST_GROUPS]
     ]
     lines = columns(("DIED", "WHO", "BY", "CAUSE", "LAST"), rows, style, "  ")
@@ -73,7 +84,7 @@ def _group_lines(told: Sequence[AutopsyDeath], style: Style) -> list[str]:
 
 
 def _row(each: RankedRow) -> tuple[str, ...]:
-    return short(each.name), *each.cells, each.mark
+    return process(each.name, None), *each.cells, each.mark
 
 
 def csv_rows(found: Autopsies) -> Table:

@@ -9,13 +9,12 @@ from msgspec import Struct
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.report.survival.autopsy_words import cause_words, saving_words, short_path, shortage_words
+from podqos.report.survival.autopsy_words import cause_words, process, saving_words, short_path, shortage_words
 from podqos.survival.autopsy import Autopsies, AutopsyTask, OOMAutopsy, Reason
 from podqos.survival.autopsy_causes import Cause
 from podqos.wording import counted, listed, mebibytes, verb
 
 _MOST_NAMED = 3
-_MOST_CHARACTERS = 80
 _ID_CHARACTERS = 12
 _RAN_OUT = {
     CgroupLevel.MACHINE: "The machine ran out of memory",
@@ -180,13 +179,13 @@ def groups(told: Sequence[AutopsyDeath]) -> tuple[DeathGroup, ...]:
 
 def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     """Return an OOM in words."""
-    names = [_process(each.name, each.pid) for each in kill.victims]
+    names = [process(each.name, each.pid) for each in kill.victims]
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     where = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
     died = (
         f"{listed([*names[:_MOST_NAMED], *more])} {verb(names, 'was', 'were')} killed" if names else "no kill is told"
     )
-    first = _process(kill.ranking[0].name, kill.ranking[0].pid) if kill.ranking else ""
+    first = process(kill.ranking[0].name, kill.ranking[0].pid) if kill.ranking else ""
     swap = mebibytes((kill.swap_pages_needed or 0) * kill.page_bytes)
     shortage = kill.shortage
     return AutopsyDeath(
@@ -211,21 +210,12 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     )
 
 
-def short(name: str) -> str:
-    """Return a name that fits into a line; the kernel's own are at most 15 characters long."""
-    return name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS - 1]}…"
-
-
-def _process(name: str, pid: int) -> str:
-    return f"{short(name)} (pid {pid})"
-
-
 def _who(kill: OOMAutopsy) -> str:
     if kill.pod:
         return f"{kill.pod} ({kill.container})" if kill.container else kill.pod
     if kill.pod_uid:
         return f"pod {kill.pod_uid}"
-    return short(kill.victims[0].name) if kill.victims else "–"
+    return process(kill.victims[0].name, None) if kill.victims else "–"
 
 
 def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
@@ -240,10 +230,10 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     if full := shortage_words(kill):
         yield Fact("full", full)
     if kill.trigger.name:
-        asked = short(kill.trigger.name) if kill.trigger.pid is None else _process(kill.trigger.name, kill.trigger.pid)
+        asked = process(kill.trigger.name, kill.trigger.pid)
         pages = f", {2**kill.trigger.order} pages at once" if 0 < (kill.trigger.order or 0) < 64 else ""
         yield Fact("asked", f"{asked}{pages}")
-    when = (kill.at, kill.host and f"host {short(kill.host)}", kill.kernel and f"kernel {kill.kernel}")
+    when = (kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}")
     if any(when):
         yield Fact("at", ", ".join(filter(None, when)))
 
@@ -253,7 +243,7 @@ def _next(kill: OOMAutopsy) -> str:
         return ""
     margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
     side = "behind" if kill.margin_pages >= 0 else "ahead"
-    return f"{_process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}"
+    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}"
 
 
 def _rule(kill: OOMAutopsy) -> str:

@@ -9,6 +9,7 @@ from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, Shorta
 from podqos.survival.autopsy_savings import SavedBy, Saving
 from podqos.wording import mebibytes
 
+_NAME_CHARACTERS = 24
 _PATH_CHARACTERS = 60
 _KIB, _MIB = 1 << 10, 1 << 20
 _WHOSE = {CgroupLevel.CONTAINER: "the container", CgroupLevel.POD: "the pod"}
@@ -28,6 +29,12 @@ _CHANGED = {
 }
 
 
+def process(name: str, pid: int | None) -> str:
+    """Return a process; its name as far as a line has room: the kernel's own have at most 15 characters."""
+    known = name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
+    return known if pid is None else f"{known} (pid {pid})"
+
+
 def amount(count: int) -> str:
     """Return bytes for people, also a few of them."""
     return f"{-(-count // _KIB)}Ki" if 0 < count < _MIB else mebibytes(count)
@@ -37,7 +44,7 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
     """Return a cause with its figures."""
     held = "" if cause.held_bytes is None else amount(cause.held_bytes)
     against = "" if cause.against_bytes is None else amount(cause.against_bytes)
-    who = f"{cause.name} (pid {cause.pid})"
+    who = process(cause.name, cause.pid)
     match cause.cause:
         case Cause.OWN_LIMIT:
             return f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit: {held} of {against}"
@@ -122,5 +129,5 @@ def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
     else:
         words = _CHANGED[saving.change].format(more=more, amount=total)
     if saving.instead is not None:
-        return f"{words}; then {saving.instead.name} (pid {saving.instead.pid}) would have died"
+        return f"{words}; then {process(saving.instead.name, saving.instead.pid)} would have died"
     return words
