@@ -1,4 +1,4 @@
-"""Why processes were killed, by the kernel's log: read as a stream, in the memory of a few chunks and reports."""
+"""Why processes were killed and pods evicted, by logs: read as a stream, in the memory of a few chunks and reports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import MARKS, OOMReader, OOMReport
+from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects
+from podqos.library.kubelet_side import KubeletSide
 from podqos.model.assumption import of_version
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy
+from podqos.survival.terminations import containers_by_id
 
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
@@ -41,29 +44,71 @@ class Stream(Protocol):
 
 
 def autopsy(
-    paths: Iterable[str], *, objects: Objects | None = None, most_shown: int = MOST_SHOWN, profile: Profile = LATEST
+    paths: Iterable[str | Log],
+    *,
+    objects: Objects | None = None,
+    cluster: ClusterSnapshot | None = None,
+    most_shown: int = MOST_SHOWN,
+    profile: Profile = LATEST,
 ) -> Autopsies:
-    """Return every OOM in the logs; ``-`` is standard input. ``objects`` hold the pods that were killed.
+    """Return every OOM and eviction in logs of the kernel, of kubelets and of podqos; ``-`` is standard input.
 
-    ``most_shown`` tasks of each ranking are kept. Raises InputError for a log that cannot be read.
+    ``objects`` hold the pods, nodes and events of the cluster, or ``cluster`` does. ``most_shown`` rows of each ranking
+    are kept. Raises InputError for a log that cannot be read.
     """
+    objects = cluster.objects if cluster is not None else objects
     pods = (
         {} if objects is None else {cgroup_uid(found.workload.pod): found.workload.pod for found in objects.workloads}
     )
     kills = []
+    side = KubeletSide()
     for path in paths:
         examiner = Examiner(most_shown)
-        with _opened(path) as stream:
-            kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream)]
-    return Autopsies(tuple(kills), assumptions=of_version(profile))
+        with opened(path) as stream:
+            kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream, side)]
+    assumptions = (*of_version(profile), *(() if cluster is None else cluster.assumptions))
+    found = Autopsies(tuple(kills), assumptions=assumptions)
+    return side.told(found, objects, cluster, most_shown=most_shown, profile=profile)
 
 
-def reports(stream: Stream) -> Iterator[OOMReport]:
-    """Yield the OOM reports of a log."""
+def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
+    """Return what is about one pod, and about nodes; without a name everything, of one namespace if one is named."""
+    if not (namespace or name):
+        return found
+
+    def is_meant(pod: str) -> bool:
+        own_namespace, _, own_name = pod.rpartition("/")
+        return name in {"", own_name} and namespace in {"", own_namespace}
+
+    kept = [number for number, kill in enumerate(found.kills) if is_meant(kill.pod)]
+    numbers = {number: place for place, number in enumerate(kept)}
+    evicted = [number for number, each in enumerate(found.evictions) if is_meant(each.pod)]
+    places = {number: place for place, number in enumerate(evicted)}
+    return replace(
+        found,
+        kills=tuple(found.kills[number] for number in kept),
+        evictions=tuple(found.evictions[number] for number in evicted),
+        terminations=tuple(
+            replace(each, kill=numbers.get(_number(each.kill)), eviction=places.get(_number(each.eviction)))
+            for each in found.terminations
+            if is_meant(each.pod)
+        ),
+        node_events=tuple(replace(each, kill=numbers.get(_number(each.kill))) for each in found.node_events),
+    )
+
+
+def _number(place: int | None) -> int:
+    return -1 if place is None else place
+
+
+def reports(stream: Stream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
+    """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
-    beside = 0
+    beside: int | None = None
     for chunk in _chunks(stream):
-        marks = _Marks(chunk)
+        if beside is None:
+            beside = 0 if side is None else side.begin(chunk)
+        marks = _Marks(chunk, () if side is None else side.marks)
         position = 0
         while position < len(chunk):
             if reader.is_settled and beside <= 0:
@@ -77,18 +122,22 @@ def reports(stream: Stream) -> Iterator[OOMReport]:
             line = chunk[position : min(end, position + _LINE_BYTES)].decode(errors="replace")
             position, beside = end + 1, beside - 1
             for message in unwrapper.feed(line):
+                if side is not None:
+                    side.feed(message)
                 yield from reader.feed(message)
     for message in unwrapper.end():
+        if side is not None:
+            side.feed(message)
         yield from reader.feed(message)
     yield from reader.end()
 
 
 class _Marks:
-    """Where a chunk has lines of the OOM killer's; each mark is searched for once."""
+    """Where a chunk has lines of the OOM killer's, or other lines that matter; each mark is searched for once."""
 
-    def __init__(self, chunk: bytes) -> None:
+    def __init__(self, chunk: bytes, others: Iterable[bytes] = ()) -> None:
         self._chunk = chunk
-        self._next = {mark: chunk.find(mark) for mark in MARKS}
+        self._next = {mark: chunk.find(mark) for mark in (*MARKS, *others)}
 
     def line_from(self, position: int) -> int | None:
         """Return where the next such line begins, or its entry in an export; None: there is none."""
@@ -129,9 +178,31 @@ def _chunks(stream: Stream) -> Iterator[bytes]:
         yield rest
 
 
+class Log:
+    """A log that is read already as far as its beginning, such as standard input or a pipe."""
+
+    def __init__(self, name: str, head: bytes, rest: Stream | None = None) -> None:
+        self.name = name
+        self.head = head
+        self._rest = rest
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""
+        if self.head:
+            head, self.head = self.head[:size], self.head[size:]
+            return head
+        return b"" if self._rest is None else self._rest.read(size)
+
+
 @contextmanager
-def _opened(path: str) -> Iterator[Stream]:
+def opened(path: str | Log) -> Iterator[Stream]:
     """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
+    if isinstance(path, Log):
+        try:
+            yield gzip.GzipFile(fileobj=path, mode="rb") if path.head[:2] == _GZIP else path
+        except (EOFError, OSError, zlib.error) as error:
+            raise InputError(f"cannot be read: {error}", where=path.name, fix="is it whole?") from error
+        return
     if path == STDIN:
         yield sys.stdin.buffer
         return
@@ -184,7 +255,8 @@ def _named(kill: OOMAutopsy, pods: dict[str, Pod], profile: Profile) -> OOMAutop
     pod = pods.get(kill.pod_uid) if kill.pod_uid else None
     if pod is None:
         return kill
-    containers = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
-    # Which of several the id in the path belongs to only the runtime knows.
-    only = containers[0] if len(containers) == 1 and kill.container_id else ""
-    return replace(kill, pod=pod.key, container=only, qos_class=pod.status.qos_class or qos_class_of(pod, profile))
+    names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
+    # Without a status only the runtime knows which of several the id in the path belongs to.
+    _, name = containers_by_id([pod]).get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))
+    container = name if kill.container_id else ""
+    return replace(kill, pod=pod.key, container=container, qos_class=pod.status.qos_class or qos_class_of(pod, profile))

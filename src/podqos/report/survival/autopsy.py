@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.report.survival.evictions import eviction_lines, sign_lines, termination_lines
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, labelled, wrapped
 from podqos.survival.autopsy import Autopsies, AutopsyTask, OOMAutopsy, Reason
@@ -44,16 +45,21 @@ _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule
 
 
 def text(found: Autopsies, style: Style) -> list[str]:
-    """Return a paragraph per OOM."""
-    if not found.kills:
-        return ["No OOM kill in the log."]
-    lines = []
+    """Return a paragraph per OOM and per eviction."""
+    if not (found.kills or found.evictions or found.terminations or found.node_events):
+        return ["No OOM kill and no eviction in what was given."]
+    lines: list[str] = []
     if len(found.kills) > 1:
         verdicts = [kill.follows_rule for kill in found.kills]
         parts = [f"{verdicts.count(each)} {words}" for each, words in _COUNTED.items() if each in verdicts]
         lines += [style.strong(f"{counted(len(found.kills), 'OOM')}: {', '.join(parts)}"), ""]
     for kill in found.kills:
         lines += [*_kill_lines(kill, style), ""]
+    for eviction in found.evictions:
+        lines += [*eviction_lines(eviction, style), ""]
+    for others in (termination_lines(found, style), sign_lines(found.node_events, style)):
+        lines += others
+        lines += [""] * bool(lines and lines[-1])
     return lines[:-1]
 
 
@@ -67,6 +73,7 @@ def csv_rows(found: Autopsies) -> Table:
 
 
 def _csv(found: Autopsies) -> Iterator[tuple[object, ...]]:
+    runner_up: int | str | None
     for kill in found.kills:
         runner_up = None if kill.runner_up is None else kill.runner_up.pid
         for victim in kill.victims:
@@ -75,10 +82,16 @@ def _csv(found: Autopsies) -> Iterator[tuple[object, ...]]:
                 kill.container or kill.container_id, kill.qos_class, victim.pid, victim.name,
                 victim.oom_score_adj, victim.badness, kill.follows_rule, kill.reason, runner_up, kill.margin_pages,
             )  # fmt: skip
+    for eviction in found.evictions:
+        runner_up = None if eviction.runner_up is None else eviction.runner_up.pod
+        yield (
+            eviction.at, eviction.node, "eviction", "", eviction.pod, "", eviction.qos_class, None, eviction.cause,
+            None, None, eviction.follows_rule, eviction.reason, runner_up, None,
+        )  # fmt: skip
 
 
 def _kill_lines(kill: OOMAutopsy, style: Style) -> Iterator[str]:
-    names = [f"{each.name} (pid {each.pid})" for each in kill.victims]
+    names = [each.name if each.pid is None else f"{each.name} (pid {each.pid})" for each in kill.victims]
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     what = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
     died = f"{', '.join(names[:_MOST_NAMED])}{more} {verb(names, 'was', 'were')} killed" if names else "no kill"
