@@ -17,7 +17,8 @@ from podqos.cli.output import _unindented
 from podqos.report.simulation.html import SLOT, page
 from podqos.report.survival.autopsy import SCREEN, death_lines, text
 from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
-from podqos.report.survival.autopsy_story import AutopsyPage, of_kill, page_of
+from podqos.report.survival.autopsy_kills import of_kill
+from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.report.text.encoding import json_schema
 from podqos.report.text.style import Style, visible_length
 from podqos.survival.autopsy import Autopsies, Examiner
@@ -105,7 +106,7 @@ def test_a_post_mortem_has_timeline_cause_ranking_and_fix():
         "### Ranking",
         "## Assumed",
     ]
-    assert "| `Jan 5 15:19:27` | `node-1` | `java (main) [x]` | the kernel | its own use |" in told
+    assert "| `Jan 5 15:19:27` | `node-1` | `java (main) [x]` | kernel | its own use |" in told
     assert "| 1 | `java (main) [x]` | 102 | 150,300 | 587.1Mi | 0 | **killed** |" in told
 
 

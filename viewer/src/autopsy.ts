@@ -13,14 +13,21 @@ export function showAutopsy(page: AutopsyPage): HTMLElement[] {
   const more = page.deaths.length - shown.length;
   const list = h("ol", { class: "kills" }, ...shown.map((death, index) => entry(death, index, shown.length === 1 || index === shown.length - 1)));
   const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "more death")}: -o json has them all.`)] : [];
-  const assumed = page.assumptions.map((each) => h("li", {}, each));
+  const listed = (id: string, title: string, words: readonly string[]) => (words.length > 0 ? [card(id, title, "wide", lines(words))] : []);
   const parts = [
     ...(page.groups.length < page.deaths.length ? [card("groups", "Who died how often", "wide", groups(page.groups))] : []),
-    ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "One by one, in the order of the log", "wide autopsy", list, ...rest)] : []),
-    ...(assumed.length > 0 ? [card("assumed", "Assumed", "wide", h("ul", { class: "reasons" }, ...assumed))] : []),
+    ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "One by one", "wide autopsy", list, ...rest)] : []),
+    ...listed("containers", "Containers that were killed, by the status of their pods", page.containers),
+    ...listed("signs", "What nodes went through", page.signs),
+    ...listed("assumed", "Assumed", page.assumptions),
     h("footer", { class: "quiet" }, "Every decision is made again from the report's own figures. Keys: Tab and Enter open a death, t dark or light."),
   ];
   return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.headline, tiles: tiles(page) }), h("main", {}, ...parts)];
+}
+
+function lines(words: readonly string[]): HTMLElement {
+  const more = words.length - MOST;
+  return h("ul", { class: "reasons" }, ...words.slice(0, MOST).map((each) => h("li", {}, each)), more > 0 ? h("li", {}, `${plural(more, "more line")}: -o json has them all.`) : null);
 }
 
 function facts(page: AutopsyPage): string[] {
@@ -33,7 +40,8 @@ function facts(page: AutopsyPage): string[] {
 
 function tiles(page: AutopsyPage): HTMLElement[] {
   if (page.deaths.length === 0) return [];
-  const by = (who: string) => page.deaths.filter((death) => death.by === who).length;
+  const killed = page.deaths.filter((death) => death.by === "kernel").length;
+  const evicted = page.deaths.length - killed;
   const against = page.deaths.filter((death) => death.followsRule === false).length;
   const follow = page.deaths.filter((death) => death.followsRule === true).length;
   const causes = new Map<string, number>();
@@ -41,8 +49,8 @@ function tiles(page: AutopsyPage): HTMLElement[] {
   const [main] = [...causes].toSorted(([, one], [, other]) => other - one);
   const [worst] = page.groups;
   return [
-    ...(by("kernel") > 0 ? [tile(count(by("kernel")), by("kernel") === 1 ? "OOM, the kernel killed" : "OOMs, the kernel killed", "", "kernel")] : []),
-    ...(by("kubelet") > 0 ? [tile(count(by("kubelet")), by("kubelet") === 1 ? "pod evicted" : "pods evicted", "by the kubelet", "kubelet")] : []),
+    ...(killed > 0 ? [tile(count(killed), killed === 1 ? "OOM" : "OOMs", "the kernel killed", "kernel")] : []),
+    ...(evicted > 0 ? [tile(count(evicted), evicted === 1 ? "pod evicted" : "pods evicted", "", "kubelet")] : []),
     tile(`${count(follow)}/${count(page.deaths.length)}`, "follow from the rule", against > 0 ? `${count(against)} against it` : ""),
     ...(main === undefined ? [] : [tile(`${count(main[1])}×`, main[0], causes.size > 1 ? "the most frequent cause" : "the cause")]),
     ...(worst !== undefined && worst.times > 1 ? [tile(`${count(worst.times)}×`, "the same victim", worst.who)] : []),
@@ -54,11 +62,15 @@ function groups(found: readonly DeathGroup[]): HTMLElement {
   const columns: Column<DeathGroup>[] = [
     { name: "Who", cell: (group) => h("span", { class: "key" }, group.who) },
     { name: "Died", cell: (group) => h("span", { class: "amount" }, h("i", { style: `width:${(group.times / most) * 56}px` }), `${count(group.times)}×`), number: true },
-    { name: "By", cell: (group) => h("span", { class: "end" }, icon(group.by), `the ${group.by}`) },
+    { name: "By", cell: (group) => h("span", { class: "end" }, icon(sign(group.by)), group.by) },
     { name: "Cause", cell: (group) => group.cause || "–" },
     { name: "Last", cell: (group) => group.last || "–" },
   ];
   return h("div", { class: found.length > 12 ? "scroll tall" : "" }, table(columns, found.slice(0, MOST)));
+}
+
+function sign(by: string): string {
+  return by === "kernel" ? by : "kubelet";
 }
 
 /** A death that opens where it is clicked; what is inside is drawn when it is opened first. */
@@ -73,8 +85,8 @@ function entry(death: AutopsyDeath, index: number, isOpen: boolean): HTMLElement
   const button = h(
     "button",
     { type: "button", "aria-expanded": String(isOpen), "aria-controls": id, click: () => open(place.hidden) },
-    icon(death.by, String(index + 1)),
-    h("span", { class: "what" }, h("b", {}, death.who), ` ${death.by === "kernel" ? "killed by the kernel" : "evicted by the kubelet"}`, h("span", { class: "quiet" }, death.what)),
+    icon(sign(death.by), String(index + 1)),
+    h("span", { class: "what" }, h("b", {}, death.who), ` ${death.by === "kernel" ? "killed" : "evicted"} (${death.by})`, h("span", { class: "quiet" }, death.what)),
     h("time", {}, death.at),
   );
   open(isOpen);
@@ -123,7 +135,7 @@ function ranking(death: AutopsyDeath): HTMLElement {
   const columns: Column<RankedRow>[] = [
     { name: label(name), cell: (row) => h("span", { class: "key" }, row.name, row.mark ? h("span", { class: "alarm" }, ` ${row.mark}`) : null) },
     ...others.map((each, place): Column<RankedRow> => ({ name: label(each), cell: (row) => row.cells[place] ?? "–", number: true })),
-    { name: "Used and adjustment", cell: (row) => bar(row, reach) },
+    { name: death.ranking.some((row) => row.added !== 0) ? "Used and adjustment" : "Used", cell: (row) => bar(row, reach) },
   ];
   const rest = death.candidates - death.ranking.length;
   return h("div", {}, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, death.unit)} further down not shown.`)] : []));
@@ -133,7 +145,8 @@ function bar(row: RankedRow, reach: number): HTMLElement | string {
   if (row.used === null) return "–";
   const kept = row.added < 0 ? Math.max(0, row.used + row.added) : row.used;
   const [solid, light] = row.added < 0 ? [kept, row.used - kept] : [row.used, row.added];
-  const words = `${bytes(row.used)} used, adjustment ${row.added < 0 ? "takes off" : "adds"} ${bytes(Math.abs(row.added))}`;
+  const adjusted = row.added === 0 ? "" : `, adjustment ${row.added < 0 ? "takes off" : "adds"} ${bytes(Math.abs(row.added))}`;
+  const words = `${bytes(row.used)} used${adjusted}`;
   const part = (size: number, kind: string) => h("i", { class: kind, style: `width:${(size / reach) * 100}%` });
   return h("span", { class: `badness ${row.mark ? "hit" : ""}`, role: "img", "aria-label": words, title: words }, part(solid, "used"), part(light, row.added < 0 ? "off" : "added"));
 }

@@ -20,6 +20,9 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy_causes import AutopsyCause, Shortage, causes_of, shortage_of
 from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
+from podqos.survival.eviction_autopsy import PodEviction
+from podqos.survival.eviction_traces import NodeSign
+from podqos.survival.terminations import ContainerTermination
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -75,7 +78,8 @@ class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
 class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
     """A process that was killed."""
 
-    pid: int
+    pid: int | None
+    """None where a journal names the container alone."""
     name: str
     oom_score_adj: int | None = None
     badness: int | None = None
@@ -146,6 +150,12 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     """What the logs tell: the whole output of ``podqos autopsy -o json``."""
 
     kills: tuple[OOMAutopsy, ...]
+    evictions: tuple[PodEviction, ...] = ()
+    """By the kubelet."""
+    terminations: tuple[ContainerTermination, ...] = ()
+    """Containers that were killed, by the status of their pods."""
+    node_events: tuple[NodeSign, ...] = ()
+    """What nodes went through besides, in the order of time where that is known."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from podqos.report.survival.autopsy_story import AutopsyDeath, RankedRow, deaths, groups, headline
+from podqos.report.survival.autopsy_death import AutopsyDeath, RankedRow
+from podqos.report.survival.autopsy_story import deaths, groups, headline
 from podqos.report.survival.autopsy_words import process
+from podqos.report.survival.evictions import sign_words, termination_words
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, cut, labelled, wrapped
 from podqos.survival.autopsy import Autopsies
@@ -23,21 +25,43 @@ _WHO = 44
 _LEAST = ("rule", "asked", "group")
 """What is left out where there is no room, in this order."""
 _LEAST_RANKED = 2
+_MOST_OTHERS = 12
 
 
 def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
     """Return what died; of more than a few the last alone, unless all are asked for."""
     told = deaths(found)
-    if not told:
-        return [headline(found)]
-    if len(told) == 1:
-        return death_lines(told[0], style, verbose=verbose)
     lines = [style.strong(headline(found)), *(_group_lines(told, style) if len(told) > _FEW else ())]
     shown = told if verbose or len(told) <= _FEW else told[-1:]
     if len(shown) < len(told):
         lines += ["", f"The last one (-v shows all {len(told):,}, --html FILE writes a page):"]
     for death in shown:
         lines += ["", *death_lines(death, style, verbose=verbose)]
+    if len(told) == 1:
+        lines = lines[2:]  # it speaks for itself
+    lines += _others(
+        "Containers that were killed, by the status of their pods:",
+        found.terminations,
+        termination_words,
+        style,
+        verbose=verbose,
+    )
+    lines += _others("What nodes went through:", found.node_events, sign_words, style, verbose=verbose)
+    return lines
+
+
+def _others(
+    title: str, found: Sequence[Other], words: Callable[[Other], str], style: Style, *, verbose: bool
+) -> Iterator[str]:
+    """Yield a line for each of what is known besides."""
+    if not found:
+        return
+    yield from ("", style.strong(title))
+    shown = found if verbose else found[:_MOST_OTHERS]
+    for each in shown:
+        yield from wrapped(words(each), style, "    ", "  ")
+    if len(shown) < len(found):
+        lines.append(f"  … and {len(found) - len(shown):,} more (-v)")
     return lines
 
 
@@ -97,6 +121,7 @@ def csv_rows(found: Autopsies) -> Table:
 
 
 def _csv(found: Autopsies) -> Iterator[tuple[object, ...]]:
+    runner_up: int | str | None
     for kill in found.kills:
         runner_up = None if kill.runner_up is None else kill.runner_up.pid
         for victim in kill.victims:
@@ -105,3 +130,9 @@ def _csv(found: Autopsies) -> Iterator[tuple[object, ...]]:
                 kill.container or kill.container_id, kill.qos_class, victim.pid, victim.name,
                 victim.oom_score_adj, victim.badness, kill.follows_rule, kill.reason, runner_up, kill.margin_pages,
             )  # fmt: skip
+    for eviction in found.evictions:
+        runner_up = None if eviction.runner_up is None else eviction.runner_up.pod
+        yield (
+            eviction.at, eviction.node, "eviction", "", eviction.pod, "", eviction.qos_class, None, eviction.cause,
+            None, None, eviction.follows_rule, eviction.reason, runner_up, None,
+        )  # fmt: skip

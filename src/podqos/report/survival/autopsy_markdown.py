@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podqos.report.survival.autopsy_story import AutopsyDeath, AutopsyPage, page_of
+from podqos.report.survival.autopsy_death import AutopsyDeath
+from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.wording import counted
 
 MOST_CHARACTERS = 65_536
-_FOR_DEATHS = 50_000
+_FOR_DEATHS = 40_000
 _MOST_EVENTS = 50
 _MOST_GROUPS = 20
+_MOST_OTHERS = 20
 _MOST_RANKED = 10
 _MOST_WORDS = 500
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~$&])")
@@ -30,9 +32,10 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206
 def markdown(found: Autopsies) -> list[str]:
     """Return the lines of the document."""
     page = page_of(found)
-    if not page.deaths:
-        return ["# Post-mortem", "", plain(page.headline)]
-    lines = [f"# Post-mortem: {_title(page)}", "", f"**{plain(page.headline)}**", "", *_timeline(page)]
+    title = f"# Post-mortem: {_title(page)}" if page.deaths else "# Post-mortem"
+    lines = [title, "", f"**{plain(page.headline)}**"]
+    if page.deaths:
+        lines += ["", *_timeline(page)]
     if len(page.groups) < len(page.deaths):
         lines += ["", *_groups(page)]
     room = _FOR_DEATHS
@@ -43,6 +46,10 @@ def markdown(found: Autopsies) -> list[str]:
             lines += ["", f"… and {len(page.deaths) - number:,} more; `podqos autopsy -v` prints them all."]
             break
         lines += told
+    for title, others in (("Containers that were killed", page.containers), ("What nodes went through", page.signs)):
+        if others:
+            left = [f"- … and {len(others) - _MOST_OTHERS:,} more"] * (len(others) > _MOST_OTHERS)
+            lines += ["", f"## {title}", "", *(f"- {plain(each)}" for each in others[:_MOST_OTHERS]), *left]
     lines += ["", "## Assumed", "", *(f"- {plain(each)}" for each in page.assumptions or ("nothing",))]
     return lines
 
@@ -73,7 +80,7 @@ def _title(page: AutopsyPage) -> str:
 def _timeline(page: AutopsyPage) -> Iterator[str]:
     yield from ("## Timeline", "", "| when | where | who | by | cause |", "|---|---|---|---|---|")
     for death in page.deaths[:_MOST_EVENTS]:
-        cells = (code(death.at), code(death.host), code(death.who), f"the {death.by}", plain(death.cause) or "–")
+        cells = (code(death.at), code(death.host), code(death.who), death.by, plain(death.cause) or "–")
         yield f"| {' | '.join(cells)} |"
     if len(page.deaths) > _MOST_EVENTS:
         yield from ("", f"… and {len(page.deaths) - _MOST_EVENTS:,} more.")
@@ -82,7 +89,7 @@ def _timeline(page: AutopsyPage) -> Iterator[str]:
 def _groups(page: AutopsyPage) -> Iterator[str]:
     yield from ("## Who, how often", "", "| times | who | by | cause |", "|---:|---|---|---|")
     for each in page.groups[:_MOST_GROUPS]:
-        yield f"| {each.times:,} | {code(each.who)} | the {each.by} | {plain(each.cause) or '–'} |"
+        yield f"| {each.times:,} | {code(each.who)} | {each.by} | {plain(each.cause) or '–'} |"
     if len(page.groups) > _MOST_GROUPS:
         yield from ("", f"… and {len(page.groups) - _MOST_GROUPS:,} others.")
 
