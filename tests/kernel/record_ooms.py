@@ -24,7 +24,7 @@ MI = 2**20
 PATIENCE_SECONDS = 120
 UID = "{0}{0}{0}{0}{0}{0}{0}{0}-0000-4000-8000-00000000000{0}"
 
-# Argument: what to hold (anon, or a file in memory), bytes, children to fork first, step of growth; reads a line, then grows.
+# It joins a cgroup, holds memory and, when told to, grows until told to stop.
 HOG = r"""
 import os, resource, select, sys
 procs, adj, kind, size, children, step, name = sys.argv[1:8]
@@ -40,8 +40,12 @@ for each in range(int(children)):
         held.append(bytearray(b"\1") * (size // (4 + each)))
         sys.stdout.write(f"child {os.getpid()}\n"); sys.stdout.flush()
         while True: select.select([], [], [], 1000)
+if kind == "bound":
+    import ctypes, platform
+    number = {"aarch64": 237, "x86_64": 238}[platform.machine()]
+    ctypes.CDLL(None).syscall(number, 2, ctypes.byref(ctypes.c_ulong(2)), 64)
 def grow(amount):
-    if kind == "anon": held.append(bytearray(b"\1") * amount)
+    if kind in ("anon", "bound"): held.append(bytearray(b"\1") * amount)
     elif kind == "file": out.write(b"\1" * amount)
     elif kind == "pipes":
         for _ in range(max(1, amount // 65536)):
@@ -80,35 +84,146 @@ class Case(NamedTuple):
     group: str = ""
     """The level and pod whose processes die together."""
     step: int = MI // 4
+    nodes: str = ""
+    """The memory nodes that a cpuset allows."""
 
 
 B, E = "burstable", "besteffort"
 CASES = (
-    Case("container", (Member("web", 1, 900, 30, is_growing=True), Member("log", 1, 900, 8)), {"container1": 64}, {1: B}),
+    Case(
+        "container", (Member("web", 1, 900, 30, is_growing=True), Member("log", 1, 900, 8)), {"container1": 64}, {1: B}
+    ),
     Case("container-child", (Member("pg", 1, 950, 32, children=3, is_growing=True),), {"container1": 96}, {1: B}),
-    Case("container-tmpfs", (Member("cache", 1, 800, 6, "file", is_growing=True), Member("main", 1, 800, 20)), {"container1": 80}, {1: B}),
-    Case("container-kernel", (Member("pipes", 1, 700, 0, "pipes", is_growing=True), Member("main", 1, 700, 12)), {"container1": 48}, {1: B}, step=MI // 16),
-    Case("pod", (Member("app", 1, 600, 40), Member("sidecar", 1, 990, 16, is_growing=True, container=2)), {"pod1": 80}, {1: B}),
-    Case("pod-other-container", (Member("app", 1, 300, 50, is_growing=True), Member("small", 1, 995, 30, container=2)), {"pod1": 110}, {1: B}),
-    Case("class", (Member("a", 1, 900, 30), Member("b", 2, 980, 24), Member("c", 3, 500, 20, is_growing=True)), {"burstable": 110}, {1: B, 2: B, 3: B}),
-    Case("class-besteffort", (Member("a", 1, 1000, 30), Member("b", 2, 1000, 24, is_growing=True)), {"besteffort": 90}, {1: E, 2: E}),
-    Case("kubepods-neighbour", (Member("db", 1, 500, 60, is_growing=True), Member("batch", 2, 1000, 36), Member("web", 3, 600, 30)), {"kubepods": 160}, {1: B, 2: E, 3: B}),
-    Case("kubepods-own", (Member("db", 1, 100, 40), Member("leak", 2, 990, 40, is_growing=True), Member("web", 3, 120, 30)), {"kubepods": 160}, {1: B, 2: B, 3: B}),
-    Case("kubepods-tmpfs", (Member("shm", 1, 400, 60, "file", is_growing=True), Member("web", 2, 600, 20)), {"kubepods": 130}, {1: B, 2: B}),
+    Case(
+        "container-tmpfs",
+        (Member("cache", 1, 800, 6, "file", is_growing=True), Member("main", 1, 800, 20)),
+        {"container1": 80},
+        {1: B},
+    ),
+    Case(
+        "container-kernel",
+        (Member("pipes", 1, 700, 0, "pipes", is_growing=True), Member("main", 1, 700, 12)),
+        {"container1": 48},
+        {1: B},
+        step=MI // 16,
+    ),
+    Case(
+        "pod",
+        (Member("app", 1, 600, 40), Member("sidecar", 1, 990, 16, is_growing=True, container=2)),
+        {"pod1": 80},
+        {1: B},
+    ),
+    Case(
+        "pod-other-container",
+        (Member("app", 1, 300, 50, is_growing=True), Member("small", 1, 995, 30, container=2)),
+        {"pod1": 110},
+        {1: B},
+    ),
+    Case(
+        "class",
+        (Member("a", 1, 900, 30), Member("b", 2, 980, 24), Member("c", 3, 500, 20, is_growing=True)),
+        {"burstable": 110},
+        {1: B, 2: B, 3: B},
+    ),
+    Case(
+        "class-besteffort",
+        (Member("a", 1, 1000, 30), Member("b", 2, 1000, 24, is_growing=True)),
+        {"besteffort": 90},
+        {1: E, 2: E},
+    ),
+    Case(
+        "kubepods-neighbour",
+        (Member("db", 1, 500, 60, is_growing=True), Member("batch", 2, 1000, 36), Member("web", 3, 600, 30)),
+        {"kubepods": 160},
+        {1: B, 2: E, 3: B},
+    ),
+    Case(
+        "kubepods-own",
+        (Member("db", 1, 100, 40), Member("leak", 2, 990, 40, is_growing=True), Member("web", 3, 120, 30)),
+        {"kubepods": 160},
+        {1: B, 2: B, 3: B},
+    ),
+    Case(
+        "kubepods-tmpfs",
+        (Member("shm", 1, 400, 60, "file", is_growing=True), Member("web", 2, 600, 20)),
+        {"kubepods": 130},
+        {1: B, 2: B},
+    ),
     Case("system", (Member("daemon", 0, 0, 30, is_growing=True),), {"system": 64}),
-)  # fmt: skip
+)
 GROUP_CASES = (
-    Case("container-group", (Member("main", 1, 900, 30, is_growing=True), Member("helper", 1, 900, 10)), {"container1": 64}, {1: B}, "container1"),
-    Case("pod-group", (Member("app", 1, 600, 30, children=2), Member("sidecar", 1, 990, 16, is_growing=True, container=2)), {"pod1": 90}, {1: B}, "pod1"),
-)  # fmt: skip
+    Case(
+        "container-group",
+        (Member("main", 1, 900, 30, is_growing=True), Member("helper", 1, 900, 10)),
+        {"container1": 64},
+        {1: B},
+        "container1",
+    ),
+    Case(
+        "pod-group",
+        (Member("app", 1, 600, 30, children=2), Member("sidecar", 1, 990, 16, is_growing=True, container=2)),
+        {"pod1": 90},
+        {1: B},
+        "pod1",
+    ),
+)
 MACHINE_CASES = (
-    Case("machine-neighbour", (Member("db", 1, 300, 60, is_growing=True), Member("batch", 2, 1000, 60), Member("web", 3, 800, 20)), {}, {1: B, 2: E, 3: B}, step=MI),
-    Case("machine-guaranteed", (Member("safe", 1, -997, 60, is_growing=True), Member("web", 2, 700, 30)), {}, {2: B}, step=MI),
-    Case("machine-own", (Member("leak", 1, 980, 40, is_growing=True), Member("web", 2, 100, 40)), {}, {1: B, 2: B}, step=MI),
-    Case("machine-daemon", (Member("daemon", 0, 0, 40, is_growing=True), Member("web", 1, 300, 30)), {}, {1: B}, step=MI),
-    Case("machine-tmpfs", (Member("shm", 1, 300, 40, "file", is_growing=True), Member("web", 2, 900, 30)), {}, {1: B, 2: B}, step=MI),
-    Case("machine-children", (Member("pg", 1, 900, 40, children=3), Member("grow", 2, -997, 30, is_growing=True)), {}, {1: B}, step=MI),
-)  # fmt: skip
+    Case(
+        "machine-neighbour",
+        (Member("db", 1, 300, 60, is_growing=True), Member("batch", 2, 1000, 60), Member("web", 3, 800, 20)),
+        {},
+        {1: B, 2: E, 3: B},
+        step=MI,
+    ),
+    Case(
+        "machine-guaranteed",
+        (Member("safe", 1, -997, 60, is_growing=True), Member("web", 2, 700, 30)),
+        {},
+        {2: B},
+        step=MI,
+    ),
+    Case(
+        "machine-own",
+        (Member("leak", 1, 980, 40, is_growing=True), Member("web", 2, 100, 40)),
+        {},
+        {1: B, 2: B},
+        step=MI,
+    ),
+    Case(
+        "machine-daemon", (Member("daemon", 0, 0, 40, is_growing=True), Member("web", 1, 300, 30)), {}, {1: B}, step=MI
+    ),
+    Case(
+        "machine-tmpfs",
+        (Member("shm", 1, 300, 40, "file", is_growing=True), Member("web", 2, 900, 30)),
+        {},
+        {1: B, 2: B},
+        step=MI,
+    ),
+    Case(
+        "machine-children",
+        (Member("pg", 1, 900, 40, children=3), Member("grow", 2, -997, 30, is_growing=True)),
+        {},
+        {1: B},
+        step=MI,
+    ),
+)
+NODE_CASES = (
+    Case(
+        "nodes-cpuset",
+        (Member("in", 1, 900, 30, is_growing=True), Member("web", 2, 300, 20)),
+        {},
+        {1: B, 2: B},
+        step=MI,
+        nodes="1",
+    ),
+    Case(
+        "nodes-policy",
+        (Member("bound", 1, 900, 30, "bound", is_growing=True), Member("web", 2, 300, 20)),
+        {},
+        {1: B, 2: B},
+        step=MI,
+    ),
+)
 
 
 class Tree:
@@ -172,6 +287,9 @@ def record(case: Case, mount: Path, version: int) -> dict[str, object]:
         cleanup.callback(os.close, log)
         os.lseek(log, 0, os.SEEK_END)
         tree = Tree(mount, version, cleanup)
+        if case.nodes:
+            (mount / "cgroup.subtree_control").write_text("+cpuset")
+            (tree.top / "cpuset.mems").write_text(case.nodes)
         roles: dict[int, str] = {}
         started = {each: _start(each, case, tree, cleanup, roles) for each in case.members}
         for name, mib in case.limits.items():

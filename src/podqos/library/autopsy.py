@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, Self
@@ -17,6 +18,7 @@ from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.files import STDIN
+from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.library.kubelet_side import KubeletSide
 from podqos.library.live_log import follow, growing
@@ -25,9 +27,12 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
-from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy
+from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
+from podqos.survival.autopsy_facts import NodeFacts
 from podqos.survival.terminations import containers_by_id
 
+MOST_KILLS = 10_000
+"""The last of them are kept, so that memory does not grow with the log."""
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
 _LINES_BESIDE = 40
@@ -65,23 +70,30 @@ def autopsy(
     objects: Objects | None = None,
     cluster: ClusterSnapshot | None = None,
     most_shown: int = MOST_SHOWN,
+    kubelet: Kubelet | None = None,
+    growth_bytes_per_second: int | None = None,
     profile: Profile = LATEST,
 ) -> Autopsies:
     """Return every OOM and eviction in logs of the kernel, of kubelets and of podqos; ``-`` is standard input.
 
     ``objects`` hold the pods, nodes and events of the cluster, or ``cluster`` does. ``most_shown`` rows of each ranking
-    are kept. Raises InputError for a log that cannot be read.
+    are kept. ``kubelet`` says what the node reserves and when it evicts; how fast memory was used up says which
+    threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
     objects = cluster.objects if cluster is not None else objects
     pods = _pods(objects)
-    kills = []
+    facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+    kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
+    examined = 0
     side = KubeletSide()
     for path in paths:
-        examiner = Examiner(most_shown)
+        examiner = Examiner(most_shown, facts)
         with opened(path) as stream:
-            kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream, side)]
-    assumptions = (*of_version(profile), *(() if cluster is None else cluster.assumptions))
-    found = Autopsies(tuple(kills), assumptions=assumptions)
+            for report in reports(stream, side):
+                kills.append(_named(examiner.examine(report), pods, profile))
+                examined += 1
+    assumptions = (*assumed_by(kills, facts), *of_version(profile), *(() if cluster is None else cluster.assumptions))
+    found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     return side.told(found, objects, cluster, most_shown=most_shown, profile=profile)
 
 
@@ -90,6 +102,8 @@ def live_autopsy(
     *,
     objects: Callable[[], Objects | None] = lambda: None,
     most_shown: int = MOST_SHOWN,
+    kubelet: Kubelet | None = None,
+    growth_bytes_per_second: int | None = None,
     profile: Profile = LATEST,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Autopsies]:
@@ -100,14 +114,30 @@ def live_autopsy(
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
         for report in follow(log, say):
-            kill = _named(examiner.examine(report), _pods(objects()), profile)
-            yield Autopsies((kill,), assumptions=of_version(profile))
+            pods = _pods(objects())
+            examiner.facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+            kill = _named(examiner.examine(report), pods, profile)
+            yield Autopsies((kill,), assumptions=(*assumed_by([kill], examiner.facts), *of_version(profile)))
+
+
+def _facts(pods: dict[str, Pod], kubelet: Kubelet | None, growth: int | None, profile: Profile) -> NodeFacts:
+    config = None if kubelet is None else kubelet.config
+    return NodeFacts(pods, kubelet=config, growth_bytes_per_second=growth, profile=profile)
 
 
 def _pods(objects: Objects | None) -> dict[str, Pod]:
     """Return pods by the uid that their cgroups have."""
     found = () if objects is None else objects.workloads
     return {cgroup_uid(each.workload.pod): each.workload.pod for each in found}
+
+
+def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
+    """Yield a value for each death, and for what else is known."""
+    bare = replace(found, kills=(), kills_left_out=0, evictions=(), terminations=(), node_events=())
+    yield from (replace(bare, kills=(each,)) for each in found.kills)
+    yield from (replace(bare, evictions=(each,)) for each in found.evictions)
+    yield from (replace(bare, terminations=(replace(each, kill=None, eviction=None),)) for each in found.terminations)
+    yield from (replace(bare, node_events=(replace(each, kill=None),)) for each in found.node_events)
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:

@@ -11,13 +11,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import Candidate, Process, candidate_in
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, causes_of, shortage_of
 from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
 from podqos.survival.eviction_autopsy import PodEviction
@@ -150,6 +152,8 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     """What the logs tell: the whole output of ``podqos autopsy -o json``."""
 
     kills: tuple[OOMAutopsy, ...]
+    kills_left_out: int = 0
+    """Of a log with very many the first ones, which are counted alone."""
     evictions: tuple[PodEviction, ...] = ()
     """By the kubelet."""
     terminations: tuple[ContainerTermination, ...] = ()
@@ -161,12 +165,21 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
 
 
+def assumed_by(kills: Iterable[OOMAutopsy], facts: NodeFacts) -> tuple[Assumption, ...]:
+    """Return what the causes take for granted."""
+    judged = any(each.cause in {Cause.THRESHOLD, Cause.NOT_COUNTED} for kill in kills for each in kill.causes)
+    if facts.kubelet is not None or not judged:
+        return ()
+    threshold = default_eviction_hard(facts.profile)[Signal.MEMORY]
+    return (Assumption("the kubelet's eviction threshold", threshold, "--kubelet-config"),)
+
+
 class Examiner:
     """Examines the reports of a log in their order: whoever was killed before is no candidate again."""
 
     def __init__(self, most_shown: int = MOST_SHOWN, facts: NodeFacts = NOTHING_KNOWN) -> None:
         self._most_shown = most_shown
-        self._facts = facts
+        self.facts = facts
         self._dead: dict[tuple[str, int, str], None] = {}
 
     def examine(self, report: OOMReport) -> OOMAutopsy:
@@ -185,7 +198,7 @@ class Examiner:
         others = [each for each in candidates if not each.process.is_exempt and each.process.pid != report.chosen]
         chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
         runner_up = others[0] if others and total is not None else None
-        node = killed_node(report, page_kb, self._facts)
+        node = killed_node(report, page_kb, self.facts)
         place, dead_place = node.ran_out, node.victim
         shortage = shortage_of(node)
         killed = report.victims if report.group is not None else ()

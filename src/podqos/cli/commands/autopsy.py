@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import Log, autopsy, of_pod
+from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
 from podqos.library.autopsy_inputs import told_apart
 from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
@@ -35,6 +35,7 @@ from podqos.library.written_files import write_file
 from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.survival.autopsy_story import page_of
+from podqos.report.text.encoding import json_line
 from podqos.report.text.style import Style
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies
 
@@ -57,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
     about = "explain OOM kills as they happen, until Ctrl-C: by the kernel's log of this machine, or a log that grows"
     parser.add_argument("--live", action="store_true", help=about)
+    options.add_kubelet_option(parser)
+    about = "how fast memory was used up, also per m or h: which eviction threshold would have been in time"
+    options.add_value_option(parser, "--growth", options.rate_option, f"{about}, for example 128Mi/s", "RATE")
     add_cluster_options(parser)
     options.add_version_option(parser)
     parser.add_argument(
@@ -87,13 +91,22 @@ def run(arguments: argparse.Namespace) -> int:
     objects = _objects(arguments, Inputs(found), cluster)
     errors = 0 if objects is None else print_problems(objects.problems)
     report = autopsy(
-        [*logs, *of_nodes], objects=objects, cluster=cluster, most_shown=arguments.top, profile=profile_of(arguments)
+        [*logs, *of_nodes],
+        objects=objects,
+        cluster=cluster,
+        most_shown=arguments.top,
+        kubelet=options.kubelet_option(arguments.kubelet_config),
+        growth_bytes_per_second=arguments.growth,
+        profile=profile_of(arguments),
     )
     report = of_pod(report, arguments.namespace or "", pod)
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, page_of(report)).encode())
-    lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
-    emit(report, arguments, lines, csv_rows)
+    if arguments.output == "jsonl":
+        print_file(json_line(each).decode().rstrip() for each in one_by_one(report))
+    else:
+        lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
+        emit(report, arguments, lines, csv_rows)
     return 2 if errors else 0
 
 

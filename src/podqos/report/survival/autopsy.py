@@ -39,27 +39,18 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         lines += ["", *death_lines(death, style, verbose=verbose)]
     if len(told) == 1:
         lines = lines[2:]  # it speaks for itself
-    lines += _others(
-        "Containers that were killed, by the status of their pods:",
-        found.terminations,
-        termination_words,
-        style,
-        verbose=verbose,
-    )
-    lines += _others("What nodes went through:", found.node_events, sign_words, style, verbose=verbose)
-    return lines
+    ended = [termination_words(each) for each in found.terminations]
+    lines += _others("Containers that were killed, by the status of their pods:", ended, style, verbose=verbose)
+    signs = [sign_words(each) for each in found.node_events]
+    return lines + _others("What nodes went through:", signs, style, verbose=verbose)
 
 
-def _others(
-    title: str, found: Sequence[Other], words: Callable[[Other], str], style: Style, *, verbose: bool
-) -> Iterator[str]:
-    """Yield a line for each of what is known besides."""
-    if not found:
-        return
-    yield from ("", style.strong(title))
+def _others(title: str, found: Sequence[str], style: Style, *, verbose: bool) -> list[str]:
+    """Return a line for each of what is known besides."""
     shown = found if verbose else found[:_MOST_OTHERS]
-    for each in shown:
-        yield from wrapped(words(each), style, "    ", "  ")
+    lines = ["", style.strong(title)] * bool(found)
+    for words in shown:
+        lines += wrapped(words, style, "    ", "  ")
     if len(shown) < len(found):
         lines.append(f"  … and {len(found) - len(shown):,} more (-v)")
     return lines
