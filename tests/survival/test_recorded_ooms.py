@@ -70,8 +70,8 @@ def _judged(kill, name, level):
     used = shortage.parts
     if level is CgroupLevel.MACHINE:
         assert shortage.kind is (ShortageKind.NODES if name.startswith("nodes") else ShortageKind.WATERMARKS)
-        # All memory is accounted for but what the kernel itself took when it started.
-        assert used.other_bytes < 16 << 20
+        # The memory is accounted for, but for what is being freed in the second of two OOMs.
+        assert used.other_bytes < 100 << 20
         assert shortage.free_elsewhere_bytes > 50 << 20 or not name.startswith("nodes")
     else:
         assert shortage.kind is ShortageKind.LIMIT

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from csv import writer
 from time import sleep
 
+from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.output import print_lines
 from podqos.cli.streams import for_programs
@@ -43,7 +44,15 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
         with _known(arguments, pods) as known:
             printing, profile = _printing(arguments), profile_of(arguments)
             _say(f"following {path or 'the kernel log of this machine'}; Ctrl-C ends it")
-            for found in live_autopsy(path, objects=known, most_shown=arguments.top, profile=profile, say=_say):
+            for found in live_autopsy(
+                path,
+                objects=known,
+                most_shown=arguments.top,
+                kubelet=options.kubelet_option(arguments.kubelet_config),
+                growth_bytes_per_second=arguments.growth,
+                profile=profile,
+                say=_say,
+            ):
                 printing(found)
                 sys.stdout.flush()
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.patience import ONCE
 from podqos.cluster.resources import Resource
-from podqos.errors import ClusterError, InputError, NotFound, Refused
+from podqos.errors import ClusterError, Forbidden, InputError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 from podqos.manifest.anonymous import Anonymizer
@@ -83,9 +83,15 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         )
     )
     nodes: list[str] = []
-    for line in _pages(cluster, resources.NODES, field_selector=f"metadata.name={part.node}" if part.node else ""):
-        nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
-        yield line
+    try:
+        selected = f"metadata.name={part.node}" if part.node else ""
+        for line in list_lines(cluster, resources.NODES, field_selector=selected):
+            nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
+            yield line
+    except Forbidden as error:
+        if not part.events or part.usage:
+            raise
+        yield _missing(f"nodes ({error.what})", "none", "the right to list nodes", of_list="NodeList")
     if part.node and part.node not in nodes:
         raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
     # The kubelet of one node is asked while its pods are listed.
@@ -95,13 +101,15 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
     if part.workloads:
         yield from _optional(cluster, WORKLOADS, part)
     if part.pods:
-        yield from _pages(
+        yield from list_lines(
             cluster,
             resources.PODS,
             part.namespace,
             selector=part.selector,
             field_selector=f"spec.nodeName={part.node}" if part.node else "",
         )
+    if part.events:
+        yield from _optional(cluster, (resources.EVENTS,), part)
     if usage is not None:
         yield from usage.answer()
     elif part.usage:
@@ -148,7 +156,7 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
     for resource in wanted:
         namespace = part.namespace if resource.is_namespaced else ""
         try:
-            yield from _pages(cluster, resource, namespace)
+            yield from list_lines(cluster, resource, namespace)
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
@@ -156,9 +164,10 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
             yield _missing(*unread, of_list=f"{resource.kind}List")
 
 
-def _pages(
+def list_lines(
     cluster: Cluster, resource: Resource[Any], namespace: str = "", *, selector: str = "", field_selector: str = ""
 ) -> Iterator[bytes]:
+    """Yield a list in the lines of a snapshot; raise where it may not be read."""
     has_begun = False
     for page in cluster.pages(resource, namespace, selector=selector, field_selector=field_selector):
         if page.is_first and has_begun:

@@ -23,6 +23,9 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, causes_of, shortage_of
 from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
+from podqos.survival.eviction_autopsy import PodEviction
+from podqos.survival.eviction_traces import NodeSign
+from podqos.survival.terminations import ContainerTermination
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -79,7 +82,8 @@ class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
 class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
     """A process that was killed."""
 
-    pid: int
+    pid: int | None
+    """None where a journal names the container alone."""
     name: str
     oom_score_adj: int | None = None
     badness: int | None = None
@@ -150,6 +154,14 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     """What the logs tell: the whole output of ``podqos autopsy -o json``."""
 
     kills: tuple[OOMAutopsy, ...]
+    kills_left_out: int = 0
+    """Of a log with very many the first ones, which are counted alone."""
+    evictions: tuple[PodEviction, ...] = ()
+    """By the kubelet."""
+    terminations: tuple[ContainerTermination, ...] = ()
+    """Containers that were killed, by the status of their pods."""
+    node_events: tuple[NodeSign, ...] = ()
+    """What nodes went through besides, in the order of time where that is known."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
@@ -169,7 +181,7 @@ class Examiner:
 
     def __init__(self, most_shown: int = MOST_SHOWN, facts: NodeFacts = NOTHING_KNOWN) -> None:
         self._most_shown = most_shown
-        self._facts = facts
+        self.facts = facts
         self._dead: dict[tuple[str, int, str], None] = {}
 
     def examine(self, report: OOMReport) -> OOMAutopsy:
@@ -188,7 +200,7 @@ class Examiner:
         others = [each for each in candidates if not each.process.is_exempt and each.process.pid != report.chosen]
         chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
         runner_up = others[0] if others and total is not None else None
-        node = killed_node(report, page_kb, self._facts)
+        node = killed_node(report, page_kb, self.facts)
         place, dead_place = node.ran_out, node.victim
         shortage = shortage_of(node)
         killed = report.victims if report.group is not None else ()

@@ -251,7 +251,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
 
 def _was_active(pod: Pod, found: PodEviction, gone: frozenset[str]) -> bool:
     """Whether a pod ran on the node when another was evicted, as far as times say."""
-    if found.node and pod.spec.node_name != found.node:
+    if found.node and pod.spec.node_name not in {"", found.node}:
         return False
     if pod.metadata.uid in gone:
         return False

@@ -1,4 +1,4 @@
-"""What would have spared an evicted pod: the kubelet's pass made again with one change, by ``kubelet_counterfactual``."""
+"""What would have spared an evicted pod: the kubelet's pass made again with one change."""
 
 from __future__ import annotations
 

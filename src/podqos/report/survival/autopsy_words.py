@@ -9,6 +9,8 @@ from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, Shorta
 from podqos.survival.autopsy_savings import SavedBy, Saving
 from podqos.wording import mebibytes
 
+_NAME_CHARACTERS = 24
+_PATH_CHARACTERS = 60
 _KIB, _MIB = 1 << 10, 1 << 20
 _WHOSE = {CgroupLevel.CONTAINER: "the container", CgroupLevel.POD: "the pod"}
 _PARTS = {
@@ -27,6 +29,12 @@ _CHANGED = {
 }
 
 
+def process(name: str, pid: int | None) -> str:
+    """Return a process; its name as far as a line has room: the kernel's own have at most 15 characters."""
+    known = name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
+    return known if pid is None else f"{known} (pid {pid})"
+
+
 def amount(count: int) -> str:
     """Return bytes for people, also a few of them."""
     return f"{-(-count // _KIB)}Ki" if 0 < count < _MIB else mebibytes(count)
@@ -36,7 +44,7 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
     """Return a cause with its figures."""
     held = "" if cause.held_bytes is None else amount(cause.held_bytes)
     against = "" if cause.against_bytes is None else amount(cause.against_bytes) if cause.against_bytes else "nothing"
-    who = f"{cause.name} (pid {cause.pid})"
+    who = process(cause.name, cause.pid)
     match cause.cause:
         case Cause.OWN_LIMIT:
             return f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit: {held} of {against}"
@@ -87,7 +95,7 @@ def elsewhere_words(shortage: Shortage) -> str:
 
 def shortage_words(kill: OOMAutopsy) -> str:
     """Return what ran out, and how far; empty where the report does not say."""
-    where = "" if kill.scope is CgroupLevel.MACHINE else kill.cgroup
+    where = "" if kill.scope is CgroupLevel.MACHINE else short_path(kill.cgroup)
     found = kill.shortage
     if found is None:
         return where
@@ -103,6 +111,15 @@ def shortage_words(kill: OOMAutopsy) -> str:
     return f"{where}: {found.counter} {used} of {limit}{lacking}".removeprefix(": ")
 
 
+def short_path(path: str) -> str:
+    """Return a cgroup's path as far as a line has room: its end tells cgroups apart, of ids their beginning."""
+    if len(path) <= _PATH_CHARACTERS:
+        return path
+    last = path.rpartition("/")[2]
+    room = _PATH_CHARACTERS - 2
+    return f"…/{last}" if len(last) <= room else f"…/{last[: room // 2]}…{last[-(room // 4) :]}"
+
+
 def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
     """Return a change that would have saved the victim, and who would have died in its place."""
     more = "" if saving.more_bytes is None else amount(saving.more_bytes)
@@ -116,5 +133,5 @@ def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
     else:
         words = _CHANGED[saving.change].format(more=more, amount=total)
     if saving.instead is not None:
-        return f"{words}; then {saving.instead.name} (pid {saving.instead.pid}) would have died"
+        return f"{words}; then {process(saving.instead.name, saving.instead.pid)} would have died"
     return words
