@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.event import Event
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
@@ -43,6 +44,7 @@ class Resource(Struct, Generic[Model], frozen=True):
 
 PODS = Resource("", "v1", "pods", "Pod", Pod)
 NODES = Resource("", "v1", "nodes", "Node", Node, is_namespaced=False)
+EVENTS = Resource("", "v1", "events", "Event", Event)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", Namespace, is_namespaced=False)
 LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", LimitRange)
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota", ResourceQuota)

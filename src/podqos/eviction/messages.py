@@ -25,6 +25,23 @@ from podqos.model.stats import ContainerStats, PodStats
 REASON = "Evicted"
 PHASE = "Failed"
 
+# Each wording once: rendered here, and read back by ``message_reading``.
+NODE_WAS_LOW = "The node was low on resource: {resource}. "
+THRESHOLD_MET = "Threshold quantity: {threshold}, available: {available}. "
+POD_USED = "Pod {pod} was using {used}, request is {request}, has larger consumption of {resource}. "
+CONTAINER_USED = "Container {container} was using {used}, request is {request}, has larger consumption of {resource}. "
+CONTAINER_USED_OLD = "Container {container} was using {used}, which exceeds its request of {request}. "
+EMPTY_DIR_EXCEEDED = 'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
+POD_STORAGE_EXCEEDED = "Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "
+CONTAINER_STORAGE_EXCEEDED = 'Container {name} exceeded its local ephemeral storage limit "{limit}". '
+NODE_HAD_CONDITION = "The node had condition: [{conditions}]. "
+
+STORAGE_EXCEEDED = {
+    LocalStorageLimit.EMPTY_DIR: EMPTY_DIR_EXCEEDED,
+    LocalStorageLimit.POD: POD_STORAGE_EXCEEDED,
+    LocalStorageLimit.CONTAINER: CONTAINER_STORAGE_EXCEEDED,
+}
+
 
 class PodCondition(Struct, frozen=True, gc=False):
     """The condition an evicted pod gets."""
@@ -52,40 +69,34 @@ class EvictionText(Struct, frozen=True, gc=False):
 
 def pressure_text(shortage: Shortage, pod: Pod, stats: PodStats | None, profile: Profile = LATEST) -> EvictionText:
     """Return what a pod carries that was evicted because the node was short of something."""
-    message = f"The node was low on resource: {shortage.resource}. "
+    resource = shortage.resource
+    message = NODE_WAS_LOW.format(resource=resource)
     if profile.eviction_message_amounts:
-        message += f"Threshold quantity: {shortage.threshold}, available: {shortage.available}. "
+        message += THRESHOLD_MET.format(threshold=shortage.threshold, available=shortage.available)
     if stats is None:
         return EvictionText(message)
     annotations: dict[str, str] = {}
-    pod_request = _pod_level_memory_request(pod, stats, shortage.resource, profile)
+    pod_request = _pod_level_memory_request(pod, stats, resource, profile)
     if pod_request is not None:
         used = _bytes(memory_bytes(stats.memory))
-        message += _larger_consumption("Pod", pod.metadata.name, used, pod_request, shortage.resource)
+        request = pod_request.canonical()
+        message += POD_USED.format(pod=pod.metadata.name, used=used, request=request, resource=resource)
         annotations |= {"offending_pod": pod.metadata.name, "offending_pod_usage": used}
-    offenders = tuple(_containers_over_request(pod, stats, shortage.resource))
+    offenders = tuple(_containers_over_request(pod, stats, resource))
+    wording = CONTAINER_USED if profile.eviction_message_amounts else CONTAINER_USED_OLD
     for name, used, request in offenders:
-        message += (
-            _larger_consumption("Container", name, used, request, shortage.resource)
-            if profile.eviction_message_amounts
-            else f"Container {name} was using {used}, which exceeds its request of {request.canonical()}. "
-        )
+        message += wording.format(container=name, used=used, request=request, resource=resource)
     annotations |= {
         "offending_containers": ",".join(name for name, _, _ in offenders),
         "offending_containers_usage": ",".join(used for _, used, _ in offenders),
-        "starved_resource": shortage.resource,
+        "starved_resource": resource,
     }
     return EvictionText(message, annotations)
 
 
 def local_storage_text(excess: LocalStorageExcess) -> EvictionText:
     """Return what a pod carries that exceeded a limit of its own."""
-    limit = excess.limit.canonical()
-    if excess.kind is LocalStorageLimit.EMPTY_DIR:
-        return EvictionText(f'Usage of EmptyDir volume "{excess.name}" exceeds the limit "{limit}". ')
-    if excess.kind is LocalStorageLimit.POD:
-        return EvictionText(f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. ")
-    return EvictionText(f'Container {excess.name} exceeded its local ephemeral storage limit "{limit}". ')
+    return EvictionText(STORAGE_EXCEEDED[excess.kind].format(name=excess.name, limit=excess.limit.canonical()))
 
 
 def disruption_condition(message: str) -> PodCondition:
@@ -95,11 +106,7 @@ def disruption_condition(message: str) -> PodCondition:
 
 def node_condition_text(conditions: Iterable[NodeCondition]) -> str:
     """Return why a new pod is not admitted. Upstream lists several conditions in no order; here they are sorted."""
-    return f"The node had condition: [{' '.join(sorted(conditions))}]. "
-
-
-def _larger_consumption(kind: str, name: str, used: str, request: Quantity, resource: str) -> str:
-    return f"{kind} {name} was using {used}, request is {request.canonical()}, has larger consumption of {resource}. "
+    return NODE_HAD_CONDITION.format(conditions=" ".join(sorted(conditions)))
 
 
 def _pod_level_memory_request(pod: Pod, stats: PodStats, resource: str, profile: Profile) -> Quantity | None:
@@ -110,7 +117,7 @@ def _pod_level_memory_request(pod: Pod, stats: PodStats, resource: str, profile:
     return pod.spec.resources.requests.get(MEMORY)
 
 
-def _containers_over_request(pod: Pod, stats: PodStats, resource: str) -> Iterable[tuple[str, str, Quantity]]:
+def _containers_over_request(pod: Pod, stats: PodStats, resource: str) -> Iterable[tuple[str, str, str]]:
     """Yield name, usage and request of the containers above their own request, in the order of the statistics.
 
     Ephemeral containers cannot request anything and would always be to blame, so they are left out.
@@ -122,7 +129,7 @@ def _containers_over_request(pod: Pod, stats: PodStats, resource: str) -> Iterab
         request = requests.get(measured.name)
         used = _container_bytes(measured, resource)
         if request is not None and used is not None and used * NANOS > request.nanos:
-            yield measured.name, _bytes(used), request
+            yield measured.name, _bytes(used), request.canonical()
 
 
 def _container_bytes(container: ContainerStats, resource: str) -> int | None:

@@ -22,8 +22,11 @@ class Part(Struct, frozen=True):
     """Also what pods are made by."""
     usage: bool = True
     """Also what the kubelets measured, and their settings."""
+    events: bool = False
+    """Also what components told of pods and nodes, which an API server keeps for an hour."""
 
 
 EVERYTHING = Part()
+"""All that decisions rest on."""
 POLICIES = Part(pods=False, workloads=False, usage=False)
 """The nodes, and what decides about pods."""

@@ -29,6 +29,7 @@ from podqos.library.written_files import write_chunks
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
 from podqos.model.assumption import Assumption
+from podqos.model.event import Event
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta
@@ -97,7 +98,8 @@ Note = NodeSummary | NodeKubelet | Missing | Restart | End
 
 _NOTES = {"NodeSummary", "NodeKubelet", "Missing", "Restart", "End"}
 _PODS = "PodList"
-_METRICS = ("PodMetricsList", "NodeMetricsList")
+_BESIDE = ("PodMetricsList", "NodeMetricsList", "EventList")
+"""What decides nothing about pods, and is read only where it is asked for."""
 _WORKLOADS = ("DeploymentList", "StatefulSetList", "DaemonSetList", "ReplicaSetList", "JobList", "CronJobList")
 
 
@@ -179,15 +181,20 @@ class ClusterSnapshot:
         """What metrics.k8s.io says about pods, by ``namespace/name``; empty where it did not answer."""
         return {
             f"{each.metadata.namespace}/{each.metadata.name}": each
-            for each in self._metrics("PodMetricsList", PodMetrics)
+            for each in self._items("PodMetricsList", PodMetrics)
         }
 
     @cached_property
     def node_metrics(self) -> dict[str, NodeMetrics]:
         """What metrics.k8s.io says about nodes, by name."""
-        return {each.metadata.name: each for each in self._metrics("NodeMetricsList", NodeMetrics)}
+        return {each.metadata.name: each for each in self._items("NodeMetricsList", NodeMetrics)}
 
-    def _metrics(self, kind: str, model: type[Model]) -> Iterator[Model]:
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """What components told of pods and nodes in the hour before; empty where that was not asked for."""
+        return tuple(self._items("EventList", Event))
+
+    def _items(self, kind: str, model: type[Model]) -> Iterator[Model]:
         for each in self._lists:
             if each.kind == kind:
                 yield from self._decoded(each, model)
@@ -268,7 +275,7 @@ class ClusterSnapshot:
     def _inputs(self, kept: Mapping[str, Callable[[bytes], bytes]]) -> Inputs:
         files = []
         for each in self._lists:
-            if each.kind in _METRICS or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
+            if each.kind in _BESIDE or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
                 continue
             try:
                 data = kept.get(each.kind, _as_it_is)(each.data)

@@ -84,12 +84,14 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
     )
     nodes: list[str] = []
     try:
-        for line in _pages(cluster, resources.NODES, field_selector=f"metadata.name={part.node}" if part.node else ""):
+        selected = f"metadata.name={part.node}" if part.node else ""
+        for line in list_lines(cluster, resources.NODES, field_selector=selected):
             nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
             yield line
     except Forbidden as error:
-        # Who works in a namespace may seldom read nodes, and its pods can be judged without them.
-        if not part.namespace or part.node:
+        # Who works in a namespace may seldom read nodes; its pods, and what became of them, can be judged without.
+        is_needed = part.node or not part.namespace
+        if is_needed and (part.usage or not part.events):
             raise
         yield _unread(resources.NODES, error)
     check_node(cluster, part, nodes)
@@ -100,13 +102,15 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
     if part.workloads:
         yield from _optional(cluster, WORKLOADS, part)
     if part.pods:
-        yield from _pages(
+        yield from list_lines(
             cluster,
             resources.PODS,
             part.namespace,
             selector=part.selector,
             field_selector=f"spec.nodeName={part.node}" if part.node else "",
         )
+    if part.events:
+        yield from _optional(cluster, (resources.EVENTS,), part)
     if usage is not None:
         yield from usage.answer()
     elif part.usage:
@@ -159,16 +163,17 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
     for resource in wanted:
         namespace = part.namespace if resource.is_namespaced else ""
         try:
-            yield from _pages(cluster, resource, namespace)
+            yield from list_lines(cluster, resource, namespace)
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
             yield _unread(resource, error)
 
 
-def _pages(
+def list_lines(
     cluster: Cluster, resource: Resource[Any], namespace: str = "", *, selector: str = "", field_selector: str = ""
 ) -> Iterator[bytes]:
+    """Yield a list in the lines of a snapshot; raise where it may not be read."""
     has_begun = False
     for page in cluster.pages(resource, namespace, selector=selector, field_selector=field_selector):
         if page.is_first and has_begun:

@@ -15,11 +15,12 @@ from podqos.manifest.plain import Plain
 
 # Fields with words of Kubernetes, amounts and times, with all that stands below them.
 _OF_KUBERNETES = """
-action allocatable apiVersion capacity controlledResources controlledValues creationTimestamp default defaultRequest
-deletionTimestamp effect hard kind kubeletconfig lifecycle limits max maxAllowed maxLimitRequestRatio maxUnavailable
-medium min minAllowed minAvailable mode nodeAffinityPolicy nodeTaintsPolicy operator os overhead phase podFixed
-preemptionPolicy protocol qosClass requests resizePolicy restartPolicy restartPolicyRules scopeName scopes sizeLimit
-startTime time timestamp type updateMode usage used whenUnsatisfiable
+action allocatable apiVersion capacity component controlledResources controlledValues creationTimestamp default
+defaultRequest deletionTimestamp effect eventTime finishedAt firstTimestamp hard kind kubeletconfig lastObservedTime
+lastTimestamp lastTransitionTime lifecycle limits max maxAllowed maxLimitRequestRatio maxUnavailable medium min
+minAllowed minAvailable mode nodeAffinityPolicy nodeTaintsPolicy operator os overhead phase podFixed preemptionPolicy
+protocol qosClass reason requests resizePolicy restartPolicy restartPolicyRules scopeName scopes sizeLimit startTime
+startedAt time timestamp type updateMode usage used whenUnsatisfiable
 """
 _AS_IT_IS = frozenset(_OF_KUBERNETES.split())
 # Words that say nothing about who uses them.
@@ -28,6 +29,18 @@ amd64 arm64 cluster control cpu critical default false kube kubelet lease linux 
 public runtime system true windows worker
 """
 _PLAIN_WORDS = frozenset(_HARMLESS.split())
+# The words of the kubelet's messages, between which names and amounts stand.
+_OF_MESSAGES = """
+Attempting Container DiskPressure EmptyDir Init Killed Marking Memory MemoryPressure Need Node OOM Out PIDPressure Pod
+Preempted Stopping System The Threshold Usage a admit admitted and available be by cgroup condition consumption
+container containers critical deletion did does encountered ephemeral exceeded exceeds failed for grace had has have
+imminent in inodes is its kill killed larger limit liveness local low memory node not now of on order out period
+pid pids pod probe process quantity reclaim rejected request resource response restarted runtime score shutdown
+shutting specified spec startup status storage terminated the to total usage using victim volume was which will with
+within
+"""
+_MESSAGE_WORDS = frozenset(_OF_MESSAGES.split())
+_AMOUNT = re.compile(r"[0-9]+(?:[kMGTPEm]|[KMGTPE]i)?")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z0-9.,_=%-]*")
 _IN_BRACKETS = re.compile(r" \(.*\)", re.DOTALL)
@@ -69,6 +82,9 @@ class Anonymizer:
         what = _NODE.sub(lambda found: found[1] + self.name(found[2]), what)
         return {**note, "assumption": {**said, "what": what, "value": str(said.get("value", "")).partition(":")[0]}}
 
+    def _message_word(self, word: str) -> str:
+        return word if word in _MESSAGE_WORDS or _AMOUNT.fullmatch(word) else self._word(word)
+
     def _value(self, value: Plain) -> Plain:
         if isinstance(value, str):
             return self.name(value)
@@ -83,6 +99,8 @@ class Anonymizer:
                 made[key] = value
             elif key == "uid" and isinstance(value, str):
                 made[key] = self._word(value)
+            elif key in {"message", "note", "fieldPath"} and isinstance(value, str):
+                made[key] = _WORD.sub(lambda found: self._message_word(found[0]), value)
             elif key == "annotations" and isinstance(value, dict):
                 made[key] = {
                     name: each if isinstance(each, str) and _SWITCH.fullmatch(each) else self._value(each)

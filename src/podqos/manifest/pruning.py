@@ -20,6 +20,7 @@ from podqos.manifest.decode import REFUSALS
 from podqos.manifest.kinds import item_type
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.event import TELLING, Event
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
@@ -70,6 +71,7 @@ MODELS: dict[str, type[Struct]] = {
     "NodeMetrics": NodeMetrics,
     "Service": Service,
     "Ingress": Ingress,
+    "Event": Event,
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"), _Workload),
 }
 """The kinds that are kept, and what of them."""
@@ -89,6 +91,8 @@ def pruned_list(data: bytes) -> bytes | None:
         if model is None:
             return None
         items = _decoder(model, in_list=True).decode(data).items
+        if model is Event:
+            items = [item for item in items if item.reason in TELLING]
     except REFUSALS as error:
         raise InputError(f"no list of an API server: {error}") from None
     return encoded_list(envelope.api_version, envelope.kind, items)

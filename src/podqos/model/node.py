@@ -30,12 +30,13 @@ class Taint(Struct, frozen=True, gc=False):
     """NoSchedule, PreferNoSchedule or NoExecute."""
 
 
-class NodeCondition(Struct, frozen=True, gc=False):
+class NodeCondition(Struct, frozen=True, gc=False, rename="camel"):
     """What the node says about its health."""
 
     type: str = ""
     status: str = ""
     """True, False or Unknown."""
+    last_transition_time: str | None = None
 
 
 class NodeSpec(Struct, frozen=True, gc=False):

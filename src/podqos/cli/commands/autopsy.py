@@ -1,66 +1,171 @@
-"""Explain OOM kills from the kernel's log: what was full, who was killed, whether the rule says so, who was next.
+"""Explain OOM kills and evictions: what was short, who had to go, whether the rule says so, who was next, what helps.
 
 Logs are read as they are found: dmesg in all its forms, /dev/kmsg, syslog, journald (short, JSON, export), JSON lines
-of cloud services, gzipped or not. With pods (-f, or a cluster) the cgroup of a victim is named by its pod.
+of cloud services, gzipped or not; the kubelet's log as text or JSON; journals of podqos. Beside them pods, nodes and
+Events (kubectl get -o yaml or json; events also as kubectl prints them): as FILE, with -f, or from a cluster. They name
+a victim's pod and container, tell of evictions, and say who else was on the node.
 
   dmesg | podqos autopsy -
-  podqos autopsy kern.log
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
+  kubectl get pods,nodes,events -A -o json | podqos autopsy -
+  podqos autopsy -n shop web-0
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+from functools import partial
+from typing import TYPE_CHECKING
 
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, print_file
+from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import autopsy
-from podqos.library.cluster_part import Part
-from podqos.library.inputs.files import NO_RENDERING, STDIN
+from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
+from podqos.library.autopsy_inputs import told_apart
+from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.objects import Objects
+from podqos.library.simulation import built_viewer
+from podqos.library.written_files import write_file
+from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.survival.autopsy import MOST_SHOWN
+from podqos.report.survival.autopsy_story import page_of
+from podqos.report.text.encoding import json_line
+from podqos.report.text.style import Style
+from podqos.survival.autopsy import MOST_SHOWN, Autopsies
+
+if TYPE_CHECKING:
+    from podqos.library.cluster_snapshot import ClusterSnapshot
+
+_POD = re.compile(r"(?:pods?/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos autopsy``."""
-    parser.add_argument("logs", nargs="*", metavar="FILE|-", help="kernel logs; - is standard input")
-    about = "pods as `kubectl get pods -A -o yaml` prints them, with their uids"
+    about = "logs, or files of pods, nodes and events; - is standard input; or a pod of a cluster"
+    parser.add_argument("logs", nargs="*", metavar="FILE|-|POD", help=about)
+    about = "pods, nodes and events as `kubectl get -A -o yaml` prints them, with their uids"
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    about = f"tasks shown of each ranking (default: {MOST_SHOWN})"
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the context's)")
+    about = f"rows shown of each ranking (default: {MOST_SHOWN})"
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
+    about = "explain OOM kills as they happen, until Ctrl-C: by the kernel's log of this machine, or a log that grows"
+    parser.add_argument("--live", action="store_true", help=about)
+    options.add_kubelet_option(parser)
+    about = "how fast memory was used up, also per m or h: which eviction threshold would have been in time"
+    options.add_value_option(parser, "--growth", options.rate_option, f"{about}, for example 128Mi/s", "RATE")
     add_cluster_options(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.survival.autopsy:Autopsies")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with -o text: every death, with all that is known"
+    )
+    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
+    about = "jsonl: a value of -o json for each death; markdown: a post-mortem"
+    formats = ("text", "json", "jsonl", "yaml", "csv", "markdown")
+    add_output_options(parser, formats, "podqos.survival.autopsy:Autopsies", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine, print, and return the exit code."""
-    if not arguments.logs:
-        raise InvalidOption("no kernel log given", fix="for example: dmesg | podqos autopsy -")
+    if arguments.live:
+        from podqos.cli.live_autopsy import explain_live
+
+        return explain_live(arguments, lambda: _known(arguments))
+    pod = _pod_argument(arguments)
     if [*arguments.logs, *arguments.filename].count(STDIN) > 1:
         raise InvalidOption("standard input can be read once", fix="give one - only")
-    objects = _pods(arguments)
+    arguments.files = [*arguments.logs, *arguments.filename]
+    if not (arguments.files or arguments_name_cluster(arguments)):
+        fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop web-0"
+        raise InvalidOption("no log and no pod given", fix=fix)
+    viewer = "" if arguments.html is None else built_viewer()
+    found, logs = told_apart(arguments.logs)
+    cluster, of_nodes = _cluster(arguments, pod)
+    objects = _objects(arguments, Inputs(found), cluster)
     errors = 0 if objects is None else print_problems(objects.problems)
-    report = autopsy(arguments.logs, objects=objects, most_shown=arguments.top, profile=profile_of(arguments))
-    emit(report, arguments, text, csv_rows)
+    report = autopsy(
+        [*logs, *of_nodes],
+        objects=objects,
+        cluster=cluster,
+        most_shown=arguments.top,
+        kubelet=options.kubelet_option(arguments.kubelet_config),
+        growth_bytes_per_second=arguments.growth,
+        profile=profile_of(arguments),
+    )
+    report = of_pod(report, arguments.namespace or "", pod)
+    if arguments.html is not None:
+        write_file(arguments.html, page(viewer, page_of(report)).encode())
+    if arguments.output == "jsonl":
+        print_file(json_line(each).decode().rstrip() for each in one_by_one(report))
+    else:
+        lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
+        emit(report, arguments, lines, csv_rows)
     return 2 if errors else 0
 
 
-def _pods(arguments: argparse.Namespace) -> Objects | None:
-    """Return the pods of the files or of the cluster that the options name; None: they name none."""
-    if arguments.filename:
-        if arguments_name_cluster(arguments):
-            raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
-        return read_objects(gather(arguments.filename, NO_RENDERING))
-    cluster = cluster_of(arguments, Part(usage=False, policies=False, workloads=False))
-    return None if cluster is None else cluster.objects
+def _markdown(report: Autopsies, _: Style) -> list[str]:
+    from podqos.report.survival.autopsy_markdown import markdown
+
+    return markdown(report)
+
+
+def _known(arguments: argparse.Namespace) -> Objects | None:
+    """Return the objects of the files or of the snapshot that the options name; None: they name none."""
+    return _objects(arguments, Inputs([]), cluster_of(arguments))
+
+
+def _pod_argument(arguments: argparse.Namespace) -> str:
+    """Take a name where files could be for that of a pod, and return it; empty: there is none."""
+    names_cluster = arguments_name_cluster(arguments)
+    found = []
+    for given in arguments.logs:
+        named = None if given == STDIN or os.path.exists(given) else _POD.fullmatch(given)
+        # A name with a dot may be a pod's, and is more likely a file that is not there.
+        if named is not None and (names_cluster or given.startswith(("pod/", "pods/")) or "." not in given):
+            found.append((given, named[1]))
+    if len(found) > 1:
+        raise InvalidOption(f"two pods: {found[0][0]} and {found[1][0]}", fix="name one")
+    if not found:
+        return ""
+    arguments.logs = [each for each in arguments.logs if each != found[0][0]]
+    if not (arguments.logs or arguments.filename):
+        arguments.objects = [("pod", found[0][1])]
+    return found[0][1]
+
+
+def _cluster(arguments: argparse.Namespace, pod: str) -> tuple[ClusterSnapshot | None, list[Log]]:
+    """Return the cluster that the options name, and logs of its nodes; of a live one what matters here."""
+    if not arguments_name_cluster(arguments):
+        return None, []
+    if arguments.snapshot is not None:
+        return cluster_of(arguments), []
+    from podqos.cluster.cluster import connect
+    from podqos.library.cluster_autopsy import scene_of_deaths
+
+    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
+        inside = arguments.namespace or ("" if arguments.all_namespaces else cluster.namespace)
+        if pod:
+            arguments.namespace = inside
+        arguments.cluster, logs = scene_of_deaths(cluster, inside, pod, progress=progress_line("asking kubelet"))
+        return arguments.cluster, logs
+
+
+def _objects(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSnapshot | None) -> Objects | None:
+    """Return the objects of the files or of the cluster; None: there are none."""
+    given = gather(arguments.filename, NO_RENDERING) if arguments.filename else Inputs([])
+    files = [*given.files, *found.files]
+    if cluster is not None:
+        if files:
+            raise InvalidOption("files of pods and a cluster cannot be combined", fix="give one of them")
+        return cluster.objects
+    return read_objects(Inputs(files, given.problems)) if files else None
 
 
 def _count(text: str) -> int:

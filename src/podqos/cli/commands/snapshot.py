@@ -1,8 +1,9 @@
 """Write down a live cluster at this moment, for every command to take with --snapshot.
 
 Read, never written: nodes, pods, workloads, LimitRanges, quotas, priority and runtime classes, disruption budgets,
-autoscalers, Services and Ingresses; what kubelets measured, and their settings (by way of the API server, which needs
-the right to get nodes/proxy; else usage is what metrics.k8s.io says). What may not be read is left out and said.
+autoscalers, Services, Ingresses and the Events that tell why something died; what kubelets measured, and their
+settings (by way of the API server, which needs the right to get nodes/proxy; else usage is what metrics.k8s.io says).
+What may not be read is left out and said.
 
 Only what answers rest on is kept: no environment, command, arguments, managedFields, Secrets or ConfigMaps, and of
 annotations only those podqos reads. --anonymize replaces all names, the same one everywhere.
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the cluster, write the file, and return the exit code."""
-    part = Part(namespace=arguments.namespace, node=arguments.node, usage=not arguments.no_usage)
+    part = Part(namespace=arguments.namespace, node=arguments.node, usage=not arguments.no_usage, events=True)
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         lines = snapshot_lines(cluster, part, anonymous=arguments.anonymize, progress=progress_line("asking kubelet"))
         if arguments.output == "-":

@@ -59,6 +59,8 @@ _ROUTES = {
         for protocol in ("HTTP", "GRPC", "TCP", "TLS", "UDP")
     },
 }
+# Likewise for what tells of pods and decides nothing.
+_TELLING = {(group, "Event"): ("podqos.model.event", "Event") for group in ("", "events.k8s.io")}
 
 
 # So many workloads that replace another are named one by one.
@@ -295,7 +297,7 @@ class Objects:
         """Return all objects of one kind, in the order in which they were found."""
         found = self._read.get(model.__name__)
         if found is None:
-            known = _MODELS.values()
+            known = {*_MODELS.values(), *_TELLING.values()}
             found = (
                 [item for _, item in self.found(model)]
                 if (model.__module__, model.__name__) in known
@@ -492,7 +494,7 @@ class Objects:
         for found in self.others:
             other = found.other
             key = group_of(other.api_version), other.kind
-            known = _MODELS.get(key) or _ROUTES.get(key)
+            known = _MODELS.get(key) or _ROUTES.get(key) or _TELLING.get(key)
             if known is not None and known[1] == model.__name__:
                 item = self._converted(found, model)
                 if item is not None:

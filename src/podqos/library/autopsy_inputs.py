@@ -1,0 +1,67 @@
+"""What ``podqos autopsy`` is given, told apart by its beginning: objects of a cluster, or a log."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Iterable
+
+from podqos.errors import InputError
+from podqos.library.autopsy import Log, opened
+from podqos.library.cluster_snapshot import KIND
+from podqos.library.inputs.files import STDIN, InputFile
+
+_READ_BYTES = 1 << 16
+_FIELDS = rb"(?:apiVersion|kind|items|metadata)"
+_YAML = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+|---[^\n]*+)?\r?\n)*+(?:- )?" + _FIELDS + rb":(?:\s|\Z)")
+_JSON = re.compile(rb"\s*+\{\s*+\"" + _FIELDS + rb"\"\s*+:")
+_AUDIT = b"audit.k8s.io"
+
+
+def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
+    """Return the files with objects, read, and the logs, which are not: of a pipe only the beginning."""
+    objects: list[InputFile] = []
+    logs: list[str | Log] = []
+    for path in paths:
+        found = _begun(path)
+        with opened(found) as stream:
+            head = found.head if isinstance(found, Log) else b"" if _is_device(path) else stream.read(_READ_BYTES)
+            if KIND.encode() in head[:200]:
+                raise InputError("a snapshot of a cluster", where=path, fix="give it with --snapshot")
+            if not _is_objects(head):
+                logs.append(found)
+                continue
+            rest = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
+        objects.append(InputFile(path, data=rest if isinstance(found, Log) else head + rest))
+    return objects, logs
+
+
+def _begun(path: str) -> str | Log:
+    """Return a file by its name; what can be read only once is opened, and read until something is there."""
+    if path == STDIN:
+        stream = sys.stdin.buffer
+        return Log(path, _first(getattr(stream, "read1", stream.read)), stream)
+    if os.access(path, os.R_OK) and stat.S_ISFIFO(os.stat(path).st_mode):
+        pipe = open(path, "rb", buffering=0)  # noqa: SIM115 - it is read later, and ends with the process
+        return Log(path, _first(pipe.read), pipe)
+    return path
+
+
+def _is_device(path: str) -> bool:
+    return os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode)
+
+
+def _first(read: Callable[[int], bytes]) -> bytes:
+    head = b""
+    while not head.strip() and (part := read(_READ_BYTES)):
+        head += part
+    return head
+
+
+def _is_objects(head: bytes) -> bool:
+    """Whether a text is objects of Kubernetes: YAML or JSON, but no lines of JSON such as those of an audit log."""
+    if _YAML.match(head):
+        return True
+    return _JSON.match(head) is not None and _AUDIT not in head.partition(b"\n")[0][:4096]

@@ -1,0 +1,90 @@
+"""What a live cluster tells of deaths: its pods and events first, then the nodes on which something died."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from podqos.cluster import resources
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.node_logs import kernel_log, kubelet_log
+from podqos.errors import Refused
+from podqos.library.autopsy import Log
+from podqos.library.cluster_part import Part
+from podqos.library.cluster_snapshot import ClusterSnapshot, End, Missing
+from podqos.library.live_cluster import Progress, list_lines, measured, snapshot_lines
+from podqos.model.assumption import Assumption
+from podqos.survival.eviction_traces import event_sign, event_trace, status_trace
+from podqos.survival.terminations import Evidence, terminations
+
+MOST_NODES = 20
+"""So many nodes are asked for their logs and what they measure."""
+
+
+def scene_of_deaths(
+    cluster: Cluster, namespace: str = "", pod: str = "", *, progress: Progress | None = None
+) -> tuple[ClusterSnapshot, list[Log]]:
+    """Return what a cluster tells of deaths, or of that of one pod, and the logs of the nodes they were on.
+
+    ``namespace`` empty: all. What may not be read is among the assumptions.
+    """
+    part = Part(namespace=namespace, policies=False, workloads=False, usage=False, events=True)
+    lines = list(snapshot_lines(cluster, part))[:-1]
+    nodes = list(_nodes_of(_snapshot(lines, cluster), pod))
+    logs = []
+    for node in nodes[:MOST_NODES]:
+        if namespace:
+            lines += _around(cluster, node)
+        for read in (kernel_log, kubelet_log):
+            found = read(cluster, node)
+            if found.value is not None:
+                logs.append(Log(f"{read.__name__.replace('_', ' ')} of {node}", found.value))
+            lines += (msgspec.json.encode(Missing(each)) for each in found.assumptions)
+    if nodes[MOST_NODES:]:
+        what = f"usage and logs of {len(nodes) - MOST_NODES} more nodes"
+        lines.append(msgspec.json.encode(Missing(Assumption(what, "not read", "podqos autopsy POD"))))
+    if nodes:
+        lines += measured(cluster, nodes[:MOST_NODES], replace(part, namespace=""), progress)
+    return _snapshot(lines, cluster), logs
+
+
+def _snapshot(lines: list[bytes], cluster: Cluster) -> ClusterSnapshot:
+    return ClusterSnapshot([*lines, msgspec.json.encode(End(len(lines)))], cluster.name)
+
+
+def _nodes_of(found: ClusterSnapshot, name: str) -> dict[str, None]:
+    """Return the nodes on which something died, or on which a pod is or was."""
+    pods = [each.workload.pod for each in found.objects.workloads]
+    nodes: dict[str, None] = {}
+    for pod in pods:
+        if name:
+            is_meant = pod.metadata.name == name
+        else:
+            is_meant = status_trace(pod) is not None or any(terminations([pod], Evidence()))
+        if is_meant and pod.spec.node_name:
+            nodes[pod.spec.node_name] = None
+    for event in found.events:
+        trace, sign = event_trace(event), event_sign(event)
+        if trace is not None and trace.node and name in {"", event.about.name}:
+            nodes[trace.node] = None
+        if sign is not None and sign.node and not name:
+            nodes[sign.node] = None
+    # A node that is gone cannot be asked.
+    return {each: None for each in nodes if each in found.nodes}
+
+
+def _around(cluster: Cluster, node: str) -> Iterator[bytes]:
+    """Yield the pods of a node in all namespaces, and what is told of the node itself."""
+    wanted = (
+        (resources.PODS, "", f"spec.nodeName={node}"),
+        (resources.EVENTS, "default", f"involvedObject.kind=Node,involvedObject.name={node}"),
+    )
+    for resource, namespace, selector in wanted:
+        try:
+            yield from list_lines(cluster, resource, namespace, field_selector=selector)
+        except Refused as error:
+            what = f"other {resource.plural} of node {node} ({error.what})"
+            fix = f"the right to list {resource.plural} in all namespaces"
+            yield msgspec.json.encode(Missing(Assumption(what, "none", fix)))

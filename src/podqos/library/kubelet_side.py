@@ -1,0 +1,197 @@
+"""What the kubelet's side leaves of deaths, gathered while logs are read: evictions, terminations, what nodes saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from podqos.agent.journal import Entry, Kind
+from podqos.agent.reasons import OOMKill
+from podqos.eviction.observation import observe
+from podqos.eviction.signals import Signal
+from podqos.kernel.log_lines import Message
+from podqos.library.cluster_snapshot import ClusterSnapshot
+from podqos.library.inputs.objects import Objects
+from podqos.manifest.decode import convert
+from podqos.model.event import Event
+from podqos.model.node import Node
+from podqos.model.pod import Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
+from podqos.placement.demand import counted
+from podqos.survival.autopsy import Autopsies, OOMAutopsy
+from podqos.survival.autopsy_journal import journal_kill
+from podqos.survival.eviction_autopsy import PodEviction, examine_eviction, gathered
+from podqos.survival.eviction_scene import KnownNode
+from podqos.survival.eviction_traces import (
+    EvictionTrace,
+    NodeSign,
+    SignKind,
+    condition_signs,
+    event_sign,
+    event_trace,
+    journal_traces,
+    seconds_of,
+    status_trace,
+)
+from podqos.survival.kubelet_log import MARKS, KubeletLog
+from podqos.survival.terminations import Evidence, terminations
+
+_POD = "Pod"
+_MOST_TRACES = 100_000
+_MOST_SIGNS = 10_000
+_EVERY_LINE = 1 << 60
+_JOURNAL = b'"time_us":'
+_TABLES = (b"LAST SEEN", b"Events:", b'"involvedObject"', b'"regarding"')
+
+
+class KubeletSide:
+    """Takes what tells of evictions, and puts it together."""
+
+    marks = MARKS
+    """What a fast reader of a log looks for."""
+
+    def __init__(self) -> None:
+        self._log = KubeletLog()
+        self._traces: list[EvictionTrace] = []
+        self._signs: list[NodeSign] = []
+        self._events: list[Event] = []
+        self._kills: list[OOMAutopsy] = []
+
+    def begin(self, head: bytes) -> int:
+        """Begin another log, and return how many of its lines matter: all of a journal, none for sure of others."""
+        self._log = KubeletLog()
+        first = head[:65536]
+        is_journal = first.lstrip().startswith(b"{") and _JOURNAL in first.partition(b"\n")[0]
+        return _EVERY_LINE if is_journal or any(each in first for each in _TABLES) else 0
+
+    def feed(self, message: Message) -> None:
+        """Take a line of a log."""
+        fields = message.fields
+        if "time_us" in fields:
+            self._add_entry(fields)
+        elif "reason" in fields and ("involvedObject" in fields or "regarding" in fields):
+            self._add_event(fields)
+        else:
+            self._add(self._log.feed(message))
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Take events of a cluster."""
+        for event in events:
+            self._events.append(event)
+            self._add(each for each in (event_trace(event), event_sign(event)) if each is not None)
+
+    def _add_entry(self, fields: Mapping[str, object]) -> None:
+        try:
+            entry = msgspec.convert(dict(fields), Entry)
+        except (msgspec.ValidationError, RecursionError):
+            return  # of another program, or of a journal that is yet to be invented
+        if entry.kind is Kind.OOM_KILLED and isinstance(entry.because, OOMKill):
+            self._kills.append(journal_kill(entry, entry.because))
+        self._add(journal_traces([entry]))
+
+    def _add_event(self, fields: Mapping[str, object]) -> None:
+        try:
+            self.add_events([convert(dict(fields), Event)])
+        except (msgspec.ValidationError, RecursionError):
+            return  # something else that has a reason
+
+    def _add(self, found: Iterable[EvictionTrace | NodeSign]) -> None:
+        for each in found:
+            if isinstance(each, EvictionTrace):
+                if len(self._traces) < _MOST_TRACES:
+                    self._traces.append(each)
+            elif len(self._signs) < _MOST_SIGNS:
+                self._signs.append(each)
+
+    def told(
+        self,
+        found: Autopsies,
+        objects: Objects | None,
+        cluster: ClusterSnapshot | None,
+        *,
+        most_shown: int,
+        profile: Profile = LATEST,
+    ) -> Autopsies:
+        """Return what was found with the kubelet's side of it, by what objects or a cluster know of pods and nodes."""
+        pods = (
+            [] if objects is None else [each.workload.pod for each in objects.workloads if each.workload.kind == _POD]
+        )
+        nodes = () if objects is None else objects.of(Node)
+        self.add_events(() if objects is None else objects.of(Event))
+        self.add_events(() if cluster is None else cluster.events)
+        self._add(trace for pod in pods if (trace := status_trace(pod)) is not None)
+        for node in nodes:
+            self._add(condition_signs(node))
+        kills = (*found.kills, *self._kills)
+        evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
+        evidence = Evidence(kills, evictions, self._events)
+        return replace(
+            found,
+            kills=kills,
+            evictions=tuple(evictions),
+            terminations=tuple(terminations(pods, evidence)),
+            node_events=tuple(self._told_signs(kills)),
+        )
+
+    def _evictions(self, pods: list[Pod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
+        of_pod = {each.metadata.uid or each.key: each.spec.node_name for each in pods}
+        of_pod |= {each.key: each.spec.node_name for each in pods if each.key not in of_pod}
+        groups = sorted(gathered(self._traces), key=_when)
+        gone: dict[str, set[str]] = {}
+        found = []
+        for traces in groups:
+            uid = next((each.uid for each in traces if each.uid), "")
+            node = next((each.node for each in traces if each.node), "")
+            node = node or of_pod.get(uid) or of_pod.get(traces[0].pod) or ""
+            before = gone.setdefault(node, set())
+            known, out = nodes.known(node), frozenset(before)
+            found.append(examine_eviction(traces, known, gone=out, most_shown=most_shown, profile=profile))
+            before.add(found[-1].uid)
+        return found
+
+    def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
+        """Return what nodes went through, once each, those about a kill with the kill."""
+        by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
+        signs = dict.fromkeys(sorted(self._signs, key=lambda each: seconds_of(each.at) or 0.0))
+        return [
+            replace(each, kill=by_victim[each.pid, each.process])
+            if each.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (each.pid, each.process) in by_victim
+            else each
+            for each in signs
+        ]
+
+
+class _Nodes:
+    """What is known of nodes, by their names; each is looked up once."""
+
+    def __init__(self, pods: Iterable[Pod], nodes: Iterable[Node], cluster: ClusterSnapshot | None) -> None:
+        self._pods: dict[str, list[Pod]] = {}
+        for pod in pods:
+            self._pods.setdefault(pod.spec.node_name, []).append(pod)
+        self._nodes = {each.name: each for each in nodes}
+        self._cluster = cluster
+        self._known: dict[str, KnownNode] = {}
+
+    def known(self, name: str) -> KnownNode:
+        """Return what is known of a node; pods that name no node may be on any."""
+        if name not in self._known:
+            self._known[name] = self._look_up(name)
+        return self._known[name]
+
+    def _look_up(self, name: str) -> KnownNode:
+        pods = (*self._pods.get(name, ()), *(self._pods.get("", ()) if name else ()))
+        summary = None if self._cluster is None or not name else self._cluster.summary(name)
+        seen = None if summary is None else observe(summary)
+        node = self._nodes.get(name)
+        capacity = {} if seen is None else {signal: each.capacity for signal, each in seen.signals.items()}
+        if node is not None and MEMORY in node.status.capacity:
+            capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
+        allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
+        return KnownNode(pods, {} if seen is None else seen.pods, capacity, allocatable)
+
+
+def _when(traces: list[EvictionTrace]) -> float:
+    return min((seconds for each in traces if (seconds := seconds_of(each.at)) is not None), default=0.0)

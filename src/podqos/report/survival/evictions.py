@@ -1,0 +1,227 @@
+"""The kubelet's side of ``podqos autopsy`` in words: evictions, containers killed, what nodes went through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.message_reading import QuotedUsage
+from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
+from podqos.report.survival.ranking import amount
+from podqos.survival.eviction_autopsy import PodEviction
+from podqos.survival.eviction_savings import EvictionChange, EvictionSaving
+from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSource
+from podqos.survival.eviction_traces import EvictionCause, NodeSign, SignKind
+from podqos.survival.terminations import ContainerTermination, TerminationCause
+from podqos.wording import counted, listed
+
+_MOST_NAMED = 5
+_COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
+_FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
+_WHY = {
+    EvictionReason.FIRST: "it ranks first, whatever the others used",
+    EvictionReason.FIRST_IN_LOG: "it ranks first in the kubelet's own words",
+    EvictionReason.FIRST_AS_MEASURED: "it ranks first with what the others used when they were measured",
+    EvictionReason.OWN_LIMIT: "it exceeded a limit of its own; other pods do not matter",
+    EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, whatever it used; maybe it was not on the node then",
+    EvictionReason.IS_CRITICAL: "it is critical, and the kubelet evicts no critical pod",
+    EvictionReason.USAGE_DECIDES: "it depends on what {rivals} used at that moment, which is not known",
+    EvictionReason.PODS_UNKNOWN: "the other pods of the node are not known; -f, --snapshot or --context has them",
+    EvictionReason.POD_UNKNOWN: "its requests and priority are not known; -f, --snapshot or --context has them",
+    EvictionReason.SIGNAL_UNKNOWN: "what the node was short of is not said",
+}
+_HAPPENED = {
+    EvictionCause.NODE_PRESSURE: "The node was low on {resource}: {pod} was evicted.",
+    EvictionCause.LOCAL_STORAGE_LIMIT: "{pod} exceeded its own limit of local storage and was evicted.",
+    EvictionCause.NOT_ADMITTED: "{pod} was not admitted: the node had {conditions}.",
+    EvictionCause.CRITICAL_POD: "{pod} was evicted to admit a critical pod.",
+    EvictionCause.NODE_SHUTDOWN: "{pod} was terminated: the node was shutting down.",
+    EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "{pod} was not admitted: the node was shutting down.",
+    EvictionCause.EVICTION_API: "{pod} was evicted on request (Eviction API, such as kubectl drain).",
+    EvictionCause.PREEMPTED_BY_SCHEDULER: "{pod} was preempted by the scheduler for a pod of higher priority.",
+    EvictionCause.TAINT: "{pod} was deleted: it does not tolerate a taint of its node.",
+    EvictionCause.POD_GC: "{pod} was deleted: its node is gone.",
+    EvictionCause.OTHER: "{pod} was evicted, not by the kubelet's rules.",
+}
+_CAUSES = {
+    EvictionCause.NODE_PRESSURE: "node low on {resource}",
+    EvictionCause.LOCAL_STORAGE_LIMIT: "its own storage limit",
+    EvictionCause.NOT_ADMITTED: "node under pressure",
+    EvictionCause.CRITICAL_POD: "a critical pod",
+    EvictionCause.NODE_SHUTDOWN: "node shutdown",
+    EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "node shutdown",
+    EvictionCause.EVICTION_API: "eviction on request",
+    EvictionCause.PREEMPTED_BY_SCHEDULER: "preemption",
+    EvictionCause.TAINT: "a taint",
+    EvictionCause.POD_GC: "node gone",
+    EvictionCause.OTHER: "something else",
+}
+_BY = {
+    EvictionCause.EVICTION_API: "user",
+    EvictionCause.PREEMPTED_BY_SCHEDULER: "scheduler",
+    EvictionCause.TAINT: "control plane",
+    EvictionCause.POD_GC: "control plane",
+    EvictionCause.OTHER: "another",
+}
+_LIMITS = {
+    LocalStorageLimit.EMPTY_DIR: "emptyDir volume",
+    LocalStorageLimit.POD: "ephemeral storage of the pod",
+    LocalStorageLimit.CONTAINER: "ephemeral storage of container",
+}
+_FROM = {
+    UsageSource.MESSAGE: "",
+    UsageSource.MEASURED: "measured",
+    UsageSource.ASSUMED: "assumed",
+    UsageSource.JOURNAL: "",
+}
+_CHANGED = {
+    EvictionChange.USAGE: "use {more} less",
+    EvictionChange.REQUEST: "request {amount}{of} ({more} more)",
+    EvictionChange.LIMIT: "a limit of {amount}{of}",
+    EvictionChange.CLASS: "be Guaranteed: limits equal to requests",
+    EvictionChange.PRIORITY: "priority {number}",
+    EvictionChange.THRESHOLD: "an eviction threshold of {amount} ({more} lower)",
+    EvictionChange.NODE_SIZE: "a node with {more} more memory",
+}
+_ENDED = {
+    TerminationCause.KERNEL: "killed by the kernel for want of memory: see above",
+    TerminationCause.KERNEL_UNREPORTED: "killed by the kernel for want of memory; no log given has its report",
+    TerminationCause.KERNEL_OF_CHILD: "the kernel killed another process in it, {so}",
+    TerminationCause.EVICTION: "killed with its pod, which was evicted: see above",
+    TerminationCause.PROBE: "failed its probe, and did not stop within its grace period",
+    TerminationCause.GRACE_PERIOD: "was told to stop, and did not within its grace period",
+    TerminationCause.NODE_LOST: "the kubelet lost it: the node restarted, or it was removed behind the kubelet's back",
+    TerminationCause.SIGKILL: "killed with SIGKILL; nothing is left that says by whom",
+}
+
+
+def of_eviction(eviction: PodEviction) -> AutopsyDeath:
+    """Return an eviction in words."""
+    conditions = listed(eviction.conditions) or "pressure"
+    resource = eviction.resource or "something"
+    ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
+    return AutopsyDeath(
+        by=_BY.get(eviction.cause, "kubelet"),
+        at=eviction.at,
+        host=eviction.node,
+        who=eviction.pod,
+        what=_HAPPENED[eviction.cause].format(pod=eviction.pod, resource=resource, conditions=conditions),
+        verdict=_verdict(eviction),
+        follows_rule=eviction.follows_rule,
+        cause=_CAUSES[eviction.cause].format(resource=resource),
+        next=_next(eviction),
+        saved_by=tuple(_saving(each, eviction) for each in eviction.saved_by),
+        facts=tuple(_facts(eviction)),
+        columns=_COLUMNS,
+        ranking=tuple(_row(each, eviction) for each in ranked),
+        candidates=eviction.candidates,
+        unit="pod",
+    )
+
+
+def _verdict(eviction: PodEviction) -> str:
+    if eviction.reason is EvictionReason.NOT_RANKED:
+        return "no ranking decides about this"
+    rivals = _named(eviction.rivals)
+    return f"{_FOLLOWS[eviction.follows_rule]}: {_WHY[eviction.reason].format(rivals=rivals)}"
+
+
+def _next(eviction: PodEviction) -> str:
+    if eviction.runner_up is not None:
+        used = amount(eviction.runner_up.usage, eviction.resource)
+        return f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'as said'})"
+    return eviction.rivals[0] if eviction.rivals and eviction.reason is EvictionReason.FIRST_IN_LOG else ""
+
+
+def _facts(eviction: PodEviction) -> Iterator[Fact]:
+    if short := _short(eviction):
+        yield Fact("short", short)
+    if eviction.limit_kind is not None:
+        limit = "" if eviction.limit_bytes is None else f": limit {amount(eviction.limit_bytes, 'memory')}"
+        yield Fact("limit", f"{_LIMITS[eviction.limit_kind]} {eviction.limit_name}".rstrip() + limit)
+    if eviction.containers:
+        yield Fact("used", "; ".join(_used(each, eviction.resource) for each in eviction.containers))
+    if eviction.qos_class is not None:
+        yield Fact("pod", f"{eviction.qos_class}, priority {eviction.priority or 0}")
+    if eviction.message and not eviction.containers and eviction.threshold is None:
+        yield Fact("message", eviction.message)
+    found = listed([str(each) for each in eviction.found_in])
+    when = [eviction.at, eviction.node and f"node {eviction.node}", f"from {found}"]
+    yield Fact("at", ", ".join(filter(None, when)))
+
+
+def _used(each: QuotedUsage, resource: str) -> str:
+    used, request = ("?" if number is None else amount(number, resource) for number in (each.used, each.request))
+    return f"container {each.name}: {used}, request {request}"
+
+
+def _short(eviction: PodEviction) -> str:
+    if eviction.available is None or eviction.threshold is None:
+        return ""
+    left, threshold = (amount(number, eviction.resource) for number in (eviction.available, eviction.threshold))
+    others = [each for each in eviction.possible_signals if each != eviction.signal]
+    other = f" (or {listed(others)}: the message does not say)" if others else ""
+    return f"{eviction.signal or eviction.resource} {left}, threshold {threshold}{other}"
+
+
+def _named(pods: Sequence[str]) -> str:
+    more = [f"{len(pods) - _MOST_NAMED} more"] if len(pods) > _MOST_NAMED else []
+    return listed([*pods[:_MOST_NAMED], *more]) or "other pods"
+
+
+def _saving(each: EvictionSaving, eviction: PodEviction) -> str:
+    more, changed = ("?" if each is None else amount(each, eviction.resource) for each in (each.more, each.amount))
+    of = f" for {each.container}" if each.container else ""
+    words = _CHANGED[each.change].format(more=more, amount=changed, of=of, number=each.amount)
+    return f"{words} (then {each.instead} goes)" if each.instead else words
+
+
+def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
+    used = f"{'≥ ' if each.is_at_least else ''}{amount(each.usage, eviction.resource)}"
+    marks = ["evicted"] * (each.pod == eviction.pod) + [each.spared] * bool(each.spared)
+    return RankedRow(
+        name=each.pod,
+        cells=(
+            str(each.qos_class or "–"),
+            f"{each.priority:,}",
+            used,
+            amount(each.request, eviction.resource),
+            _FROM[each.usage_from] or "–",
+        ),
+        mark=", ".join(marks),
+        used=each.usage,
+    )
+
+
+def termination_words(each: ContainerTermination) -> str:
+    """Return how a container ended."""
+    survived = "and it runs on" if each.exit_code is None else f"and it ended with code {each.exit_code} by itself"
+    words = _ENDED[each.cause].format(so=survived)
+    status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
+    whole = "all of it died as one (memory.oom.group)" if each.is_group_kill else ""
+    details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
+    return f"{each.pod}, container {each.container}: {words} ({', '.join(filter(None, details))})"
+
+
+_SIGNS = {
+    SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
+    SignKind.OOM_KILLING: "the kernel killed a process{victim}",
+    SignKind.THRESHOLD_MET: "an eviction threshold was met: {resource}",
+    SignKind.PRESSURE_BEGAN: "{condition} began",
+    SignKind.PRESSURE_ENDED: "{condition} ended",
+    SignKind.RECLAIMED: "cleaning up was enough: no pod was evicted for {resource}",
+    SignKind.NOTHING_TO_EVICT: "no pod could be evicted for {resource}",
+    SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted and not gone in time",
+    SignKind.REBOOTED: "the node restarted",
+}
+
+
+def sign_words(each: NodeSign) -> str:
+    """Return what a node went through."""
+    victim = f": {each.process} (pid {each.pid})" if each.pid is not None else ""
+    words = _SIGNS[each.kind].format(
+        victim=victim, resource=each.resource or "?", condition=each.condition, pod=each.pod or "a pod"
+    )
+    times = f" ({each.times} times)" if each.times > 1 else ""
+    where = " ".join(filter(None, (each.at, each.node)))
+    return f"{where}: {words}{times}" if where else f"{words}{times}"

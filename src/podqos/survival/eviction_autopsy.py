@@ -1,0 +1,300 @@
+"""Why a pod was evicted: what is left of the decision put together, made again, and compared with what the kubelet did.
+
+Traces of one eviction come from several places (``eviction_traces``, ``kubelet_log``). The ranking is made again with
+what is known of the node's pods (``eviction_scene``), and tried with changes (``eviction_savings``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.reasons import LocalStorageExceeded, UnderPressure
+from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.message_reading import EvictionMessage, QuotedUsage
+from podqos.eviction.ranking import Ranking
+from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.qos.classes import qos_class_of
+from podqos.survival.eviction_savings import EvictionSaving, savings
+from podqos.survival.eviction_scene import (
+    NOTHING_KNOWN,
+    AutopsyPod,
+    EvictionReason,
+    KnownNode,
+    Scene,
+    UsageSource,
+    first_in_log,
+)
+from podqos.survival.eviction_traces import EvictionCause, EvictionTrace, TraceSource, seconds_of
+
+MOST_SHOWN = 10
+_ENDED = {"Succeeded", "Failed"}
+_APART_SECONDS = 600.0
+"""Traces of pods with the same name that are further apart than this are of two pods."""
+_FALSE = {EvictionReason.OTHER_IS_FIRST, EvictionReason.IS_CRITICAL}
+
+
+class PodEviction(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One eviction: what was short, who had to go, and whether that follows from the rule."""
+
+    pod: str
+    cause: EvictionCause
+    follows_rule: bool | None
+    reason: EvictionReason
+    at: str = ""
+    node: str = ""
+    uid: str = ""
+    found_in: tuple[TraceSource, ...] = ()
+    message: str = ""
+    """The kubelet's, as it was found."""
+    resource: str = ""
+    """memory, ephemeral-storage, inodes or pids."""
+    signal: Signal | None = None
+    """What the ranking is made for: the likeliest of ``possibleSignals``."""
+    possible_signals: tuple[Signal, ...] = ()
+    """A message names the resource, which several signals share."""
+    threshold: int | None = None
+    """Bytes, inodes or processes."""
+    available: int | None = None
+    containers: tuple[QuotedUsage, ...] = ()
+    """Those above their requests, with what they used."""
+    limit_kind: LocalStorageLimit | None = None
+    limit_name: str = ""
+    limit_bytes: int | None = None
+    conditions: tuple[NodeCondition, ...] = ()
+    """For which it was not admitted."""
+    qos_class: QOSClass | None = None
+    priority: int | None = None
+    candidates: int = 0
+    """How many pods of the node are known."""
+    ranking: tuple[AutopsyPod, ...] = ()
+    runner_up: AutopsyPod | None = None
+    """The pod that would have been evicted in its place."""
+    rivals: tuple[str, ...] = ()
+    """With UsageDecides: the pods that may have come first."""
+    saved_by: tuple[EvictionSaving, ...] = ()
+    """Smallest intervention first; each was tried by running the pass again."""
+
+
+def gathered(traces: Iterable[EvictionTrace]) -> list[list[EvictionTrace]]:
+    """Return the traces of each eviction, in the order of the first.
+
+    A pod is evicted once, and its uid says which it is. A log names pods alone, and one of a StatefulSet comes back
+    under its name: then time decides.
+    """
+    groups: list[list[EvictionTrace]] = []
+    by_uid: dict[str, list[EvictionTrace]] = {}
+    by_name: dict[str, list[list[EvictionTrace]]] = {}
+    for trace in sorted(traces, key=lambda each: not each.uid):
+        group = by_uid.get(trace.uid) if trace.uid else _nearest(trace, by_name.get(trace.pod, ()))
+        if group is None:
+            group = []
+            groups.append(group)
+            by_name.setdefault(trace.pod, []).append(group)
+        group.append(trace)
+        if trace.uid:
+            by_uid[trace.uid] = group
+    return groups
+
+
+def _nearest(trace: EvictionTrace, groups: Sequence[list[EvictionTrace]]) -> list[EvictionTrace] | None:
+    """Return the eviction that a trace without a uid is of."""
+    at = seconds_of(trace.at)
+    apart = []
+    for group in groups:
+        times = [seconds for each in group if (seconds := seconds_of(each.at)) is not None]
+        if at is None or not times:
+            if not any(each.source is trace.source and each.at != trace.at for each in group):
+                return group
+            continue
+        apart.append((min(abs(at - each) for each in times), group))
+    nearest = min(apart, key=lambda each: each[0], default=None)
+    return nearest[1] if nearest is not None and nearest[0] <= _APART_SECONDS else None
+
+
+_SPECIFIC = (
+    EvictionCause.LOCAL_STORAGE_LIMIT,
+    EvictionCause.NODE_PRESSURE,
+    EvictionCause.NOT_ADMITTED,
+    EvictionCause.CRITICAL_POD,
+    EvictionCause.NODE_SHUTDOWN,
+    EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
+)
+_BY_TIME = (TraceSource.EVENT, TraceSource.JOURNAL, TraceSource.STATUS, TraceSource.KUBELET_LOG)
+
+
+def examine_eviction(
+    traces: Sequence[EvictionTrace],
+    known: KnownNode = NOTHING_KNOWN,
+    *,
+    gone: frozenset[str] = frozenset(),
+    most_shown: int = MOST_SHOWN,
+    profile: Profile = LATEST,
+) -> PodEviction:
+    """Return one eviction from its traces; ``gone`` are the uids of pods that were evicted before."""
+    found = _told(traces)
+    pod = next((each for each in known.pods if _is(each, found)), None)
+    if pod is not None:
+        found = replace(
+            found,
+            uid=found.uid or pod.metadata.uid,
+            node=found.node or pod.spec.node_name,
+            qos_class=pod.status.qos_class or qos_class_of(pod, profile),
+            priority=pod.spec.priority or 0,
+        )
+    if found.cause is EvictionCause.LOCAL_STORAGE_LIMIT:
+        return replace(found, follows_rule=True, reason=EvictionReason.OWN_LIMIT)
+    if found.cause is not EvictionCause.NODE_PRESSURE:
+        return found
+    because = next((each.because for each in traces if isinstance(each.because, UnderPressure)), None)
+    if because is not None:
+        return _of_journal(found, because)
+    logged = max((each.ranked for each in traces), key=len)
+    others = [each for each in known.pods if not _is(each, found) and _was_active(each, found, gone)]
+    if found.signal is None or pod is None or not others:
+        return _by_log(found, logged, is_known=pod is not None)
+    ranking = Ranking(found.signal, profile=profile)
+    scene = Scene(
+        _with_uid(pod), [_with_uid(each) for each in others], ranking, message=_best_message(traces), known=known
+    )
+    return _by_rule(found, scene, logged, most_shown)
+
+
+def _by_log(found: PodEviction, logged: tuple[str, ...], *, is_known: bool) -> PodEviction:
+    """Return an eviction that cannot be ranked; the kubelet's log may have done it."""
+    after = tuple(each for each in logged if each != found.pod)
+    if first_in_log(logged) == found.pod:
+        return replace(found, follows_rule=True, reason=EvictionReason.FIRST_IN_LOG, rivals=after[:1])
+    if found.signal is None:
+        return replace(found, reason=EvictionReason.SIGNAL_UNKNOWN)
+    return replace(found, reason=EvictionReason.PODS_UNKNOWN if is_known else EvictionReason.POD_UNKNOWN)
+
+
+def _by_rule(found: PodEviction, scene: Scene, logged: tuple[str, ...], most_shown: int) -> PodEviction:
+    reason, rivals = scene.verdict(logged)
+    rows = scene.rows(logged)
+    own = next(row for row, each in zip(rows, scene.order, strict=True) if each.pod is scene.pod)
+    others = (row for row in rows if row is not own and not row.spared)
+    shown = rows[:most_shown] if own.place <= most_shown else [*rows[: max(0, most_shown - 1)], own]
+    return replace(
+        found,
+        follows_rule=None if reason is EvictionReason.USAGE_DECIDES else reason not in _FALSE,
+        reason=reason,
+        candidates=len(rows),
+        ranking=tuple(shown),
+        runner_up=next(others, None),
+        rivals=rivals,
+        saved_by=savings(scene, found.threshold, found.available),
+    )
+
+
+def _with_uid(pod: Pod) -> Pod:
+    """Return a pod that can be told apart: manifests have no uids."""
+    return pod if pod.metadata.uid else replace(pod, metadata=replace(pod.metadata, uid=pod.key))
+
+
+def _is(pod: Pod, found: PodEviction) -> bool:
+    return pod.metadata.uid == found.uid if found.uid and pod.metadata.uid else pod.key == found.pod
+
+
+def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
+    messages = [each.message for each in traces if each.message is not None]
+    # A status may be cut, a log may lack the usage: the one that says most counts.
+    return max(
+        messages,
+        key=lambda each: (
+            each.limit_kind is not None,
+            each.limit is not None,
+            len(each.containers),
+            each.available is not None,
+        ),
+        default=None,
+    )
+
+
+def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
+    """Return what the traces say together."""
+    causes = {each.cause for each in traces}
+    message = _best_message(traces)
+    ordered = sorted(traces, key=lambda each: _BY_TIME.index(each.source))
+    stated = next((each.signal for each in traces if each.signal in {*Signal}), "")
+    possible = () if message is None else message.signals
+    signal = Signal(stated) if stated else next(iter(possible), None)
+    excess = next((each.because for each in traces if isinstance(each.because, LocalStorageExceeded)), None)
+    limit = None if message is None else message.limit
+    return PodEviction(
+        pod=traces[0].pod,
+        cause=next((each for each in _SPECIFIC if each in causes), traces[0].cause),
+        follows_rule=None,
+        reason=EvictionReason.NOT_RANKED,
+        at=next((each.at for each in ordered if each.at), ""),
+        node=next((each.node for each in ordered if each.node), ""),
+        uid=next((each.uid for each in traces if each.uid), ""),
+        found_in=tuple(dict.fromkeys(each.source for each in ordered)),
+        message=max((each.text for each in traces), key=len).strip(),
+        resource="" if message is None else message.resource,
+        signal=signal,
+        possible_signals=(signal,) if stated and signal is not None else possible,
+        threshold=None if message is None else message.threshold,
+        available=None if message is None else message.available,
+        containers=() if message is None else message.containers,
+        limit_kind=excess.limit_kind if excess is not None else None if message is None else message.limit_kind,
+        limit_name=excess.name if excess is not None else "" if message is None else message.limit_name,
+        limit_bytes=excess.limit_bytes if excess is not None else limit,
+        conditions=() if message is None else message.conditions,
+    )
+
+
+def _was_active(pod: Pod, found: PodEviction, gone: frozenset[str]) -> bool:
+    """Whether a pod ran on the node when another was evicted, as far as times say."""
+    if found.node and pod.spec.node_name not in {"", found.node}:
+        return False
+    if pod.metadata.uid in gone:
+        return False
+    at = seconds_of(found.at)
+    began = seconds_of(pod.status.start_time or pod.metadata.creation_timestamp or "")
+    if at is not None and began is not None and began > at:
+        return False
+    if pod.status.phase not in _ENDED:
+        return pod.status.phase != "Pending" or bool(pod.status.start_time)
+    ended = _ended_at(pod)
+    return at is not None and ended is not None and ended > at
+
+
+def _ended_at(pod: Pod) -> float | None:
+    times = [each.last_transition_time or "" for each in pod.status.conditions if each.type == "DisruptionTarget"]
+    states = [each.state for each in pod.status.container_statuses]
+    times += [each.terminated.finished_at or "" for each in states if each is not None and each.terminated is not None]
+    return max((seconds for each in times if (seconds := seconds_of(each)) is not None), default=None)
+
+
+def _of_journal(found: PodEviction, because: UnderPressure) -> PodEviction:
+    """Return the eviction of a podqos node, which wrote down what it decided on."""
+    own = AutopsyPod(
+        pod=found.pod,
+        place=len(because.spared) + 1,
+        priority=because.priority,
+        usage=because.usage,
+        usage_from=UsageSource.JOURNAL,
+        request=because.request,
+        over_request=because.over_request,
+        before_next_by=because.before_next_by,
+    )
+    return replace(
+        found,
+        follows_rule=True,
+        reason=EvictionReason.FIRST_IN_LOG,
+        resource=SIGNALS[because.signal].resource,
+        signal=because.signal,
+        possible_signals=(because.signal,),
+        threshold=because.threshold,
+        available=because.available,
+        candidates=because.candidates,
+        priority=because.priority,
+        ranking=(own,),
+        rivals=() if because.next_pod is None else (because.next_pod,),
+    )

@@ -1,0 +1,135 @@
+"""What would have spared an evicted pod: the kubelet's pass made again with one change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.eviction.commands import EvictPod
+from podqos.eviction.manager import ManagerConfig, ManagerState
+from podqos.eviction.observation import Observation, SignalObservation
+from podqos.eviction.signals import SIGNALS
+from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.eviction.usage import request_of
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.survival.counterfactual import Counterfactual, PodChange, Surroundings
+from podqos.survival.eviction_scene import Scene, UsageSource
+from podqos.survival.kubelet_counterfactual import KubeletMoment, kubelet_counterfactuals
+
+
+class EvictionChange(StrEnum):
+    """What is changed, in the words of ``savedBy``."""
+
+    USAGE = "usage"
+    REQUEST = "request"
+    LIMIT = "limit"
+    CLASS = "class"
+    PRIORITY = "priority"
+    THRESHOLD = "threshold"
+    NODE_SIZE = "nodeSize"
+
+
+_CHANGES = {
+    PodChange.LESS: EvictionChange.USAGE,
+    PodChange.REQUEST: EvictionChange.REQUEST,
+    PodChange.GUARANTEED: EvictionChange.CLASS,
+    PodChange.PRIORITY: EvictionChange.PRIORITY,
+    PodChange.LIMIT: EvictionChange.LIMIT,
+}
+
+
+class EvictionSaving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A change with which the pod would not have been evicted at that moment."""
+
+    change: EvictionChange
+    more: int | None = None
+    """How much more; of ``usage`` and ``threshold`` how much less. Bytes, inodes or processes."""
+    amount: int | None = None
+    """The request, limit or threshold as changed; the priority."""
+    container: str = ""
+    """Whose request or limit, where the pod has several; of an emptyDir's limit the volume."""
+    qos_class: QOSClass | None = None
+    instead: str = ""
+    """The pod that would have been evicted. Empty: none."""
+
+
+def savings(scene: Scene, threshold: int | None, available: int | None) -> tuple[EvictionSaving, ...]:
+    """Return what would have spared the pod, each tried; nothing where it is not evicted with the likely figures.
+
+    Without the amounts of a message the node is one unit below its threshold.
+    """
+    if scene.own.source is not UsageSource.MESSAGE:
+        return ()
+    is_known = threshold is not None and available is not None and 0 < available < threshold
+    met = threshold or 2
+    left = available if is_known and available is not None else met - 1
+    moment = _moment(scene, met, left)
+    surroundings = Surroundings(scene.known.allocatable, _alike(scene.pod, scene.others))
+    tried = kubelet_counterfactuals(moment, scene.pod.metadata.uid, surroundings)
+    found = [_saving(each, scene) for each in tried if each.saves]
+    if tried and is_known:
+        found += _of_node(scene, met, left)
+    return tuple(found)
+
+
+def _moment(scene: Scene, threshold: int, available: int) -> KubeletMoment:
+    signal = scene.ranking.signal
+    used = sum(each.likely for each in scene.bounds.values())
+    capacity = max(scene.known.capacity.get(signal, 0), threshold, available + used)
+    return KubeletMoment(
+        config=ManagerConfig(
+            (Threshold(signal, ThresholdValue(Quantity.of_units(threshold, "BinarySI"))),),
+            0,
+            local_storage_capacity_isolation=False,
+            profile=scene.ranking.profile,
+        ),
+        state=ManagerState(),
+        now_us=0,
+        observation=Observation({signal: SignalObservation(available, capacity)}, scene.stats),
+        pods=(scene.pod, *scene.others),
+    )
+
+
+def _of_node(scene: Scene, threshold: int, available: int) -> Iterator[EvictionSaving]:
+    """Yield what else would have kept the node from evicting anything: a lower threshold, more memory."""
+    lacking = threshold - available
+    if not _evicts(_moment(scene, available, available)):
+        yield EvictionSaving(EvictionChange.THRESHOLD, lacking, available)
+    if SIGNALS[scene.ranking.signal].resource == MEMORY and not _evicts(_moment(scene, threshold, threshold)):
+        yield EvictionSaving(EvictionChange.NODE_SIZE, lacking)
+
+
+def _evicts(moment: KubeletMoment) -> bool:
+    return any(isinstance(command, EvictPod) for command in moment.decide().commands)
+
+
+def _alike(pod: Pod, others: Iterable[Pod]) -> frozenset[str]:
+    """Return the uids of the pods from the same manifest, by the controller that made them."""
+    owners = {(each.kind, each.name) for each in pod.metadata.owner_references if each.controller}
+    return frozenset(
+        each.metadata.uid
+        for each in others
+        if each.metadata.namespace == pod.metadata.namespace
+        and owners & {(owner.kind, owner.name) for owner in each.metadata.owner_references if owner.controller}
+    )
+
+
+def _saving(each: Counterfactual, scene: Scene) -> EvictionSaving:
+    amount, more, profile = each.amount, None, scene.ranking.profile
+    if each.change is PodChange.LESS and amount is not None:
+        amount, more = scene.own.likely - amount, amount
+    elif each.change is PodChange.REQUEST and each.pod is not None:
+        before, after = (request_of(pod, each.resource, profile).value for pod in (scene.pod, each.pod))
+        more = after - before
+    return EvictionSaving(
+        _CHANGES[each.change],
+        more,
+        amount,
+        each.container or "",
+        QOSClass.GUARANTEED if each.change is PodChange.GUARANTEED else None,
+        each.decision.instead or "",
+    )

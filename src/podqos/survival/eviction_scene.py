@@ -1,0 +1,267 @@
+"""Who was where in the kubelet's ranking when a pod was evicted, as far as that can be known.
+
+A message says what the evicted pod's containers used, those above their request only. What the other pods used at that
+moment is not left anywhere. So the ranking (``eviction.ranking``) is made three times: as is likely, with all that is
+open against the evicted pod, and with all that is open in its favour. Where it comes first all the same, or never
+does, the verdict does not depend on what is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.eviction.message_reading import EvictionMessage
+from podqos.eviction.ranking import RankedPod, Ranking, rank
+from podqos.eviction.signals import INODES, PIDS, SIGNALS, DiskUse, RankKey, Signal
+from podqos.eviction.usage import request_of, usage_of
+from podqos.model.effective import pod_limits
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.resources import MEMORY
+from podqos.model.stats import ContainerStats, FsStats, MemoryStats, PodReference, PodStats, ProcessStats
+from podqos.qos.classes import qos_class_of
+
+_NO_BOUND = 1 << 62
+
+
+class EvictionReason(StrEnum):
+    """Why an eviction follows from the rule or not, or why that cannot be told."""
+
+    FIRST = "First"
+    """It is the first in the ranking, whatever the other pods used."""
+    FIRST_IN_LOG = "FirstInLog"
+    """It is the first of those that the kubelet's log ranks and that may be evicted."""
+    FIRST_AS_MEASURED = "FirstAsMeasured"
+    """It is the first with what the other pods used at another moment."""
+    OWN_LIMIT = "OwnLimit"
+    """It exceeded a limit of its own; other pods do not matter."""
+    OTHER_IS_FIRST = "OtherIsFirst"
+    """Another pod comes first, whatever it used."""
+    IS_CRITICAL = "IsCritical"
+    """It is critical, which the kubelet does not evict."""
+    USAGE_DECIDES = "UsageDecides"
+    """What the other pods used decides, and that is not known."""
+    PODS_UNKNOWN = "PodsUnknown"
+    """The other pods of the node are not known."""
+    POD_UNKNOWN = "PodUnknown"
+    """The pod's own requests and priority are not known."""
+    SIGNAL_UNKNOWN = "SignalUnknown"
+    """What the node was short of is not said."""
+    NOT_RANKED = "NotRanked"
+    """No ranking decides about this kind of eviction."""
+
+
+class UsageSource(StrEnum):
+    """Where a figure is from."""
+
+    MESSAGE = "message"
+    """The eviction's own message: exact, for what it quotes."""
+    MEASURED = "measured"
+    """The kubelet, at another moment."""
+    ASSUMED = "assumed"
+    """Nothing is known; the request stands in."""
+    JOURNAL = "journal"
+
+
+class AutopsyPod(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A pod in the ranking."""
+
+    pod: str
+    place: int
+    priority: int
+    usage: int
+    """Bytes, inodes or processes."""
+    usage_from: UsageSource
+    request: int
+    over_request: bool
+    is_at_least: bool = False
+    """Whether it may have used more: a message leaves out containers within their requests."""
+    qos_class: QOSClass | None = None
+    spared: str = ""
+    """Why the kubelet passes it over: critical."""
+    before_next_by: RankKey | None = None
+    log_place: int | None = None
+    """Its place in the ranking of the kubelet's log."""
+
+
+class KnownNode(Struct, frozen=True):
+    """What is known of the node of an eviction."""
+
+    pods: tuple[Pod, ...] = ()
+    """All of it, those that ended included."""
+    stats: Mapping[str, PodStats] = {}
+    """By uid: what its kubelet measured, at another moment."""
+    capacity: Mapping[Signal, int] = {}
+    allocatable: Mapping[str, int] | None = None
+
+
+NOTHING_KNOWN = KnownNode()
+
+
+class Bounds(Struct, frozen=True, gc=False):
+    """What a pod used: at least, likely, at most."""
+
+    least: int
+    likely: int
+    most: int
+    source: UsageSource
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is no doubt."""
+        return self.least == self.most
+
+
+class Scene:
+    """The evicted pod, the others of its node, and what each used as far as that is known. Every pod has a uid."""
+
+    def __init__(
+        self, pod: Pod, others: Sequence[Pod], ranking: Ranking, *, message: EvictionMessage | None, known: KnownNode
+    ) -> None:
+        self.pod = pod
+        self.others = tuple(others)
+        self.ranking = ranking
+        self.known = known
+        self._quoted = {} if message is None else {each.name: each.used or 0 for each in message.containers}
+        self.own = _own_bounds(pod, message, ranking)
+        self.bounds = {each.metadata.uid: _bounds_of(each, known, ranking) for each in others}
+        self.bounds[pod.metadata.uid] = self.own
+        self.order = self._ranked((pod, *others), {uid: each.likely for uid, each in self.bounds.items()})
+
+    @property
+    def stats(self) -> dict[str, PodStats]:
+        """What pods used, as is likely."""
+        return {
+            each.metadata.uid: self._stats(each, self.bounds[each.metadata.uid].likely)
+            for each in (self.pod, *self.others)
+        }
+
+    def verdict(self, logged: tuple[str, ...]) -> tuple[EvictionReason, tuple[str, ...]]:
+        """Return why the eviction follows from the rule or not, and which pods may have come first.
+
+        ``logged`` are pods in the order that the kubelet's log has.
+        """
+        pod, uid, bounds = self.pod, self.pod.metadata.uid, self.bounds
+        if pod.is_critical:
+            return EvictionReason.IS_CRITICAL, ()
+        against = {each: own.least if each == uid else own.most for each, own in bounds.items()}
+        # Of equals the first of the node's list goes first, and that list is not known: it counts against the verdict.
+        if _first(self._ranked((*self.others, pod), against)) == uid:
+            return EvictionReason.FIRST, ()
+        in_favour = {each: own.most if each == uid else own.least for each, own in bounds.items()}
+        best = self._ranked((pod, *self.others), in_favour)
+        if _first(best) != uid:
+            return EvictionReason.OTHER_IS_FIRST, tuple(each.pod.key for each in best if each.spared is None)[:1]
+        if first_in_log(logged, (each.key for each in self.others if each.is_critical)) == pod.key:
+            return EvictionReason.FIRST_IN_LOG, ()
+        rivals = [
+            each
+            for each in self.others
+            if not each.is_critical and _first(self._ranked((each, pod), against)) == each.metadata.uid
+        ]
+        is_measured = all(bounds[each.metadata.uid].source is UsageSource.MEASURED for each in rivals)
+        names = tuple(each.key for each in rivals)
+        if is_measured and self.own.source is UsageSource.MESSAGE and _first(self.order) == uid:
+            return EvictionReason.FIRST_AS_MEASURED, names
+        return EvictionReason.USAGE_DECIDES, names
+
+    def rows(self, logged: tuple[str, ...]) -> list[AutopsyPod]:
+        """Return the ranking as is likely."""
+        places = {name: place for place, name in enumerate(logged, start=1)}
+        return [self._row(place, each, places) for place, each in enumerate(self.order, start=1)]
+
+    def _row(self, place: int, each: RankedPod, logged: Mapping[str, int]) -> AutopsyPod:
+        own = self.bounds[each.pod.metadata.uid]
+        return AutopsyPod(
+            pod=each.pod.key,
+            place=place,
+            priority=each.priority,
+            usage=own.likely,
+            usage_from=own.source,
+            request=each.request.value,
+            over_request=each.over_request,
+            is_at_least=own.source is UsageSource.MESSAGE and not own.is_exact,
+            qos_class=each.pod.status.qos_class or qos_class_of(each.pod, self.ranking.profile),
+            spared=each.spared or "",
+            before_next_by=each.before_next_by,
+            log_place=logged.get(each.pod.key),
+        )
+
+    def _ranked(self, pods: Sequence[Pod], usage: Mapping[str, int]) -> tuple[RankedPod, ...]:
+        stats = {each.metadata.uid: self._stats(each, usage[each.metadata.uid]) for each in pods}
+        return rank(pods, stats, self.ranking)
+
+    def _stats(self, pod: Pod, used: int) -> PodStats:
+        """Return statistics with which a pod uses so much of what the signal is about."""
+        row = SIGNALS[self.ranking.signal]
+        reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
+        first = pod.spec.containers[0].name if pod.spec.containers else ""
+        shares = self._quoted if pod is self.pod and sum(self._quoted.values()) == used else {first: used}
+        if row.resource == MEMORY:
+            containers = [ContainerStats(name, MemoryStats(working_set_bytes=held)) for name, held in shares.items()]
+            return PodStats(reference, tuple(containers), MemoryStats(working_set_bytes=used))
+        if row.resource == PIDS:
+            return PodStats(reference, process_stats=ProcessStats(used))
+        in_layer = DiskUse.ROOTFS in row.disk_use[self.ranking.layout]
+        held_in = [
+            (name, FsStats(inodes_used=held) if row.resource == INODES else FsStats(used_bytes=held))
+            for name, held in shares.items()
+        ]
+        nothing = FsStats()
+        containers = [
+            ContainerStats(name, rootfs=fs if in_layer else nothing, logs=nothing if in_layer else fs)
+            for name, fs in held_in
+        ]
+        return PodStats(reference, tuple(containers))
+
+
+def first_in_log(logged: Sequence[str], critical: Iterable[str] = ()) -> str | None:
+    """Return the first pod of a log's ranking that may be evicted."""
+    spared = {*critical}
+    return next((each for each in logged if each not in spared), None)
+
+
+def _first(order: Sequence[RankedPod]) -> str:
+    return next((each.pod.metadata.uid for each in order if each.spared is None), "")
+
+
+def _own_bounds(pod: Pod, message: EvictionMessage | None, ranking: Ranking) -> Bounds:
+    """Return what the evicted pod used, by its message: containers within their requests are not quoted."""
+    resource = SIGNALS[ranking.signal].resource
+    if message is None or resource in {INODES, PIDS} or message.resource != resource:
+        return Bounds(0, request_of(pod, resource, ranking.profile).value, _most(pod, ranking), UsageSource.ASSUMED)
+    if message.pod is not None and message.pod.used is not None:
+        return Bounds(message.pod.used, message.pod.used, message.pod.used, UsageSource.MESSAGE)
+    quoted = {each.name: each.used for each in message.containers if each.used is not None}
+    least = sum(quoted.values())
+    silent = [each for each in pod.running_containers if each.name not in quoted]
+    within = sum(amount.value for each in silent if (amount := each.resources.requests.get(resource)) is not None)
+    if not quoted and message.available is None:
+        # An old message without usage: either nothing was over its request, or there were no statistics.
+        return Bounds(0, within, _most(pod, ranking), UsageSource.ASSUMED)
+    return Bounds(least, least, least + within, UsageSource.MESSAGE)
+
+
+def _bounds_of(pod: Pod, known: KnownNode, ranking: Ranking) -> Bounds:
+    row = SIGNALS[ranking.signal]
+    stats = known.stats.get(pod.metadata.uid)
+    if stats is not None:
+        used = usage_of(pod, stats, row.resource, row.disk_use[ranking.layout])
+        return Bounds(0, used, _most(pod, ranking), UsageSource.MEASURED)
+    own = request_of(pod, row.resource, ranking.profile).value if row.resource != PIDS else 0
+    return Bounds(0, own, _most(pod, ranking), UsageSource.ASSUMED)
+
+
+def _most(pod: Pod, ranking: Ranking) -> int:
+    """Return what a pod can use at most: its limits, where every container has one."""
+    resource = SIGNALS[ranking.signal].resource
+    if resource in {INODES, PIDS}:
+        return _NO_BOUND
+    own = pod.spec.resources.limits.get(resource) if pod.spec.resources is not None else None
+    if own is not None:
+        return own.value
+    has_all = all(resource in each.resources.limits for each in pod.running_containers)
+    limit = pod_limits(pod).get(resource) if has_all else None
+    return _NO_BOUND if limit is None else limit.value

@@ -1,0 +1,320 @@
+"""What is left of the kubelet's decisions: Events, the status of pods, conditions of nodes, journals of podqos.
+
+Each leaves a trace of one eviction (``EvictionTrace``), or of what a node went through (``NodeSign``). What a kubelet's
+log leaves is in ``kubelet_log``; traces become evictions in ``eviction_autopsy``. Nothing in them is trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.agent.journal import Entry, Kind
+from podqos.agent.reasons import ConditionStatus, LocalStorageExceeded, NotAdmitted, RoomForCritical, UnderPressure
+from podqos.eviction.message_reading import MOST_CHARACTERS, EvictionMessage, MessageKind, read_message
+from podqos.eviction.signals import NodeCondition
+from podqos.model.event import Event
+from podqos.model.node import Node
+from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
+
+FAILED = "Failed"
+_NAME_CHARACTERS = 600  # namespace/name has at most 317
+
+
+class EvictionCause(StrEnum):
+    """Why a pod had to go, or could not begin."""
+
+    NODE_PRESSURE = "NodePressure"
+    """The node was short of something; the kubelet ranked its pods, and this one was first."""
+    LOCAL_STORAGE_LIMIT = "LocalStorageLimit"
+    """The pod exceeded a limit of its own."""
+    NOT_ADMITTED = "NotAdmitted"
+    """It never ran: the node was short of something when it came."""
+    CRITICAL_POD = "CriticalPod"
+    """The kubelet made room for a critical pod."""
+    NODE_SHUTDOWN = "NodeShutdown"
+    """The node was shutting down."""
+    NOT_ADMITTED_AT_SHUTDOWN = "NotAdmittedAtShutdown"
+    """It never ran: the node was shutting down when it came."""
+    EVICTION_API = "EvictionAPI"
+    """Someone asked for it: kubectl drain, an autoscaler."""
+    PREEMPTED_BY_SCHEDULER = "PreemptedByScheduler"
+    """The scheduler made room for a pod of higher priority."""
+    TAINT = "Taint"
+    """The node has a taint that the pod does not tolerate."""
+    POD_GC = "PodGC"
+    """Its node is gone."""
+    OTHER = "Other"
+    """Something else calls it an eviction: the message says what."""
+
+
+_BY_MESSAGE = {
+    MessageKind.PRESSURE: EvictionCause.NODE_PRESSURE,
+    MessageKind.LOCAL_STORAGE: EvictionCause.LOCAL_STORAGE_LIMIT,
+    MessageKind.NOT_ADMITTED: EvictionCause.NOT_ADMITTED,
+}
+# Reasons in the status of a pod that failed; "Shutdown" up to 1.21.
+_BY_STATUS = {
+    "Preempting": EvictionCause.CRITICAL_POD,
+    "Terminated": EvictionCause.NODE_SHUTDOWN,
+    "Shutdown": EvictionCause.NODE_SHUTDOWN,
+    "NodeShutdown": EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
+}
+# Reasons in the condition DisruptionTarget.
+_BY_CONDITION = {
+    "EvictionByEvictionAPI": EvictionCause.EVICTION_API,
+    "PreemptionByScheduler": EvictionCause.PREEMPTED_BY_SCHEDULER,
+    "DeletionByTaintManager": EvictionCause.TAINT,
+    "DeletionByPodGC": EvictionCause.POD_GC,
+}
+_BY_EVENT = {
+    "Preempting": EvictionCause.CRITICAL_POD,
+    "Terminated": EvictionCause.NODE_SHUTDOWN,
+    "NodeShutdown": EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
+    "Preempted": EvictionCause.PREEMPTED_BY_SCHEDULER,
+}
+_EVICTED = "Evicted"
+_DISRUPTION = "DisruptionTarget"
+_TAINT_MANAGER, _MARKING = "TaintManagerEviction", "Marking for deletion"
+
+
+class TraceSource(StrEnum):
+    """Where a trace was found."""
+
+    EVENT = "event"
+    STATUS = "status"
+    KUBELET_LOG = "kubeletLog"
+    JOURNAL = "journal"
+
+
+class EvictionTrace(Struct, frozen=True, gc=False):
+    """What one place says about the eviction of a pod."""
+
+    source: TraceSource
+    pod: str
+    """namespace/name."""
+    cause: EvictionCause
+    at: str = ""
+    node: str = ""
+    uid: str = ""
+    text: str = ""
+    """The message as it was found."""
+    message: EvictionMessage | None = None
+    signal: str = ""
+    """Where it is said: a message names the resource alone."""
+    ranked: tuple[str, ...] = ()
+    """All pods in the order of eviction, as the log has them."""
+    because: UnderPressure | LocalStorageExceeded | None = None
+    """What the journal of a podqos node says, which decided itself."""
+
+
+class SignKind(StrEnum):
+    """What a node went through."""
+
+    SYSTEM_OOM = "SystemOOM"
+    """The kubelet saw the machine run out of memory."""
+    OOM_KILLING = "OOMKilling"
+    """The node problem detector saw a kill."""
+    THRESHOLD_MET = "EvictionThresholdMet"
+    PRESSURE_BEGAN = "PressureBegan"
+    PRESSURE_ENDED = "PressureEnded"
+    RECLAIMED = "Reclaimed"
+    """Cleaning up was enough: no pod was evicted."""
+    NOTHING_TO_EVICT = "NothingToEvict"
+    CLEAN_UP_TIMED_OUT = "CleanUpTimedOut"
+    """An evicted pod was not gone in time, and the next one was looked for."""
+    REBOOTED = "Rebooted"
+
+
+class NodeSign(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Something that a node went through."""
+
+    kind: SignKind
+    at: str = ""
+    node: str = ""
+    condition: str = ""
+    """Of PressureBegan and PressureEnded: MemoryPressure, DiskPressure or PIDPressure."""
+    resource: str = ""
+    pid: int | None = None
+    process: str = ""
+    """Who was killed, where that is said."""
+    kill: int | None = None
+    """The kill that it is about: its place among ``kills``, from 0."""
+    pod: str = ""
+    times: int = 1
+
+
+_CONDITION_EVENTS = {
+    "NodeHasInsufficientMemory": (SignKind.PRESSURE_BEGAN, NodeCondition.MEMORY_PRESSURE),
+    "NodeHasSufficientMemory": (SignKind.PRESSURE_ENDED, NodeCondition.MEMORY_PRESSURE),
+    "NodeHasDiskPressure": (SignKind.PRESSURE_BEGAN, NodeCondition.DISK_PRESSURE),
+    "NodeHasNoDiskPressure": (SignKind.PRESSURE_ENDED, NodeCondition.DISK_PRESSURE),
+    "NodeHasInsufficientPID": (SignKind.PRESSURE_BEGAN, NodeCondition.PID_PRESSURE),
+    "NodeHasSufficientPID": (SignKind.PRESSURE_ENDED, NodeCondition.PID_PRESSURE),
+}
+_RECLAIM = re.compile(r"Attempting to reclaim ([A-Za-z.-]{1,63})")
+_SYSTEM_OOM = re.compile(r"System OOM encountered(?:, victim process: (.{1,64}), pid: (\d{1,10}))?")
+_KILLED = re.compile(r"Kill(?:ed)? process (\d{1,10}) \((.{0,64}?)\)")
+
+
+def event_trace(event: Event) -> EvictionTrace | None:
+    """Return the eviction that an event tells of; None: it tells of none."""
+    about, text = event.about, event.text[:MOST_CHARACTERS]
+    if about.kind not in {"", "Pod"} or not about.name:
+        return None
+    message = None
+    if event.reason == _EVICTED:
+        message = read_message(text)
+        cause = EvictionCause.OTHER if message is None else _BY_MESSAGE[message.kind]
+    elif event.reason == _TAINT_MANAGER and text.startswith(_MARKING):
+        cause = EvictionCause.TAINT
+    elif event.reason in _BY_EVENT:
+        cause = _BY_EVENT[event.reason]
+    else:
+        return None
+    pod = f"{about.namespace or event.metadata.namespace or 'default'}/{about.name}"
+    by_kubelet = cause not in {EvictionCause.TAINT, EvictionCause.PREEMPTED_BY_SCHEDULER, EvictionCause.OTHER}
+    return EvictionTrace(
+        TraceSource.EVENT,
+        pod[:_NAME_CHARACTERS],
+        cause,
+        event.first_at,
+        event.host if by_kubelet else "",
+        about.uid,
+        text,
+        message,
+    )
+
+
+def status_trace(pod: Pod) -> EvictionTrace | None:
+    """Return the eviction that a pod's status tells of; None: it tells of none."""
+    status = pod.status
+    condition = next((each for each in status.conditions if each.type == _DISRUPTION and each.status == "True"), None)
+    message = None
+    if status.phase == FAILED and status.reason == _EVICTED:
+        message = read_message(status.message)
+        cause = EvictionCause.OTHER if message is None else _BY_MESSAGE[message.kind]
+    elif status.phase == FAILED and status.reason in _BY_STATUS:
+        cause = _BY_STATUS[status.reason]
+    elif condition is not None and condition.reason in _BY_CONDITION:
+        cause = _BY_CONDITION[condition.reason]
+    else:
+        return None
+    at = "" if condition is None else condition.last_transition_time or ""
+    text = (status.message or ("" if condition is None else condition.message))[:MOST_CHARACTERS]
+    return EvictionTrace(
+        TraceSource.STATUS,
+        pod.key,
+        cause,
+        at or pod.metadata.deletion_timestamp or _ended(pod) or status.start_time,
+        pod.spec.node_name,
+        pod.metadata.uid,
+        text,
+        message,
+    )
+
+
+def _ended(pod: Pod) -> str:
+    """Return when the last container of a pod ended; empty where that is not known."""
+    states = [each.state.terminated for each in pod.status.container_statuses if each.state is not None]
+    return max((each.finished_at or "" for each in states if each is not None), default="")
+
+
+def journal_traces(entries: Iterable[Entry]) -> Iterator[EvictionTrace | NodeSign]:
+    """Yield what a journal of podqos tells of evictions; its kills are ``autopsy_journal``'s."""
+    for entry in entries:
+        at, because = journal_time(entry), entry.because
+        if isinstance(because, ConditionStatus):
+            kind = SignKind.PRESSURE_BEGAN if because.holds else SignKind.PRESSURE_ENDED
+            yield NodeSign(kind, at, entry.node, because.condition)
+        if entry.pod is None:
+            continue
+        trace = EvictionTrace(TraceSource.JOURNAL, entry.pod, EvictionCause.OTHER, at, entry.node)
+        match entry.kind, because:
+            case Kind.EVICTED, UnderPressure():
+                yield _told(trace, EvictionCause.NODE_PRESSURE, because.message, because)
+            case Kind.EVICTED, LocalStorageExceeded():
+                yield _told(trace, EvictionCause.LOCAL_STORAGE_LIMIT, because.message, because)
+            case Kind.REJECTED, NotAdmitted():
+                yield _told(trace, EvictionCause.NOT_ADMITTED, because.message)
+            case _, RoomForCritical():
+                yield _told(trace, EvictionCause.CRITICAL_POD)
+            case Kind.PREEMPTED, _:
+                yield _told(trace, EvictionCause.PREEMPTED_BY_SCHEDULER)
+            case _:
+                pass
+
+
+def _told(
+    trace: EvictionTrace,
+    cause: EvictionCause,
+    text: str = "",
+    because: UnderPressure | LocalStorageExceeded | None = None,
+) -> EvictionTrace:
+    return EvictionTrace(
+        trace.source,
+        trace.pod,
+        cause,
+        trace.at,
+        trace.node,
+        text=text,
+        message=read_message(text),
+        because=because,
+    )
+
+
+def journal_time(entry: Entry) -> str:
+    """Return when something of a journal happened: seconds, since 1970 or since a simulation began."""
+    return f"{entry.time_us // SECOND_US}.{entry.time_us % SECOND_US:06d}"
+
+
+def event_sign(event: Event) -> NodeSign | None:
+    """Return what an event tells of a node; None: it tells of none."""
+    about, text, reason = event.about, event.text[:MOST_CHARACTERS], event.reason
+    node = about.name if about.kind == "Node" else event.host
+    at, times = event.first_at, event.count or event.deprecated_count or 1
+    if event.series is not None:
+        times = max(times, event.series.count)
+    if reason in _CONDITION_EVENTS:
+        kind, condition = _CONDITION_EVENTS[reason]
+        return NodeSign(kind, at, node, condition, times=times)
+    if reason == "EvictionThresholdMet":
+        reclaimed = _RECLAIM.search(text)
+        return NodeSign(SignKind.THRESHOLD_MET, at, node, resource=reclaimed[1] if reclaimed else "", times=times)
+    if reason == "SystemOOM":
+        found = _SYSTEM_OOM.search(text)
+        process, pid = (found[1], found[2]) if found is not None else (None, None)
+        return NodeSign(
+            SignKind.SYSTEM_OOM, at, node, process=process or "", pid=None if pid is None else int(pid), times=times
+        )
+    if reason == "OOMKilling":
+        found = _KILLED.search(text)
+        pid, process = (int(found[1]), found[2]) if found is not None else (None, "")
+        return NodeSign(SignKind.OOM_KILLING, at, node, process=process, pid=pid, times=times)
+    return NodeSign(SignKind.REBOOTED, at, node, times=times) if reason == "Rebooted" else None
+
+
+def condition_signs(node: Node) -> Iterator[NodeSign]:
+    """Yield the pressure that a node is under."""
+    for each in node.status.conditions:
+        if each.status == "True" and each.type in {*NodeCondition}:
+            yield NodeSign(SignKind.PRESSURE_BEGAN, each.last_transition_time or "", node.name, each.type)
+
+
+def seconds_of(at: str) -> float | None:
+    """Return a time as seconds since 1970; None where it does not say that much, as in logs without a year."""
+    if re.fullmatch(r"\d{9,11}(?:\.\d{1,9})?", at):
+        return float(at)
+    try:
+        found = datetime.fromisoformat(at[:40].replace(",", "."))
+    except ValueError:
+        return None
+    try:
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError):
+        return None

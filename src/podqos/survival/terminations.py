@@ -1,0 +1,265 @@
+"""How containers ended that were killed: OOMKilled, exit 137 and ContainerStatusUnknown, told apart.
+
+A status says little: ``OOMKilled`` is what the runtime saw of its cgroup, 137 is any SIGKILL. The kernel's report, the
+kubelet's events and the end of the pod say whose it was.
+
+Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_container.go, pkg/kubelet/kubelet_pods.go; containerd
+internal/cri/server/events.go (OOMKilled is set by an event of the cgroup, whichever process died); KEP on
+singleProcessOOMKill: since 1.28 a container on cgroup v2 dies as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from podqos.model.event import Event
+from podqos.model.pod import ContainerState, ContainerStatus, ContainerTerminated, Pod
+from podqos.survival.eviction_autopsy import PodEviction
+from podqos.survival.eviction_traces import seconds_of
+
+OOM_KILLED = "OOMKilled"
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+SIGKILL = 9
+EXIT_BY_SIGKILL = 137
+_NEAR_SECONDS = 120.0
+_ID = re.compile(r"[0-9a-f]{12,64}")
+_FIELD_PATH = re.compile(r"\{([^}]{1,253})\}")
+_PROBE = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
+
+
+class Kill(Protocol):
+    """A kill of the kernel's, as far as containers are told by it."""
+
+    @property
+    def at(self) -> str:
+        """When."""
+
+    @property
+    def container_id(self) -> str:
+        """In which container."""
+
+    @property
+    def pod_uid(self) -> str:
+        """In which pod."""
+
+    @property
+    def group(self) -> str:
+        """The cgroup that died as one."""
+
+
+class TerminationCause(StrEnum):
+    """Who killed a container, or what killed something in it."""
+
+    KERNEL = "Kernel"
+    """The kernel, for want of memory: its report is among ``kills``."""
+    KERNEL_UNREPORTED = "KernelUnreported"
+    """The kernel, for want of memory: the runtime says so, and no report of it is in the logs."""
+    KERNEL_OF_CHILD = "KernelOfChild"
+    """The kernel killed another process of the container; its first one survived that, or ended by itself after it."""
+    EVICTION = "Eviction"
+    """The kubelet ended it with its pod: see ``evictions``."""
+    PROBE = "Probe"
+    """It failed its liveness or startup probe and did not end in time."""
+    GRACE_PERIOD = "GracePeriod"
+    """It was told to stop, and did not within its grace period."""
+    NODE_LOST = "NodeLost"
+    """The kubelet no longer found it: the node restarted, or it was removed behind the kubelet's back."""
+    SIGKILL = "Sigkill"
+    """It was killed, and nothing is left that says by whom."""
+
+
+class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A container that was killed, or of which a process was."""
+
+    pod: str
+    container: str
+    cause: TerminationCause
+    at: str = ""
+    node: str = ""
+    reason: str = ""
+    """As its status has it: OOMKilled, Error, ContainerStatusUnknown."""
+    exit_code: int | None = None
+    """None: it runs."""
+    restarts: int = 0
+    container_id: str = ""
+    kill: int | None = None
+    """The kernel's kill: its place among ``kills``, from 0."""
+    eviction: int | None = None
+    """Likewise among ``evictions``."""
+    is_group_kill: bool = False
+    """The kernel killed all of the container at once (memory.oom.group)."""
+    is_previous: bool = False
+    """Whether it runs again, or waits to."""
+
+
+class Evidence(Struct, frozen=True):
+    """What is known besides the statuses of pods."""
+
+    kills: Sequence[Kill] = ()
+    evictions: Sequence[PodEviction] = ()
+    events: Sequence[Event] = ()
+
+
+def container_id(text: str) -> str:
+    """Return a container's id as the name of its cgroup has it: without ``containerd://``."""
+    found = _ID.fullmatch(text.rpartition("/")[2])
+    return found[0] if found is not None else ""
+
+
+def containers_by_id(pods: Iterable[Pod]) -> dict[str, tuple[Pod, str]]:
+    """Return the pod and name of each container by its id, those that ended before included."""
+    found = {}
+    for pod in pods:
+        for status in _statuses(pod):
+            ids = [status.container_id]
+            ids += [each.container_id for _, each in _terminated(status)]
+            found.update({own: (pod, status.name) for each in ids if (own := container_id(each))})
+    return found
+
+
+def terminations(pods: Iterable[Pod], evidence: Evidence) -> Iterator[ContainerTermination]:
+    """Yield every container that was killed, by pods in their order."""
+    killed: dict[str, list[int]] = {}
+    for number, kill in enumerate(evidence.kills):
+        killed.setdefault(kill.container_id or kill.pod_uid, []).append(number)
+    evicted = {each.uid or each.pod: number for number, each in enumerate(evidence.evictions)}
+    events: dict[str, list[Event]] = {}
+    for event in evidence.events:
+        if event.reason in {"Killing", "ExceededGracePeriod"}:
+            events.setdefault(event.about.uid or event.about.name, []).append(event)
+    for pod in pods:
+        uid = pod.metadata.uid
+        own = _Own(
+            pod,
+            evidence.kills,
+            killed,
+            evicted.get(uid) if uid in evicted else evicted.get(pod.key),
+            events.get(uid) or events.get(pod.metadata.name) or [],
+        )
+        for status in _statuses(pod):
+            yield from _of_container(own, status)
+
+
+class _Own(Struct, frozen=True):
+    """What is known of one pod."""
+
+    pod: Pod
+    kills: Sequence[Kill]
+    killed: Mapping[str, list[int]]
+    eviction: int | None
+    events: Sequence[Event]
+
+
+def _statuses(pod: Pod) -> Iterator[ContainerStatus]:
+    status = pod.status
+    yield from status.init_container_statuses
+    yield from status.container_statuses
+    yield from status.ephemeral_container_statuses
+
+
+def _terminated(status: ContainerStatus) -> Iterator[tuple[bool, ContainerTerminated]]:
+    """Yield how a container ended: before, and now."""
+    states: tuple[tuple[bool, ContainerState | None], ...] = ((True, status.last_state), (False, status.state))
+    for is_previous, state in states:
+        if state is not None and state.terminated is not None:
+            yield is_previous, state.terminated
+
+
+def _of_container(own: _Own, status: ContainerStatus) -> Iterator[ContainerTermination]:
+    pod, named = own.pod, set()
+    for is_previous, ended in _terminated(status):
+        is_killed = ended.exit_code == EXIT_BY_SIGKILL or ended.signal == SIGKILL
+        if not (is_killed or ended.reason in {OOM_KILLED, STATUS_UNKNOWN}):
+            continue
+        kill = _kill_of(own, ended)
+        named.add(kill)
+        cause = _cause(own, status.name, ended, kill, is_previous=is_previous)
+        yield ContainerTermination(
+            pod=pod.key,
+            container=status.name,
+            cause=cause,
+            at=ended.finished_at or "",
+            node=pod.spec.node_name,
+            reason=ended.reason,
+            exit_code=ended.exit_code,
+            restarts=status.restart_count,
+            container_id=container_id(ended.container_id),
+            kill=kill,
+            eviction=own.eviction if cause is TerminationCause.EVICTION else None,
+            is_group_kill=kill is not None and bool(own.kills[kill].group),
+            is_previous=is_previous,
+        )
+    yield from _survived(own, status, named)
+
+
+def _survived(own: _Own, status: ContainerStatus, named: set[int | None]) -> Iterator[ContainerTermination]:
+    """Yield the kills in a container that still runs: it was another process than its first."""
+    running = None if status.state is None else status.state.running
+    if running is None:
+        return
+    identity = container_id(status.container_id)
+    for number in own.killed.get(identity, ()) if identity else ():
+        if number not in named:
+            yield ContainerTermination(
+                pod=own.pod.key,
+                container=status.name,
+                cause=TerminationCause.KERNEL_OF_CHILD,
+                at=own.kills[number].at,
+                node=own.pod.spec.node_name,
+                restarts=status.restart_count,
+                container_id=identity,
+                kill=number,
+            )
+
+
+def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
+    """Return the kill that ended a container: by its id, else by its pod and the time."""
+    identity = container_id(ended.container_id)
+    by_id = own.killed.get(identity, []) if identity else []
+    if by_id:
+        return by_id[-1]
+    uid, at = own.pod.metadata.uid, seconds_of(ended.finished_at or "")
+    if not uid or at is None or ended.reason != OOM_KILLED:
+        return None
+    for number in own.killed.get(uid, ()):
+        seconds = seconds_of(own.kills[number].at)
+        if seconds is not None and abs(seconds - at) <= _NEAR_SECONDS:
+            return number
+    return None
+
+
+def _cause(
+    own: _Own, name: str, ended: ContainerTerminated, kill: int | None, *, is_previous: bool
+) -> TerminationCause:
+    by_itself = ended.exit_code != EXIT_BY_SIGKILL and ended.signal != SIGKILL
+    if ended.reason == OOM_KILLED or kill is not None:
+        if by_itself:
+            return TerminationCause.KERNEL_OF_CHILD
+        return TerminationCause.KERNEL if kill is not None else TerminationCause.KERNEL_UNREPORTED
+    if own.eviction is not None and not is_previous:
+        return TerminationCause.EVICTION
+    if ended.reason == STATUS_UNKNOWN:
+        return TerminationCause.NODE_LOST
+    near = [each for each in own.events if _is_about(each, name, ended)]
+    if any(_PROBE.search(each.text) for each in near):
+        return TerminationCause.PROBE
+    is_stopped = bool(own.pod.metadata.deletion_timestamp) and not is_previous
+    return TerminationCause.GRACE_PERIOD if near or is_stopped else TerminationCause.SIGKILL
+
+
+def _is_about(event: Event, name: str, ended: ContainerTerminated) -> bool:
+    """Whether an event is about the end of a container: it names the container, and came shortly before."""
+    found = _FIELD_PATH.search(event.about.field_path)
+    if found is not None and found[1] != name:
+        return False
+    ended_at = seconds_of(ended.finished_at or "")
+    times = [event.first_at, event.last_timestamp or "", event.deprecated_last_timestamp or ""]
+    known = [seconds for each in times if (seconds := seconds_of(each)) is not None]
+    if ended_at is None or not known:
+        return True
+    return any(-_NEAR_SECONDS * 5 <= each - ended_at <= _NEAR_SECONDS for each in known)
