@@ -16,11 +16,11 @@ from pathlib import Path
 
 import yaml
 
-from podqos.library.inputs.shipped_scenarios import shipped_policy
 from podqos.report.text.encoding import yaml_bytes
 from podqos.version import __version__
 from podqos.web.installation import (
     IMAGE,
+    STARTER_POLICY,
     Object,
     ServingCertificate,
     Settings,
@@ -29,7 +29,7 @@ from podqos.web.installation import (
     webhook_objects,
 )
 
-POLICY = shipped_policy().read_text()
+POLICY = Path(STARTER_POLICY).read_text()
 _HEAD = "# Written by tools/deploy.py; change src/podqos.web.installation.py instead.\n"
 
 

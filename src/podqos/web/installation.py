@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -35,6 +36,8 @@ NAMESPACE, WEBHOOK = "podqos", "podqos-webhook"
 EXPORTER_PORT = 9753
 USER_ID = 65532
 """The user of containers; the image knows none of that number, and needs none."""
+STARTER_POLICY = str(Path(__file__).with_name("starter-policy.yaml"))
+"""The policy file to begin with: it only warns."""
 POLICY_DIRECTORY, CERTIFICATE_DIRECTORY = "/etc/podqos/policy", "/etc/podqos/tls"
 SYSTEM_NAMESPACES = ("kube-system", "kube-node-lease", "kube-public")
 """Never asked about: a cluster has to come up without the webhook."""

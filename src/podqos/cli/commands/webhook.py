@@ -27,9 +27,8 @@ from podqos.cli.cluster import add_live_options
 from podqos.cli.installing import add_installation_options, given_certificate, print_manifests, settings_of
 from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
 from podqos.errors import HostError, InvalidOption
-from podqos.library.inputs.shipped_scenarios import shipped_policy
 from podqos.model.time_units import SECOND_US
-from podqos.web.installation import NAMESPACE, WEBHOOK, webhook_objects
+from podqos.web.installation import NAMESPACE, STARTER_POLICY, WEBHOOK, webhook_objects
 
 if TYPE_CHECKING:
     from podqos.advice.checks.bundle import CheckOptions
@@ -77,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     manifests = actions.add_parser("manifests", help="print what it needs to run in a cluster")
     add_installation_options(manifests)
     about = "its policy (default: one to begin with, which only warns)"
-    manifests.add_argument("--policy", metavar="FILE", default=str(shipped_policy()), help=about)
+    manifests.add_argument("--policy", metavar="FILE", default=STARTER_POLICY, help=about)
     manifests.add_argument("--replicas", metavar="N", type=int, default=2, help="how many of it (default: 2)")
     about = "refuse pods where it does not answer (default: let them in)"
     manifests.add_argument("--fail-closed", action="store_true", help=about)

@@ -40,11 +40,6 @@ def starter_files(name: str) -> dict[str, str]:
     return {path: (starter / file).read_text(encoding="utf-8").replace("NAME", name) for path, file in paths.items()}
 
 
-def shipped_policy() -> Path:
-    """Return the policy file to begin with."""
-    return scenario_dir("policy") / "policy.yaml"
-
-
 def _home() -> Path:
     # Installed comes first: beside an installed package, `../../scenarios` would be another package's directory.
     for home in (_PACKAGE / "scenarios", _SOURCE_TREE / "scenarios"):
