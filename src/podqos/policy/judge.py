@@ -36,8 +36,7 @@ def judge(
     policies: Sequence[Policy], subject: Subject, *, today: date | None = None, profile: Profile = LATEST
 ) -> Judgement:
     """Return what an object violates. ``today`` decides which exemptions have expired; without it, none has."""
-    if subject.stored.is_mirror:
-        # Only the picture of a pod, which its node runs anyway.
+    if not subject.is_judged:
         return Judgement()
     violations: list[Violation] = []
     exempted: list[Exempted] = []
