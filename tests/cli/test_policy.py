@@ -186,6 +186,32 @@ def test_a_policy_found_in_a_directory_applies_there_and_below(capsys):
     assert [item["name"] for item in json.loads(out)["items"]] == ["web"]
 
 
+def test_a_directory_of_policies_alone_applies_to_all(capsys):
+    write(POLICY % "Deny", "policies/policy.yaml")
+    write(POD % "", "pods/pod.yaml")
+    code, _, err = policy_test(capsys, "-f", "policies", "-f", "pods")
+    assert code == 1
+    assert "own directory" not in err
+
+
+def test_check_says_which_policies_apply_to_their_own_directory_only(capsys):
+    write(POLICY % "Deny", "all/team/policy.yaml")
+    write(POD % "", "all/other/pod.yaml")
+    _, out, err = run(capsys, "check", "all")
+    assert "PQ702" not in out
+    assert "policies of all/team/policy.yaml: for their own directory and below (-f FILE or --policies: for all)" in err
+
+
+@pytest.mark.parametrize("kind", ["policy", "Polcy"])
+def test_a_policy_whose_kind_is_misspelt_is_told_and_not_left_out(capsys, kind):
+    write((POLICY % "Deny").replace("kind: Policy", f"kind: {kind}"), "policy.yaml")
+    write(POD % "", "pod.yaml")
+    for words in (("policy", "test"), ("check",)):
+        code, _, err = run(capsys, *words, "policy.yaml", "pod.yaml")
+        assert code == 2
+        assert f'policy.yaml:2:1: error: kind: must be one of Policy, not "{kind}"' in err
+
+
 def test_policies_of_the_cluster_and_its_namespaces_can_be_given_besides(capsys):
     write(POLICY % "Deny" + "    match: {namespaceSelector: {matchLabels: {team: a}}}\n", "cluster/policy.yaml")
     write(POD % "", "pod.yaml")
