@@ -336,3 +336,27 @@ def test_the_old_name_of_a_budget_is_still_read_and_the_new_one_told(capsys):
         ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget, and still read "
         "(write policy: {budgets: [{name: memory, resource: memory, limits: 3}]})"
     ) in err
+
+
+def test_an_injected_sidecar_is_judged_with_the_pod_and_shown_at_it(capsys):
+    write((POLICY % "Deny").replace("limits: [memory]", "minClass: Guaranteed"), "policy.yaml")
+    write((POD % "").replace("limits: {cpu: 1}", "limits: {cpu: 1, memory: 1Gi}"), "pod.yaml")
+    assert policy_test(capsys, "policy.yaml", "pod.yaml")[0] == 0
+    code, out, _ = policy_test(capsys, "policy.yaml", "pod.yaml", "--inject", "istio")
+    assert code == 1
+    assert 'container "istio-proxy" has cpu request 100m and cpu limit 2' in out
+    assert "  pod.yaml:4:1: Deny" in out
+    found = run(capsys, "check", "policy.yaml", "pod.yaml", "--inject", "istio", "--only", "PQ701")[1]
+    assert "fix  choose what the injected containers request and are limited to" in found
+
+
+def test_a_ratio_of_a_policy_takes_the_place_of_the_usual_one(capsys):
+    write((POD % "").replace("limits: {cpu: 1}", "limits: {memory: 5Gi}"), "pod.yaml")
+    assert "PQ105" in run(capsys, "check", "pod.yaml")[1]
+    for ratio, found in ((6, False), (4.5, True)):
+        write(
+            (POLICY % "Deny").replace("limits: [memory]", f"maxLimitRequestRatio: {{memory: {ratio}}}"), "policy.yaml"
+        )
+        out = run(capsys, "check", "policy.yaml", "pod.yaml")[1]
+        assert "PQ105" not in out
+        assert ("PQ703" in out) is found
