@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 from msgspec.structs import replace
 
@@ -85,7 +85,7 @@ class _Judging:
         for resource in require.limits:
             yield from self._not_stated(resource, Why.NO_LIMIT)
         for resource, ratio in require.max_limit_request_ratio.items():
-            for violation in self._of_ratio(resource, Fraction(str(ratio))):
+            for violation in self._of_ratio(resource, _exact(ratio)):
                 told = {Why.NO_LIMIT: require.limits, Why.NO_REQUEST: require.requests}.get(violation.why, ())
                 if resource not in told:
                     yield violation
@@ -175,7 +175,7 @@ class _Judging:
         if own is not None and is_pod_level(resource) and (own.limits.get(resource) or own.requests.get(resource)):
             yield Place("spec", ""), own
             return
-        yield from _containers(self._pod)
+        yield from self._subject.places
 
     def _not_stated(self, resource: str, why: Why) -> Iterator[Violation]:
         for place, resources in self._places(resource):
@@ -230,12 +230,6 @@ class _Judging:
             yield self._violation(Why.PRIORITY_TOO_HIGH, path, str(value), str(wanted.max))
 
 
-def _containers(pod: Pod) -> Iterator[tuple[Place, ResourceRequirements]]:
-    for field, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
-        for index, container in enumerate(containers):
-            yield Place(f"spec.{field}[{index}]", container.name), container.resources
-
-
 def _without(pod: Pod, exempt: Globs) -> Pod:
     """Return a pod without some of its containers."""
 
@@ -245,6 +239,12 @@ def _without(pod: Pod, exempt: Globs) -> Pod:
     spec = pod.spec
     left = replace(spec, containers=others(spec.containers), init_containers=others(spec.init_containers))
     return replace(pod, spec=left)
+
+
+@lru_cache(1024)
+def _exact(ratio: float) -> Fraction:
+    """Return a ratio as it is written: 1.1 is eleven tenths."""
+    return Fraction(str(ratio))
 
 
 def _shown(ratio: Fraction) -> str:
