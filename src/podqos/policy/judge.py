@@ -17,7 +17,7 @@ from functools import cache, lru_cache, partial
 from msgspec.structs import replace
 
 from podqos.manifest.plain import format_path
-from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.pod import CLASS_RANK, Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import EPHEMERAL_STORAGE, QOS_RESOURCES, ResourceRequirements, is_pod_level
 from podqos.policy.matching import exempts, matches, named
@@ -27,7 +27,6 @@ from podqos.policy.violation import Amounts, Exempted, Judgement, Violation, Why
 from podqos.qos.classes import Classification, Place, classify, deciding_resources
 from podqos.wording import listed
 
-CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 # Every container uses these, whether it states an amount or not.
 _ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)
 
@@ -104,7 +103,8 @@ class _Judging:
             is_met = missing <= 0 if violation.why is Why.CLASS_TOO_LOW else missing >= 0
             is_met = is_met or not (others.spec.containers or others.spec.init_containers)
             return exemptions[0] if is_met else None
-        return next((each for each in exemptions if named(each.containers, (violation.container,))), None)
+        held = violation.container
+        return next((each for each in exemptions if held and named(each.containers, (held,))), None)
 
     @property
     def lacks_priority(self) -> bool:
@@ -152,7 +152,7 @@ class _Judging:
         for field, both in (("labels", subject.labels), ("annotations", subject.annotations)):
             for prefix, stated in zip(("", f"{pod_path}."), both, strict=False):
                 if key in stated:
-                    yield f"{prefix}metadata.{field}[{key}]", stated[key]
+                    yield f"{prefix}{format_path(('metadata', field, key))}", stated[key]
 
     def _deciding(self, classified: Classification) -> tuple[Amounts, ...]:
         """Return the amounts for which a pod is not Guaranteed."""
