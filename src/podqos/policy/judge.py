@@ -9,14 +9,15 @@ would be too low, or too high, without them as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import cache, lru_cache, partial
 
 from msgspec.structs import replace
 
 from podqos.manifest.plain import format_path
-from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.pod import CLASS_RANK, Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import EPHEMERAL_STORAGE, QOS_RESOURCES, ResourceRequirements, is_pod_level
 from podqos.policy.matching import exempts, matches, named
@@ -26,7 +27,6 @@ from podqos.policy.violation import Amounts, Exempted, Judgement, Violation, Why
 from podqos.qos.classes import Classification, Place, classify, deciding_resources
 from podqos.wording import listed
 
-CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 # Every container uses these, whether it states an amount or not.
 _ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)
 
@@ -35,19 +35,21 @@ def judge(
     policies: Sequence[Policy], subject: Subject, *, today: date | None = None, profile: Profile = LATEST
 ) -> Judgement:
     """Return what an object violates. ``today`` decides which exemptions have expired; without it, none has."""
-    if subject.stored.is_mirror:
-        # Only the picture of a pod, which its node runs anyway.
+    if not subject.is_judged:
         return Judgement()
     violations: list[Violation] = []
     exempted: list[Exempted] = []
     unknown_priority = False
+    classified = cache(partial(classify, subject.stored, profile))
     for policy in policies:
         for rule in policy.spec.rules:
             if not matches(rule.match, subject):
                 continue
-            judging = _Judging(policy.name, rule, subject, profile)
-            applying = [each for each in policy.spec.exemptions if exempts(each, rule.name, subject, today)]
-            for violation in judging.violations():
+            judging = _Judging(policy.name, rule, subject, profile, classified)
+            found = list(judging.violations())
+            exemptions = policy.spec.exemptions if found else ()
+            applying = [each for each in exemptions if exempts(each, rule.name, subject, today)]
+            for violation in found:
                 exemption = judging.exempting(violation, applying) if applying else None
                 if exemption is None:
                     violations.append(violation)
@@ -61,13 +63,16 @@ def judge(
 class _Judging:
     """One rule and one object that it is about."""
 
-    def __init__(self, policy: str, rule: Rule, subject: Subject, profile: Profile) -> None:
+    def __init__(
+        self, policy: str, rule: Rule, subject: Subject, profile: Profile, classified: Callable[[], Classification]
+    ) -> None:
         self._policy = policy
         self._rule = rule
         self._require = rule.require
         self._subject = subject
         self._pod = subject.stored
         self._profile = profile
+        self._classified = classified
 
     def violations(self) -> Iterator[Violation]:
         """Yield everything the pod violates."""
@@ -79,7 +84,7 @@ class _Judging:
         for resource in require.limits:
             yield from self._not_stated(resource, Why.NO_LIMIT)
         for resource, ratio in require.max_limit_request_ratio.items():
-            for violation in self._of_ratio(resource, Fraction(str(ratio))):
+            for violation in self._of_ratio(resource, _exact(ratio)):
                 told = {Why.NO_LIMIT: require.limits, Why.NO_REQUEST: require.requests}.get(violation.why, ())
                 if resource not in told:
                     yield violation
@@ -98,7 +103,8 @@ class _Judging:
             is_met = missing <= 0 if violation.why is Why.CLASS_TOO_LOW else missing >= 0
             is_met = is_met or not (others.spec.containers or others.spec.init_containers)
             return exemptions[0] if is_met else None
-        return next((each for each in exemptions if named(each.containers, (violation.container,))), None)
+        held = violation.container
+        return next((each for each in exemptions if held and named(each.containers, (held,))), None)
 
     @property
     def lacks_priority(self) -> bool:
@@ -121,7 +127,9 @@ class _Judging:
                 wanted.append(QOSClass(text))
             else:
                 yield self._violation(Why.NO_SUCH_CLASS, path, text, require.class_label)
-        classified = classify(self._pod, self._profile)
+        if not wanted and require.max_class is None:
+            return
+        classified = self._classified()
         actual = classified.qos_class
         least = max(wanted, key=CLASS_RANK.__getitem__, default=actual)
         if CLASS_RANK[actual] < CLASS_RANK[least]:
@@ -144,7 +152,7 @@ class _Judging:
         for field, both in (("labels", subject.labels), ("annotations", subject.annotations)):
             for prefix, stated in zip(("", f"{pod_path}."), both, strict=False):
                 if key in stated:
-                    yield f"{prefix}metadata.{field}[{key}]", stated[key]
+                    yield f"{prefix}{format_path(('metadata', field, key))}", stated[key]
 
     def _deciding(self, classified: Classification) -> tuple[Amounts, ...]:
         """Return the amounts for which a pod is not Guaranteed."""
@@ -167,7 +175,7 @@ class _Judging:
         if own is not None and is_pod_level(resource) and (own.limits.get(resource) or own.requests.get(resource)):
             yield Place("spec", ""), own
             return
-        yield from _containers(self._pod)
+        yield from self._subject.places
 
     def _not_stated(self, resource: str, why: Why) -> Iterator[Violation]:
         for place, resources in self._places(resource):
@@ -183,11 +191,10 @@ class _Judging:
                     yield self._of_place(Why.NO_LIMIT, place, resources, resource)
             elif not request:
                 yield self._of_place(Why.NO_REQUEST, place, resources, resource)
-            else:
+            elif limit.nanos * most.denominator > most.numerator * request.nanos:
+                violation = self._of_place(Why.RATIO_TOO_HIGH, place, resources, resource)
                 ratio = Fraction(limit.nanos, request.nanos)
-                if ratio > most:
-                    violation = self._of_place(Why.RATIO_TOO_HIGH, place, resources, resource)
-                    yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
+                yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
 
     def _of_place(self, why: Why, place: Place, resources: ResourceRequirements, resource: str) -> Violation:
         amounts = self._amounts(place, resources, resource)
@@ -223,12 +230,6 @@ class _Judging:
             yield self._violation(Why.PRIORITY_TOO_HIGH, path, str(value), str(wanted.max))
 
 
-def _containers(pod: Pod) -> Iterator[tuple[Place, ResourceRequirements]]:
-    for field, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
-        for index, container in enumerate(containers):
-            yield Place(f"spec.{field}[{index}]", container.name), container.resources
-
-
 def _without(pod: Pod, exempt: Globs) -> Pod:
     """Return a pod without some of its containers."""
 
@@ -238,6 +239,12 @@ def _without(pod: Pod, exempt: Globs) -> Pod:
     spec = pod.spec
     left = replace(spec, containers=others(spec.containers), init_containers=others(spec.init_containers))
     return replace(pod, spec=left)
+
+
+@lru_cache(1024)
+def _exact(ratio: float) -> Fraction:
+    """Return a ratio as it is written: 1.1 is eleven tenths."""
+    return Fraction(str(ratio))
 
 
 def _shown(ratio: Fraction) -> str:

@@ -9,8 +9,11 @@ from functools import cached_property
 from msgspec import Struct
 
 from podqos.model.pod import ObjectMeta, Pod, Workload
+from podqos.model.resources import ResourceRequirements
+from podqos.qos.classes import Place
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_ENDED = ("Succeeded", "Failed")
 _TEMPLATE_HASH = "pod-template-hash"
 # A CronJob names its jobs after the minute they are due.
 _JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
@@ -30,6 +33,16 @@ class Subject(Struct, frozen=True, dict=True):
     user: str = ""
     """Who asks; empty where that is not known."""
     groups: tuple[str, ...] = ()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether rules are about it: not about the picture of a static pod, which its node runs anyway."""
+        return self.is_counted and not self.stored.is_mirror
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether budgets are about it: not about a pod that has ended."""
+        return self.stored.status.phase not in _ENDED
 
     @property
     def namespace(self) -> str:
@@ -58,6 +71,16 @@ class Subject(Struct, frozen=True, dict=True):
         """Its name, as far as it has one: that of a pod may only be made after admission."""
         metadata = self.workload.metadata
         return metadata.name or metadata.generate_name
+
+    @cached_property
+    def places(self) -> tuple[tuple[Place, ResourceRequirements], ...]:
+        """The containers and init containers of its pod, each with where it stands."""
+        spec = self.stored.spec
+        return tuple(
+            (Place(f"spec.{field}[{index}]", each.name), each.resources)
+            for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers))
+            for index, each in enumerate(containers)
+        )
 
     @cached_property
     def identities(self) -> tuple[str, ...]:
