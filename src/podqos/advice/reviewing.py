@@ -168,7 +168,7 @@ class Reviewer:
             Door.VALIDATE,
             request,
             name=name,
-            qos_class=classify(subject.stored, self._profile).qos_class,
+            qos_class=view.stored_class,
             judgement=judge(self.policies, subject, today=today, profile=self._profile),
         )
         if request.sub_resource == RESIZE:
@@ -176,7 +176,9 @@ class Reviewer:
             if old is None:
                 raise InvalidReview("cannot be read", where="request.oldObject")
             before = old.pod.status.qos_class or classify(old.pod, self._profile).qos_class
-            return replace(decision, old_class=before)
+            # What a running pod's status says is what it was.
+            now = classify(subject.stored, self._profile).qos_class
+            return replace(decision, old_class=before, qos_class=now)
         findings = () if self._warn_on is FailOn.NEVER else self._findings(view)
         if view.admission is None:
             return replace(decision, findings=findings)

@@ -25,6 +25,9 @@ _PIPELINED = 16
 """So many requests may follow each other before the first is answered; no client needs that."""
 
 
+_ABOUT_TO_ASK_SECONDS = 0.5
+
+
 class Request(Struct, frozen=True):
     """What a client asks."""
 
@@ -120,10 +123,11 @@ class Server:
         loop = asyncio.get_running_loop()
         if self._server is not None:
             self._server.close()
-        end = loop.time() + seconds
-        for connection in list(self.connections):
-            connection.end_idle()
-        while self.connections and loop.time() < end:
+        began = loop.time()
+        # Whoever has just connected is about to ask, or still shaking hands.
+        while loop.time() < began + min(_ABOUT_TO_ASK_SECONDS, seconds) or (self.connections and loop.time() < began + seconds):
+            for connection in list(self.connections):
+                connection.end_idle(loop.time() - _ABOUT_TO_ASK_SECONDS)
             await asyncio.sleep(0.02)
         was_clean = not self.connections
         if self._sweeping is not None:
@@ -340,9 +344,9 @@ class _Connection(asyncio.Protocol):
         self._keeps = False
         self._waiting = deque((request, False) for request, _ in self._waiting)
 
-    def end_idle(self) -> None:
-        """Close if there is nothing under way."""
-        if self.is_idle:
+    def end_idle(self, since: float) -> None:
+        """Close if there has been nothing under way since then."""
+        if self.is_idle and not self._is_closing and self.deadline - self._server.limits.idle_seconds <= since:
             self.close()
 
     def close(self) -> None:
