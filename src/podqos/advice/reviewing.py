@@ -29,7 +29,7 @@ from podqos.admission.refusal import Denied
 from podqos.admission.resource_override import apply_override, is_overridden
 from podqos.admission.review import CREATE, RESIZE, UPDATE, AdmissionRequest, InvalidReview, plain_object
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload
-from podqos.advice.checks.checking import check_bundle, check_view
+from podqos.advice.checks.checking import findings_about
 from podqos.advice.checks.finding import CheckedObject, FailOn, Finding
 from podqos.advice.checks.view import Context, View
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
@@ -205,10 +205,10 @@ class Reviewer:
     def _findings(self, view: View) -> tuple[Finding, ...]:
         found = [
             each
-            for each in check_bundle((check_view(view),), self._context)
-            if each.suppression is None and self._warn_on.fails(each.severity)
+            for each in findings_about(view)
+            if each.suppression is None and self._warn_on.fails(each.severity) and self._options.runs(each.check)
         ]
-        found.sort(key=lambda each: each.severity.rank)
+        found.sort(key=lambda each: (each.severity.rank, each.check))
         return tuple(found)
 
     # ---- mutating ----------------------------------------------------------------------------------------------------
