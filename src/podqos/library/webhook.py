@@ -14,11 +14,12 @@ from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
-from podqos.errors import ClusterError, InputError, NotFound
+from podqos.errors import ClusterError, InputError, InvalidOption, NotFound
 from podqos.library.inputs.objects import load
 from podqos.library.mirror import Kind
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
+from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.policy.model import Policy
 
 
@@ -92,6 +93,13 @@ class Watched:
         """Begin to watch; what exists comes soon (``is_complete``)."""
         for kind in self._kinds:
             threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
+
+    def profile(self) -> Profile:
+        """Return the rules of the server's version; the newest recorded ones where it is not known."""
+        try:
+            return parse_version(self._cluster.version().git_version)
+        except InvalidOption:
+            return LATEST
 
     @property
     def is_complete(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -26,6 +27,8 @@ AUTHORITY_KEY_FILE = "ca.key"
 _AUTHORITY_DAYS = 3650
 _SKEW = timedelta(hours=1)
 _NAME = "podqos webhook CA"
+_LABEL = "[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_DNS_NAME = re.compile(rf"(?=.{{1,253}}$)(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 _Key = ec.EllipticCurvePrivateKey
 
@@ -45,6 +48,7 @@ def make(folder: str, names: Sequence[str], *, days: int = 365, now: datetime | 
     """Make what a directory lacks or what does not last; ``names`` are DNS names and addresses."""
     now = now or datetime.now(UTC)
     lifetime = timedelta(days=days)
+    _alternatives(names)
     try:
         os.makedirs(folder, exist_ok=True)
         authorities, authority_key = _authority(folder)
@@ -173,10 +177,9 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
         try:
             found.append(x509.IPAddress(ipaddress.ip_address(name)))
         except ValueError:
-            try:
-                found.append(x509.DNSName(name))
-            except ValueError:
-                raise InputError(f"{name!r} is no DNS name", where="--name", fix="use letters, digits, - and .") from None
+            if not _DNS_NAME.fullmatch(name):
+                raise InputError(f"{name!r} is no DNS name", fix="use letters, digits, - and .") from None
+            found.append(x509.DNSName(name))
     return found
 
 
