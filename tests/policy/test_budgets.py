@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.model.node import Node, NodeStatus
-from podqos.model.pod import ObjectMeta
+from podqos.model.pod import ObjectMeta, PodStatus
 from podqos.model.quantity import Quantity
 from podqos.policy.budgets import charges, over_budget
 from podqos.policy.words import budget_message
@@ -64,6 +64,7 @@ def test_only_what_matches_and_is_not_exempt_counts():
     others = [
         replace(WEB, metadata=ObjectMeta("web", "other")),
         replace(WEB, metadata=ObjectMeta("db", "shop")),
+        replace(WEB, metadata=ObjectMeta("done", "shop"), status=PodStatus("Succeeded")),
     ]
     (over,) = exceeded(spec, map(subject_of, [WEB, *others]))
     assert (str(over.total), over.largest) == ("1Gi", ("Pod shop/web",))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from conformance.compare import vectors
 from podqos.admission.defaulting import defaulted
 from podqos.cli.eval.resources import pod_of
-from podqos.model.pod import ObjectMeta, OwnerReference, QOSClass
+from podqos.model.pod import ObjectMeta, OwnerReference, PodStatus, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.policy.judge import CLASS_RANK, judge
 from podqos.policy.model import Action
@@ -217,6 +217,14 @@ def test_a_workload_is_meant_where_the_pods_it_makes_are():
 def test_the_picture_of_a_static_pod_is_not_judged():
     mirror = pod("containers: [{name: a}]", "{name: a, annotations: {kubernetes.io/config.mirror: x}}")
     assert whys(rule("{minClass: Guaranteed}"), subject_of(mirror)) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_judged"), [("", True), ("Running", True), ("Succeeded", False), ("Failed", False)]
+)
+def test_a_pod_that_has_ended_is_not_judged(phase, is_judged):
+    ended = replace(one(), status=PodStatus(phase))
+    assert bool(whys(rule("{minClass: Guaranteed}"), subject_of(ended))) is is_judged
 
 
 # ---- actions and exemptions ------------------------------------------------------------------------------------------

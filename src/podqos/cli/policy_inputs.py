@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec.structs import replace
+
 from podqos.advice.checks.configuration import demands_of
 from podqos.cli.cluster import arguments_name_cluster, cluster_of
 from podqos.cli.inputs import stored_policies
@@ -46,14 +48,23 @@ def judged_objects(arguments: argparse.Namespace) -> Objects:
 
 def _load(arguments: argparse.Namespace, inputs: Inputs, policies: tuple[Inputs, ...]) -> Objects:
     selection = selection_of(arguments)
-    objects = load(
-        inputs,
-        policies=policies,
-        namespace=namespace_of(selection),
-        progress=progress_line("reading file"),
-        stated=stated_classes(arguments),
-        kinds=configured_kinds(inputs.paths),
-    )
+
+    def loaded(files: Inputs) -> Objects:
+        return load(
+            files,
+            policies=policies,
+            namespace=namespace_of(selection),
+            progress=progress_line("reading file"),
+            stated=stated_classes(arguments),
+            kinds=configured_kinds(files.paths),
+        )
+
+    objects = loaded(inputs)
+    places = {found.source for found in objects.workloads}
+    idle = {each.found.source.path for each in objects.own_policies if not any(map(each.applies_to, places))}
+    if idle:
+        # A directory of policies alone is meant for what is elsewhere.
+        objects = loaded(inputs.only(replace(each, scope=None) if each.path in idle else each for each in inputs.files))
     return select(objects, selection)
 
 

@@ -36,8 +36,7 @@ def judge(
     policies: Sequence[Policy], subject: Subject, *, today: date | None = None, profile: Profile = LATEST
 ) -> Judgement:
     """Return what an object violates. ``today`` decides which exemptions have expired; without it, none has."""
-    if subject.stored.is_mirror:
-        # Only the picture of a pod, which its node runs anyway.
+    if not subject.is_judged:
         return Judgement()
     violations: list[Violation] = []
     exempted: list[Exempted] = []
@@ -192,11 +191,10 @@ class _Judging:
                     yield self._of_place(Why.NO_LIMIT, place, resources, resource)
             elif not request:
                 yield self._of_place(Why.NO_REQUEST, place, resources, resource)
-            else:
-                if limit.nanos * most.denominator > most.numerator * request.nanos:
-                    violation = self._of_place(Why.RATIO_TOO_HIGH, place, resources, resource)
-                    ratio = Fraction(limit.nanos, request.nanos)
-                    yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
+            elif limit.nanos * most.denominator > most.numerator * request.nanos:
+                violation = self._of_place(Why.RATIO_TOO_HIGH, place, resources, resource)
+                ratio = Fraction(limit.nanos, request.nanos)
+                yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
 
     def _of_place(self, why: Why, place: Place, resources: ResourceRequirements, resource: str) -> Violation:
         amounts = self._amounts(place, resources, resource)
