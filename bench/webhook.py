@@ -1,8 +1,9 @@
 """How many reviews a second the webhook answers, how soon, with how much memory, and whether it loses any.
 
-`podqos webhook` runs as a process of its own with the documented policy and all findings as warnings. The clients speak TLS
-with keep-alive over the loopback, send a pod of 6 KB that is another one in every request (uid, names, amounts), and hold each
-answer's uid against the request's. Reviews per core are those per second of the server's CPU time: clients use another core.
+`podqos webhook` runs as a process of its own with the documented policy and all findings as warnings. The clients
+speak TLS with keep-alive over the loopback, send a pod of 6 KB that is another one in every request (uid, names,
+amounts), and hold each answer's uid against the request's. Reviews per core are those per second of the server's CPU
+time: clients use another core.
 
     python bench/webhook.py [--requests 30000] [--memory 200000]
 """
@@ -36,7 +37,7 @@ RATE, RATE_SECONDS = 500, 20
 
 
 def review(number: int, chance: random.Random) -> tuple[str, bytes]:
-    """Return the uid and the body of one review: a pod of five containers and two init containers, as a server sends it."""
+    """Return the uid and the body of one review: a pod of five containers and two init containers."""
     uid = f"{chance.getrandbits(128):032x}-{number}"
 
     def container(name: str) -> dict[str, object]:
@@ -51,7 +52,9 @@ def review(number: int, chance: random.Random) -> tuple[str, bytes]:
             "image": f"registry.example.com/team/{name}:{number}",
             "env": [{"name": f"SETTING_{index}", "value": f"value-{number}-{index}"} for index in range(6)],
             "resources": resources,
-            "volumeMounts": [{"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
+            "volumeMounts": [
+                {"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+            ],
             "terminationMessagePath": "/dev/termination-log",
             "terminationMessagePolicy": "File",
             "imagePullPolicy": "IfNotPresent",
@@ -66,7 +69,9 @@ def review(number: int, chance: random.Random) -> tuple[str, bytes]:
             "uid": f"{chance.getrandbits(128):032x}",
             "creationTimestamp": "2026-11-16T12:00:00Z",
             "labels": {"app": "web", "pod-template-hash": f"{number:x}"},
-            "managedFields": [{"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:spec": {}}}],
+            "managedFields": [
+                {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:spec": {}}}
+            ],
         },
         "spec": {
             "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
@@ -87,7 +92,10 @@ def review(number: int, chance: random.Random) -> tuple[str, bytes]:
         "name": f"web-{number}",
         "namespace": f"team-{number % 97}",
         "operation": "CREATE",
-        "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller", "groups": ["system:authenticated"]},
+        "userInfo": {
+            "username": "system:serviceaccount:kube-system:replicaset-controller",
+            "groups": ["system:authenticated"],
+        },
         "object": pod,
         "oldObject": None,
         "dryRun": False,
@@ -113,6 +121,7 @@ class Client:
         self.connection: ssl.SSLSocket | None = None
 
     def send(self, data: bytes) -> None:
+        """Send a request."""
         if self.connection is None:
             plain = socket.create_connection(self.address, timeout=20)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -149,8 +158,9 @@ class Server:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = free.getsockname()
         command = [
-            Path(sys.executable).parent / "podqos", "webhook", "--certificate", folder / "certs", "--policy", self.policy,
-            "--warn-on", "info", "--listen", f"127.0.0.1:{self.address[1]}", "--audit", folder / "audit.log", "--drain", "2s",
+            Path(sys.executable).parent / "podqos", "webhook", "--certificate", folder / "certs",
+            "--policy", self.policy, "--warn-on", "info", "--listen", f"127.0.0.1:{self.address[1]}",
+            "--audit", folder / "audit.log", "--drain", "2s",
         ]  # fmt: skip
         self.process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
@@ -160,10 +170,12 @@ class Server:
         self.trust = ssl.create_default_context(cafile=str(folder / "certs" / "ca.crt"))
 
     def cpu_seconds(self) -> float:
+        """Return how much CPU time the server has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_bytes(self) -> int:
+        """Return how much of its memory is resident."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
@@ -188,7 +200,7 @@ def load(server: Server, requests: int, seed: int) -> tuple[float, float]:
 
 
 def paced(server: Server) -> list[float]:
-    """Send at a fixed rate, whether or not answers have come; return how long each took from when it was due, sorted."""
+    """Send at a fixed rate; return how long each answer took from when its request was due, sorted."""
     chance = random.Random(2)
     sent = [(uid, encoded(body)) for uid, body in (review(number, chance) for number in range(RATE * RATE_SECONDS))]
     seconds: list[float] = []
@@ -265,11 +277,16 @@ def main() -> None:
         load(server, 2000, 0)
         elapsed, cpu = load(server, arguments.requests, 1)
         rate, per_core = arguments.requests / elapsed, arguments.requests / cpu
-        print(f"{size} bytes a review: {per_core:,.0f} reviews per second of CPU, {rate:,.0f} a second by the clock", flush=True)
+        print(
+            f"{size} bytes a review: {per_core:,.0f} reviews per second of CPU, {rate:,.0f} a second by the clock",
+            flush=True,
+        )
         record("webhook.review_cpu", cpu / arguments.requests, "s")
         seconds = paced(server)
         middle, late = seconds[len(seconds) // 2] * 1000, seconds[len(seconds) * 99 // 100] * 1000
-        print(f"{RATE} a second: median {middle:.2f} ms, p99 {late:.2f} ms, worst {seconds[-1] * 1000:.2f} ms", flush=True)
+        print(
+            f"{RATE} a second: median {middle:.2f} ms, p99 {late:.2f} ms, worst {seconds[-1] * 1000:.2f} ms", flush=True
+        )
         record("webhook.p99", late, "ms")
         before = server.memory_bytes()
         load(server, arguments.memory, 3)
@@ -277,7 +294,9 @@ def main() -> None:
         print(f"{arguments.memory:,} requests: {before / 1e6:.1f} → {after / 1e6:.1f} MB", flush=True)
         record("webhook.growth", after / before, "ratio")
         answered, wrong, lost = changing(server)
-        print(f"policy and certificate replaced 6 times, then stopped: {answered:,} answered, {wrong} wrong, {lost} lost")
+        print(
+            f"policy and certificate replaced 6 times, then stopped: {answered:,} answered, {wrong} wrong, {lost} lost"
+        )
         print(f"exit code {server.process.returncode}")
 
 

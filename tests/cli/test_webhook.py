@@ -62,8 +62,12 @@ def test_bad_input_is_one_line_and_exits_with_2(files, capsys, text, what):
 
 @pytest.mark.parametrize(
     "text",
-    ["kind: Policy\napiVersion: podqos.dev/v1alpha1\nmetadata: {name: x}\nspec: {rules: 7}\n", "a: [", "kind: LimitRange\napiVersion: v1\nmetadata: {name: x}\nspec: {limits: [{type: Container, min: {cpu: 2}, max: {cpu: 1}}]}\n"],
-)  # fmt: skip
+    [
+        "kind: Policy\napiVersion: podqos.dev/v1alpha1\nmetadata: {name: x}\nspec: {rules: 7}\n",
+        "a: [",
+        "kind: LimitRange\napiVersion: v1\nmetadata: {name: x}\nspec: {limits: [{type: Pod, min: {cpu: 2}, max: {cpu: 1}}]}\n",
+    ],
+)
 def test_a_policy_that_is_not_in_order_exits_with_2_and_says_where(files, capsys, text):
     Path("policy.yaml").write_text(text)
     assert main(["webhook", "test", "-f", "good.json", "--policy", "policy.yaml"]) == 2

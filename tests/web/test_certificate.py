@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 import stat
 from datetime import UTC, datetime, timedelta
@@ -46,8 +45,8 @@ def test_it_makes_an_authority_and_a_certificate_that_python_serves(tmp_path):
 def test_keys_are_readable_to_their_owner_alone(tmp_path):
     make(str(tmp_path), NAMES)
     for name in ("ca.key", "tls.key"):
-        assert stat.S_IMODE(os.stat(tmp_path / name).st_mode) == 0o600
-    assert sorted(os.listdir(tmp_path)) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
 
 
 def test_what_is_still_good_stays(tmp_path):

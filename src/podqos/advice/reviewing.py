@@ -41,7 +41,6 @@ from podqos.policy.model import Policy
 from podqos.policy.violation import Judgement
 from podqos.qos.classes import classify
 
-
 _OF_POLICIES = {Step.LIMIT_RANGER, Step.CLUSTER_RESOURCE_OVERRIDE, Step.LIMIT_RANGER_AGAIN}
 """What changes a class and is not in the manifest to see."""
 

@@ -42,16 +42,18 @@ def read_rules(paths: Sequence[str]) -> Rules:
     return Rules(policies, objects.cluster())
 
 
-def reviewer_of(
-    rules: Rules, live: Cluster | None, options: CheckOptions, warn_on: FailOn
-) -> Reviewer:
+def reviewer_of(rules: Rules, live: Cluster | None, options: CheckOptions, warn_on: FailOn) -> Reviewer:
     """Return who decides. What the files say of the cluster is added to what is watched."""
-    return Reviewer(rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on)
+    return Reviewer(
+        rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on
+    )
 
 
 def _together(files: Cluster, live: Cluster) -> Cluster:
     """Return the live cluster; of an override, which is not watched, the files tell."""
-    policies = replace(live.policies, override=files.policies.override, override_profile=files.policies.override_profile)
+    policies = replace(
+        live.policies, override=files.policies.override, override_profile=files.policies.override_profile
+    )
     return replace(live, policies=policies)
 
 
@@ -65,7 +67,9 @@ def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
         what = f"labels of namespaces{' not in the files' if known else ''}"
         found.append(Assumption(what, "none but kubernetes.io/metadata.name", "--watch, or Namespaces in --policy"))
     if not rules.cluster.policies.limit_ranges:
-        found.append(Assumption("LimitRanges, for the pods of templates", "none", "--watch, or LimitRanges in --policy"))
+        found.append(
+            Assumption("LimitRanges, for the pods of templates", "none", "--watch, or LimitRanges in --policy")
+        )
     return tuple(found)
 
 

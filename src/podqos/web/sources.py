@@ -25,9 +25,7 @@ class Source(Protocol):
 class Deciding:
     """Makes the reviewer from the rules of files and, where it is watched, the cluster."""
 
-    def __init__(
-        self, paths: Sequence[str], watched: Watched | None, options: CheckOptions, warn_on: FailOn
-    ) -> None:
+    def __init__(self, paths: Sequence[str], watched: Watched | None, options: CheckOptions, warn_on: FailOn) -> None:
         self._paths = tuple(paths)
         self._watched = watched
         self._options = options

@@ -1,13 +1,15 @@
 """Stop it where it happens: an admission webhook that refuses, warns and mends by policy.
 
-It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about it, and
-what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives sidecars limits
-where a pod asks to stay Guaranteed. Policy and certificate are read again when they change. docs/webhook.md shows how to
-roll it out, and how to get out again.
+It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about
+it, and what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives
+sidecars limits where a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
+docs/webhook.md shows how to roll it out, and how to get out again.
+
+  test         the answer to a review, without a server
+  certificate  make a certificate, or renew it
 
   podqos webhook --certificate certs --policy policy.yaml
-  podqos webhook test -f review.json --policy policy.yaml    the answer, without a server
-  podqos webhook certificate certs                           make a certificate, or renew it
+  podqos webhook test -f review.json --policy policy.yaml
 
 Exit codes of test: 0 allowed, 1 refused, 2 bad input.
 """
@@ -41,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos webhook``."""
     _add_deciding_options(parser)
     server = parser.add_argument_group("the server")
-    server.add_argument("--listen", metavar="ADDRESS:PORT", default=_LISTEN, help=f"where to listen (default: {_LISTEN})")
+    server.add_argument(
+        "--listen", metavar="ADDRESS:PORT", default=_LISTEN, help=f"where to listen (default: {_LISTEN})"
+    )
     about = "the certificate: a directory with tls.crt and tls.key, or the first of them"
     server.add_argument("--certificate", metavar="DIR|FILE", help=about)
     server.add_argument("--key", metavar="FILE", help="its key, where that is not beside it as tls.key")
@@ -199,7 +203,7 @@ def _audit_stream(path: str) -> BinaryIO | None:
     if path == "-":
         return sys.stdout.buffer
     try:
-        return open(path, "ab")  # noqa: SIM115 - as long as the server runs
+        return open(path, "ab")
     except OSError as error:
         raise HostError(f"{path}: {error.strerror or error}") from error
 
