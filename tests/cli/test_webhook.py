@@ -65,7 +65,7 @@ def test_bad_input_is_one_line_and_exits_with_2(files, capsys, text, what):
     [
         "kind: Policy\napiVersion: podqos.dev/v1alpha1\nmetadata: {name: x}\nspec: {rules: 7}\n",
         "a: [",
-        "kind: LimitRange\napiVersion: v1\nmetadata: {name: x}\nspec: {limits: [{type: Pod, min: {cpu: 2}, max: {cpu: 1}}]}\n",
+        "kind: LimitRange\napiVersion: v1\nmetadata: {name: x}\nspec: {limits: [{min: {cpu: 2}, max: {cpu: 1}}]}\n",
     ],
 )
 def test_a_policy_that_is_not_in_order_exits_with_2_and_says_where(files, capsys, text):
