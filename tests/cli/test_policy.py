@@ -360,3 +360,25 @@ def test_a_ratio_of_a_policy_takes_the_place_of_the_usual_one(capsys):
         out = run(capsys, "check", "policy.yaml", "pod.yaml")[1]
         assert "PQ105" not in out
         assert ("PQ703" in out) is found
+
+
+@pytest.mark.parametrize("how", ["option", "configuration", "among the files"])
+def test_check_reads_a_policy_however_it_is_given(capsys, how):
+    write(POLICY % "Deny", "platform/policy.yaml")
+    write(POD % "", "apps/pod.yaml")
+    words = {"option": ["apps", "--policies", "platform"], "configuration": ["apps"], "among the files": ["."]}[how]
+    if how == "configuration":
+        write("policies: [platform]\n", ".podqos.yaml")
+    if how == "among the files":
+        write("policies: [platform/policy.yaml]\n", ".podqos.yaml")
+    code, out, _ = run(capsys, "check", *words)
+    assert code == 1
+    assert out.count("PQ702 policy-resources") == 1
+
+
+def test_a_wrong_policy_of_the_cluster_stops_check(capsys):
+    write(POLICY % "Refuse", "platform/policy.yaml")
+    write(POD % "", "pod.yaml")
+    code, _, err = run(capsys, "check", "pod.yaml", "--policies", "platform")
+    assert code == 2
+    assert 'platform/policy.yaml:8:5: error: spec.rules[0].action: must be one of Deny, Warn, Audit, not "Refuse"' in err

@@ -16,9 +16,9 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Finding
+from podqos.model.pod import CLASS_RANK
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from podqos.model.selector import LabelSelector
-from podqos.policy.judge import CLASS_RANK
 from podqos.policy.model import API_VERSION, Budget, Exemption, Globs, Match, Policy, PolicySpec, Priority, Rule
 
 _GLOB = frozenset("*?[")

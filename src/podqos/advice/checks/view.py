@@ -49,7 +49,6 @@ LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says that users wait for the workload's responses."""
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
-CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 _NO_METADATA = ObjectMeta()
 _YES = ("true", "yes")
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
