@@ -381,4 +381,6 @@ def test_a_wrong_policy_of_the_cluster_stops_check(capsys):
     write(POD % "", "pod.yaml")
     code, _, err = run(capsys, "check", "pod.yaml", "--policies", "platform")
     assert code == 2
-    assert 'platform/policy.yaml:8:5: error: spec.rules[0].action: must be one of Deny, Warn, Audit, not "Refuse"' in err
+    assert (
+        'platform/policy.yaml:8:5: error: spec.rules[0].action: must be one of Deny, Warn, Audit, not "Refuse"' in err
+    )

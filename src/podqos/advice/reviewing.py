@@ -31,6 +31,7 @@ from podqos.admission.review import CREATE, RESIZE, UPDATE, AdmissionRequest, In
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload
 from podqos.advice.checks.checking import findings_about
 from podqos.advice.checks.finding import CheckedObject, FailOn, Finding
+from podqos.advice.checks.policies import limit_range_changes_class, refused_by_limit_range
 from podqos.advice.checks.view import Context, View
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
@@ -184,6 +185,9 @@ class Reviewer:
         first = view.admission.first
         refusal = None if first.refusal is None else Denied(first.refusal.message)
         drift = tuple(each for each in first.drift if each.step in _OF_POLICIES)
+        said = {limit_range_changes_class.id} if drift else set[str]()
+        said |= {refused_by_limit_range.id} if refusal else set()
+        findings = tuple(each for each in findings if each.check not in said)
         return replace(decision, findings=findings, drift=drift, refusal=refusal)
 
     def _unchanged(self, holder: PodHolder, value: dict[str, Plain], request: AdmissionRequest) -> NotJudged | None:
