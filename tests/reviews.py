@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 
-GROUPS = {"Pod": "", "Deployment": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "ReplicaSet": "apps", "Job": "batch", "CronJob": "batch"}
+GROUPS = {
+    "Pod": "",
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "DaemonSet": "apps",
+    "ReplicaSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+}
 AMOUNTS = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
 LOOSE = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "64Mi"}}
 

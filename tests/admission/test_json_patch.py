@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from podqos.admission.json_patch import PatchFails, PatchOperation, apply_patch, patch_of, pointer
 
 KEYS = st.sampled_from(["a", "b", "example.com/gpu", "~", "/", "", "~1"])
-DOCUMENTS = st.dictionaries(KEYS, st.recursive(st.text(max_size=3), lambda inner: st.dictionaries(KEYS, inner, max_size=3), max_leaves=6))
+DOCUMENTS = st.dictionaries(
+    KEYS, st.recursive(st.text(max_size=3), lambda inner: st.dictionaries(KEYS, inner, max_size=3), max_leaves=6)
+)
 
 
 def test_a_pointer_escapes_tilde_and_slash():
@@ -74,7 +76,9 @@ def test_items_can_be_inserted_appended_and_removed():
     assert apply_patch({"l": ["a", "b"]}, operations) == {"l": ["z", "b", "c"]}
 
 
-@given(DOCUMENTS, st.lists(st.tuples(st.lists(KEYS, min_size=1, max_size=4).map(tuple), st.text(max_size=2)), max_size=4))
+@given(
+    DOCUMENTS, st.lists(st.tuples(st.lists(KEYS, min_size=1, max_size=4).map(tuple), st.text(max_size=2)), max_size=4)
+)
 def test_a_patch_writes_what_it_should_and_a_second_one_is_empty(document, edits):
     try:
         patch = patch_of(document, edits)

@@ -45,7 +45,10 @@ def test_a_sidecar_that_only_requests_is_limited_to_that():
 
 
 def test_a_sidecar_whose_limits_are_higher_requests_them():
-    proxy = {"name": "proxy", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "2", "memory": "1Gi"}}}
+    proxy = {
+        "name": "proxy",
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"cpu": "2", "memory": "1Gi"}},
+    }
     kept = keep_guaranteed(pod(MAIN, init=[proxy | {"restartPolicy": "Always"}]))
     assert class_of(kept) is QOSClass.GUARANTEED
     [container] = kept.pod.spec.init_containers

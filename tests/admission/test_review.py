@@ -8,7 +8,9 @@ REQUEST = {"uid": "u-1", "kind": {"group": "", "version": "v1", "kind": "Pod"}, 
 
 
 def body(**changes):
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST, **changes}).encode()
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": REQUEST, **changes}
+    ).encode()
 
 
 def test_a_request_needs_no_more_than_uid_kind_and_operation():

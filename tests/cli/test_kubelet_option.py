@@ -33,6 +33,7 @@ WITHOUT = {
     "simulate": "a scenario carries its kubelets",
     "snapshot": "a cluster tells its kubelets",
     "sweep": "a scenario carries its kubelets",
+    "webhook": "the API server knows no kubelet",
     **dict.fromkeys(
         ("node evict", "node journal", "node logs", "node pods", "node status", "node top"), "asks a running node"
     ),

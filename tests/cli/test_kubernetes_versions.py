@@ -80,7 +80,7 @@ def test_these_are_all_commands_that_take_a_version():
         for name, grammar in grammars().items()
         if any("--kubernetes-version" in option.names for group in grammar.groups for option in group.options)
     }
-    assert taking == {name.split()[0] for name in COMMANDS}
+    assert taking == {"webhook", *(name.split()[0] for name in COMMANDS)}  # whose output is the API server's to define
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -16,7 +16,7 @@ from podqos.cli.command_list import parser_of
 from podqos.cli.grammar import Grammar, grammars
 
 # Commands of podqos that find something exit with 1; all others on the pages exit with 0.
-FINDS = {"check", "drift", "admit", "place", "--strict", "--require"}
+FINDS = {"check", "drift", "admit", "place", "webhook", "--strict", "--require"}
 # What cannot run in a test, by program or command: the rest of it is held by the tests at the end.
 CANNOT_RUN = {
     "sudo": "needs root and a machine of its own",
@@ -41,6 +41,8 @@ def reason(command: Command) -> str | None:
     first, *rest = command.words
     if "--html" in rest and not PAGE_OF_A_RUN.exists():
         return "needs the page that npm builds"
+    if rest[:1] == ["webhook"] and rest[1:2] not in (["test"], ["certificate"], ["manifests"]):
+        return "serves until it is interrupted"
     if "--watch" in rest:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))

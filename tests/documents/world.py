@@ -129,6 +129,7 @@ def make_world(directory: Path) -> None:
     for name, source in {
         "usage.csv": SCENARIO / "incident/usage.csv",
         "samples.csv": SCENARIO / "incident/samples.csv",
+        "review.json": ROOT / "scenarios/policy/review.json",
         "kubelet.yaml": SCENARIO / "node/kubelet.yaml",
         "limits.yaml": SCENARIO / "accidental/limit-range.yaml",
         "deployment.yaml": SCENARIO / "accidental/article-service.yaml",

@@ -1,4 +1,4 @@
-"""Reviews that a running API server (v1.36.4) sent to webhooks: every one is answered, and as the server itself decided."""
+"""Reviews that an API server (v1.36.4) sent to webhooks: all are answered, with the class the server stored."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def test_what_is_not_judged_is_allowed_without_a_word():
             assert not answer.warnings
             assert answer.patch is None
     assert seen >= {
-        NotJudged.OPERATION, NotJudged.KIND, NotJudged.SUBRESOURCE, NotJudged.UPDATE, NotJudged.UNCHANGED, NotJudged.NOT_MUTATED,
+        NotJudged.OPERATION, NotJudged.KIND, NotJudged.SUBRESOURCE, NotJudged.UPDATE, NotJudged.UNCHANGED,
+        NotJudged.NOT_MUTATED,
     }  # fmt: skip
 
 

@@ -30,8 +30,8 @@ class Served:
 
         def run():
             asyncio.set_event_loop(self.loop)
-            context = None if webhook.certificate is None else webhook.certificate.context
-            self.address = self.loop.run_until_complete(webhook.server.start("127.0.0.1", 0, context))
+            starting = webhook.server.start("127.0.0.1", 0, webhook.certificate.context)
+            self.address = self.loop.run_until_complete(starting)
             started.set()
             self.loop.run_forever()
             self.loop.close()

@@ -14,8 +14,14 @@ from reviews import pod, review
 from web.serving import served
 
 QUICK = Limits(
-    body_bytes=64 << 10, head_bytes=8 << 10, connections=50, handshake_seconds=1.0, receive_seconds=1.0, idle_seconds=2.0,
-    linger_seconds=0.2, sweep_seconds=0.1,
+    body_bytes=64 << 10,
+    head_bytes=8 << 10,
+    connections=50,
+    handshake_seconds=1.0,
+    receive_seconds=1.0,
+    idle_seconds=2.0,
+    linger_seconds=0.2,
+    sweep_seconds=0.1,
 )
 
 
@@ -59,7 +65,12 @@ def test_many_requests_go_over_one_connection(server):
 def test_requests_sent_without_waiting_are_answered_in_order(server):
     bodies = [review(pod(), uid=f"u{number}") for number in range(10)]
     with server.socket() as client:
-        client.sendall(b"".join(head(len(body), extra="Connection: close\r\n" if index == 9 else "") + body for index, body in enumerate(bodies)))
+        client.sendall(
+            b"".join(
+                head(len(body), extra="Connection: close\r\n" if index == 9 else "") + body
+                for index, body in enumerate(bodies)
+            )
+        )
         text = read_all(client).decode()
     assert [f'"uid":"u{number}"' in text for number in range(10)] == [True] * 10
     places = [text.index(f'"uid":"u{number}"') for number in range(10)]
@@ -70,7 +81,9 @@ def test_a_body_may_come_in_chunks(server):
     body = review(pod(), uid="chunked")
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:100], body[100:])) + b"0\r\n\r\n"
     with server.socket() as client:
-        client.sendall(b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + chunks)
+        client.sendall(
+            b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + chunks
+        )
         assert b'"uid":"chunked"' in read_all(client)
 
 
@@ -106,7 +119,15 @@ def test_huge_headers_are_refused(server):
     goes_on(server)
 
 
-@pytest.mark.parametrize("text", [b"\x00\x01\x02\x03\r\n\r\n", b"GET\r\n\r\n", b"POST /validate HTTP/9.9\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\x00\x01\x02\x03\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST /validate HTTP/9.9\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ],
+)
 def test_what_is_no_http_is_refused(server, text):
     with server.socket() as client:
         client.sendall(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import threading
 import time
 
@@ -129,10 +128,29 @@ def test_metrics_are_prometheus_text(server):
     server.ask("/validate", review(deployment()))
     server.ask("/validate", review({"kind": "Widget"}, operation="EXPLODE"))
     found = metrics(server)
-    asked = ("podqos_webhook_reviews_total", ("allowed", "false"), ("kind", "Pod"), ("operation", "CREATE"), ("webhook", "validate"))
+    asked = (
+        "podqos_webhook_reviews_total",
+        ("allowed", "false"),
+        ("kind", "Pod"),
+        ("operation", "CREATE"),
+        ("webhook", "validate"),
+    )
     assert found[asked] == 1
-    assert found[("podqos_webhook_reviews_total", ("allowed", "true"), ("kind", "other"), ("operation", "other"), ("webhook", "validate"))] == 1
-    assert found[("podqos_webhook_violations_total", ("action", "Deny"), ("policy", "shop"), ("rule", "guaranteed"))] == 1
+    assert (
+        found[
+            (
+                "podqos_webhook_reviews_total",
+                ("allowed", "true"),
+                ("kind", "other"),
+                ("operation", "other"),
+                ("webhook", "validate"),
+            )
+        ]
+        == 1
+    )
+    assert (
+        found[("podqos_webhook_violations_total", ("action", "Deny"), ("policy", "shop"), ("rule", "guaranteed"))] == 1
+    )
     assert found[("podqos_webhook_review_seconds_count", ("webhook", "validate"))] == 3
     assert found[("podqos_webhook_review_seconds_bucket", ("le", "+Inf"), ("webhook", "validate"))] == 3
     assert found[("podqos_webhook_certificate_expiry_timestamp_seconds",)] > time.time()
@@ -143,7 +161,12 @@ def test_every_request_has_a_line_in_the_audit_log(server, audited):
     server.ask("/mutate", review(pod(), uid="line-2", dryRun=True))
     server.webhook.audit.close()
     first, second = map(json.loads, audited.getvalue().splitlines())
-    assert (first["requestId"], first["allowed"], first["qosClass"], first["user"]) == ("line-1", False, "Burstable", "alice")
+    assert (first["requestId"], first["allowed"], first["qosClass"], first["user"]) == (
+        "line-1",
+        False,
+        "Burstable",
+        "alice",
+    )
     assert first["violations"][0]["why"] == "ClassTooLow"
     assert (second["requestId"], second["webhook"], second["dryRun"]) == ("line-2", "mutate", True)
 
@@ -168,7 +191,14 @@ def test_an_audit_log_that_does_not_keep_up_loses_lines_and_says_so(monkeypatch)
 
 @pytest.mark.parametrize(
     ("query", "seconds"),
-    [("timeout=10s", 10.0), ("timeout=500ms", 0.5), ("timeout=1m30s", 90.0), ("", None), ("timeout=soon", None), ("other=1s", None)],
+    [
+        ("timeout=10s", 10.0),
+        ("timeout=500ms", 0.5),
+        ("timeout=1m30s", 90.0),
+        ("", None),
+        ("timeout=soon", None),
+        ("other=1s", None),
+    ],
 )
 def test_the_api_server_says_how_long_it_waits(query, seconds):
     assert waits(query) == seconds
@@ -230,7 +260,7 @@ def mount(folder, text, generation):
     (inner / "policy.yaml").write_text(text)
     link = folder / "..new"
     link.symlink_to(inner.name)
-    os.replace(link, folder / "..data")
+    link.replace(folder / "..data")
     if not (folder / "policy.yaml").exists():
         (folder / "policy.yaml").symlink_to("..data/policy.yaml")
 
@@ -273,6 +303,7 @@ def test_nothing_is_lost_or_answered_wrongly_while_policy_and_certificate_are_re
             Reloaded("certificate", [certificate.certificate, certificate.key], certificate.load),
         ]
         wrong, answered, stop = [], [], threading.Event()
+
         def client(number):
             kept = server.connect()
             count = 0
@@ -351,8 +382,14 @@ def mutilated(draw, value):
 
 @st.composite
 def mutilated_reviews(draw):
-    thing = draw(st.sampled_from([OFFENDER, pod(), deployment(), pod(container(), annotations={"podqos.dev/keep-class": "Guaranteed"})]))
-    whole = json.loads(review(thing, draw(st.sampled_from(["CREATE", "UPDATE", "DELETE"])), old=draw(st.sampled_from([None, thing]))))
+    thing = draw(
+        st.sampled_from(
+            [OFFENDER, pod(), deployment(), pod(container(), annotations={"podqos.dev/keep-class": "Guaranteed"})]
+        )
+    )
+    whole = json.loads(
+        review(thing, draw(st.sampled_from(["CREATE", "UPDATE", "DELETE"])), old=draw(st.sampled_from([None, thing])))
+    )
     return json.dumps(mutilated(draw, whole)).encode()
 
 

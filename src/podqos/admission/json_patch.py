@@ -23,7 +23,7 @@ class PatchOperation(Struct, frozen=True, omit_defaults=True):
     value: Plain | UnsetType = UNSET
 
 
-class PatchFails(Exception):  # noqa: N818 - it says it all
+class PatchFails(Exception):
     """A patch that does not apply to its document."""
 
 
@@ -62,13 +62,14 @@ def _deepest(document: Plain, path: FieldPath) -> tuple[Plain, int]:
     """Return the innermost part of a path that exists and can have members, and how many steps lead to it."""
     value, depth = document, 0
     for step in path:
-        if isinstance(value, dict) and isinstance(step, str) and value.get(step) is not None:
-            value = value[step]
+        inner = None
+        if isinstance(value, dict) and isinstance(step, str):
+            inner = value.get(step)
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
+            inner = value[step]
+        if inner is None:
             break
-        depth += 1
+        value, depth = inner, depth + 1
     return value, depth
 
 
@@ -92,7 +93,9 @@ def _applied(document: Plain, operation: PatchOperation) -> Plain:
         _change(parent, last, operation, exists=last in parent)
     elif isinstance(parent, list):
         if operation.op == "add":
-            parent.insert(len(parent) if last == "-" else _index(last, len(parent) + 1, operation.path), _value(operation))
+            parent.insert(
+                len(parent) if last == "-" else _index(last, len(parent) + 1, operation.path), _value(operation)
+            )
         else:
             _change(parent, _index(last, len(parent), operation.path), operation, exists=True)
     else:

@@ -1,7 +1,7 @@
 """Sidecars that would demote a Guaranteed pod get limits, where the pod asks for that.
 
-``podqos.dev/keep-class: Guaranteed`` asks. A pod is meant to be Guaranteed if one of its containers is so by itself; the
-others get what ``qos.edits`` finds. What a container without any amount gets only its owner knows:
+``podqos.dev/keep-class: Guaranteed`` asks. A pod is meant to be Guaranteed if one of its containers is so by itself;
+the others get what ``qos.edits`` finds. What a container without any amount gets only its owner knows:
 ``podqos.dev/sidecar-limits: cpu=100m,memory=128Mi``. It is all or nothing, as half the limits cost and keep no class.
 """
 

@@ -29,8 +29,9 @@ from podqos.admission.refusal import Denied
 from podqos.admission.resource_override import apply_override, is_overridden
 from podqos.admission.review import CREATE, RESIZE, UPDATE, AdmissionRequest, InvalidReview, plain_object
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload
-from podqos.advice.checks.checking import check_bundle, check_view
+from podqos.advice.checks.checking import findings_about
 from podqos.advice.checks.finding import CheckedObject, FailOn, Finding
+from podqos.advice.checks.policies import limit_range_changes_class, refused_by_limit_range
 from podqos.advice.checks.view import Context, View
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
@@ -40,7 +41,6 @@ from podqos.policy.judge import judge
 from podqos.policy.model import Policy
 from podqos.policy.violation import Judgement
 from podqos.qos.classes import classify
-
 
 _OF_POLICIES = {Step.LIMIT_RANGER, Step.CLUSTER_RESOURCE_OVERRIDE, Step.LIMIT_RANGER_AGAIN}
 """What changes a class and is not in the manifest to see."""
@@ -168,7 +168,7 @@ class Reviewer:
             Door.VALIDATE,
             request,
             name=name,
-            qos_class=classify(subject.stored, self._profile).qos_class,
+            qos_class=view.stored_class,
             judgement=judge(self.policies, subject, today=today, profile=self._profile),
         )
         if request.sub_resource == RESIZE:
@@ -176,13 +176,18 @@ class Reviewer:
             if old is None:
                 raise InvalidReview("cannot be read", where="request.oldObject")
             before = old.pod.status.qos_class or classify(old.pod, self._profile).qos_class
-            return replace(decision, old_class=before)
+            # What a running pod's status says is what it was.
+            now = classify(subject.stored, self._profile).qos_class
+            return replace(decision, old_class=before, qos_class=now)
         findings = () if self._warn_on is FailOn.NEVER else self._findings(view)
         if view.admission is None:
             return replace(decision, findings=findings)
         first = view.admission.first
         refusal = None if first.refusal is None else Denied(first.refusal.message)
         drift = tuple(each for each in first.drift if each.step in _OF_POLICIES)
+        said = {limit_range_changes_class.id} if drift else set[str]()
+        said |= {refused_by_limit_range.id} if refusal else set()
+        findings = tuple(each for each in findings if each.check not in said)
         return replace(decision, findings=findings, drift=drift, refusal=refusal)
 
     def _unchanged(self, holder: PodHolder, value: dict[str, Plain], request: AdmissionRequest) -> NotJudged | None:
@@ -203,10 +208,10 @@ class Reviewer:
     def _findings(self, view: View) -> tuple[Finding, ...]:
         found = [
             each
-            for each in check_bundle((check_view(view),), self._context)
-            if each.suppression is None and self._warn_on.fails(each.severity)
+            for each in findings_about(view)
+            if each.suppression is None and self._warn_on.fails(each.severity) and self._options.runs(each.check)
         ]
-        found.sort(key=lambda each: each.severity.rank)
+        found.sort(key=lambda each: (each.severity.rank, each.check))
         return tuple(found)
 
     # ---- mutating ----------------------------------------------------------------------------------------------------

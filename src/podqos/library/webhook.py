@@ -14,11 +14,12 @@ from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
-from podqos.errors import ClusterError, InputError, NotFound
+from podqos.errors import ClusterError, InputError, InvalidOption, NotFound
 from podqos.library.inputs.objects import load
 from podqos.library.mirror import Kind
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
+from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.policy.model import Policy
 
 
@@ -41,16 +42,18 @@ def read_rules(paths: Sequence[str]) -> Rules:
     return Rules(policies, objects.cluster())
 
 
-def reviewer_of(
-    rules: Rules, live: Cluster | None, options: CheckOptions, warn_on: FailOn
-) -> Reviewer:
+def reviewer_of(rules: Rules, live: Cluster | None, options: CheckOptions, warn_on: FailOn) -> Reviewer:
     """Return who decides. What the files say of the cluster is added to what is watched."""
-    return Reviewer(rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on)
+    return Reviewer(
+        rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on
+    )
 
 
 def _together(files: Cluster, live: Cluster) -> Cluster:
     """Return the live cluster; of an override, which is not watched, the files tell."""
-    policies = replace(live.policies, override=files.policies.override, override_profile=files.policies.override_profile)
+    policies = replace(
+        live.policies, override=files.policies.override, override_profile=files.policies.override_profile
+    )
     return replace(live, policies=policies)
 
 
@@ -64,7 +67,9 @@ def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
         what = f"labels of namespaces{' not in the files' if known else ''}"
         found.append(Assumption(what, "none but kubernetes.io/metadata.name", "--watch, or Namespaces in --policy"))
     if not rules.cluster.policies.limit_ranges:
-        found.append(Assumption("LimitRanges, for the pods of templates", "none", "--watch, or LimitRanges in --policy"))
+        found.append(
+            Assumption("LimitRanges, for the pods of templates", "none", "--watch, or LimitRanges in --policy")
+        )
     return tuple(found)
 
 
@@ -92,6 +97,13 @@ class Watched:
         """Begin to watch; what exists comes soon (``is_complete``)."""
         for kind in self._kinds:
             threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
+
+    def profile(self) -> Profile:
+        """Return the rules of the server's version; the newest recorded ones where it is not known."""
+        try:
+            return parse_version(self._cluster.version().git_version)
+        except InvalidOption:
+            return LATEST
 
     @property
     def is_complete(self) -> bool:

@@ -1,6 +1,7 @@
 """Edge. What podqos serves over HTTPS: the admission webhook.
 
-``http`` is the server, which knows nothing of Kubernetes; ``serving`` runs it until it is told to stop; ``webhook`` answers
-reviews; ``settings`` has the ports, paths and limits in one place; ``reloading`` looks after files that are replaced while
-they are used; ``tls`` loads certificates and ``certificate`` makes them; ``audit`` and ``metrics`` say what happened.
+``http`` is the server, which knows nothing of Kubernetes; ``serving`` runs it until it is told to stop; ``webhook``
+answers reviews; ``settings`` has the ports, paths and limits in one place; ``reloading`` looks after files that are
+replaced while they are used; ``tls`` loads certificates and ``certificate`` makes them; ``audit`` and ``metrics`` say
+what happened.
 """

@@ -1,15 +1,16 @@
 """A certificate for the webhook, and the authority that API servers trust for it, where there is no cert-manager.
 
-One directory holds ``ca.crt``, ``ca.key``, ``tls.crt`` and ``tls.key``. Asked again, what is still good stays: the serving
-certificate is made anew when a third of its time is left or its names change, the authority when it would not outlive it.
-An authority that is replaced stays in ``ca.crt`` until it expires, so that whoever trusts that file trusts the old
-certificate and the new one while one takes the other's place.
+One directory holds ``ca.crt``, ``ca.key``, ``tls.crt`` and ``tls.key``. Asked again, what is still good stays: the
+serving certificate is made anew when a third of its time is left or its names change, the authority when it would not
+outlive it. An authority that is replaced stays in ``ca.crt`` until it expires, so that whoever trusts that file
+trusts the old certificate and the new one while one takes the other's place.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -26,6 +27,8 @@ AUTHORITY_KEY_FILE = "ca.key"
 _AUTHORITY_DAYS = 3650
 _SKEW = timedelta(hours=1)
 _NAME = "podqos webhook CA"
+_LABEL = "[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_DNS_NAME = re.compile(rf"(?=.{{1,253}}$)(\*\.)?{_LABEL}(\.{_LABEL})*")
 
 _Key = ec.EllipticCurvePrivateKey
 
@@ -41,10 +44,13 @@ class Made(Struct, frozen=True):
     is_new_authority: bool
 
 
-def make(folder: str, names: Sequence[str], *, days: int = 365, now: datetime | None = None, force: bool = False) -> Made:
+def make(
+    folder: str, names: Sequence[str], *, days: int = 365, now: datetime | None = None, force: bool = False
+) -> Made:
     """Make what a directory lacks or what does not last; ``names`` are DNS names and addresses."""
     now = now or datetime.now(UTC)
     lifetime = timedelta(days=days)
+    _alternatives(names)
     try:
         os.makedirs(folder, exist_ok=True)
         authorities, authority_key = _authority(folder)
@@ -57,13 +63,16 @@ def make(folder: str, names: Sequence[str], *, days: int = 365, now: datetime | 
         if is_new_authority:
             authority_key = ec.generate_private_key(ec.SECP256R1())
             living = [each for each in authorities if each.not_valid_after_utc > now]
-            authorities = [_authority_certificate(authority_key, now, max(lifetime * 2, timedelta(_AUTHORITY_DAYS))), *living]
+            authorities = [
+                _authority_certificate(authority_key, now, max(lifetime * 2, timedelta(_AUTHORITY_DAYS))),
+                *living,
+            ]
         assert authority_key is not None
         serving = None if is_new_authority or force else _serving(folder, names, authorities[0], now)
         is_new = serving is None
         if serving is None:
             key = ec.generate_private_key(ec.SECP256R1())
-            serving = _serving_certificate(key, names, authorities[0], authority_key, now, lifetime)
+            serving = _serving_certificate(key, names, (authorities[0], authority_key), now, lifetime)
             if is_new_authority:
                 # Trusted before it is needed; its key only where nothing else is lost by it.
                 _write(folder, AUTHORITY_KEY_FILE, _key_text(authority_key), 0o600)
@@ -133,22 +142,23 @@ def _authority_certificate(key: _Key, now: datetime, lifetime: timedelta) -> x50
 
 
 def _serving_certificate(
-    key: _Key, names: Sequence[str], authority: x509.Certificate, authority_key: _Key, now: datetime, lifetime: timedelta
+    key: _Key, names: Sequence[str], authority: tuple[x509.Certificate, _Key], now: datetime, lifetime: timedelta
 ) -> x509.Certificate:
     usage = x509.KeyUsage(
         digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
         key_agreement=False, key_cert_sign=False, crl_sign=False, encipher_only=False, decipher_only=False,
     )  # fmt: skip
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
+    issuing, issuing_key = authority
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuing_key.public_key())
     return (
-        _builder(subject, authority.subject, key, now, lifetime)
+        _builder(subject, issuing.subject, key, now, lifetime)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(_alternatives(names)), critical=False)
         .add_extension(issuer, critical=False)
-        .sign(authority_key, hashes.SHA256())
+        .sign(issuing_key, hashes.SHA256())
     )
 
 
@@ -173,10 +183,9 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
         try:
             found.append(x509.IPAddress(ipaddress.ip_address(name)))
         except ValueError:
-            try:
-                found.append(x509.DNSName(name))
-            except ValueError:
-                raise InputError(f"{name!r} is no DNS name", where="--name", fix="use letters, digits, - and .") from None
+            if not _DNS_NAME.fullmatch(name):
+                raise InputError(f"{name!r} is no DNS name", fix="use letters, digits, - and .") from None
+            found.append(x509.DNSName(name))
     return found
 
 

@@ -1,8 +1,8 @@
 """An HTTPS server for short requests and short answers: HTTP/1.1, keep-alive, one write per answer.
 
-httptools (the parser of Node.js) reads, uvloop waits; docs/decisions/0010 has the figures. What a client sends is never
-waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and a sweep now and then
-closes those past it.
+httptools (the parser of Node.js) reads, uvloop waits; docs/decisions/0010 has the figures. What a client sends is
+never waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and a sweep
+now and then closes those past it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 _PIPELINED = 16
 """So many requests may follow each other before the first is answered; no client needs that."""
+
+
+_ABOUT_TO_ASK_SECONDS = 0.5
 
 
 class Request(Struct, frozen=True):
@@ -81,13 +84,17 @@ class Server:
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> tuple[str, int]:
+    async def start(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
         """Begin to listen, and return where."""
         loop = asyncio.get_running_loop()
-        limits = self.limits
-        patience = {"ssl_handshake_timeout": limits.handshake_seconds, "ssl_shutdown_timeout": 2.0} if context else {}
         self._server = await loop.create_server(
-            lambda: _Connection(self, loop), host, port, ssl=context, backlog=1024, **patience
+            lambda: _Connection(self, loop),
+            host,
+            port,
+            ssl=context,
+            backlog=1024,
+            ssl_handshake_timeout=self.limits.handshake_seconds,
+            ssl_shutdown_timeout=self.limits.linger_seconds,
         )
         self._sweep(loop)
         address = self._server.sockets[0].getsockname()
@@ -120,10 +127,13 @@ class Server:
         loop = asyncio.get_running_loop()
         if self._server is not None:
             self._server.close()
-        end = loop.time() + seconds
-        for connection in list(self.connections):
-            connection.end_idle()
-        while self.connections and loop.time() < end:
+        began = loop.time()
+        # Whoever has just connected is about to ask, or still shaking hands.
+        while loop.time() < began + min(_ABOUT_TO_ASK_SECONDS, seconds) or (
+            self.connections and loop.time() < began + seconds
+        ):
+            for connection in list(self.connections):
+                connection.end_idle(loop.time() - _ABOUT_TO_ASK_SECONDS)
             await asyncio.sleep(0.02)
         was_clean = not self.connections
         if self._sweeping is not None:
@@ -135,8 +145,9 @@ class _Connection(asyncio.Protocol):
     """One client. Requests are answered in the order in which they came."""
 
     __slots__ = (
-        "_answering", "_began", "_body", "_body_bytes", "_content_type", "_head_bytes", "_is_closing", "_is_head_complete",
-        "_keeps", "_loop", "_parser", "_server", "_transport", "_url", "_waiting", "deadline", "expects", "is_idle",
+        "_answering", "_began", "_body", "_body_bytes", "_content_type", "_head_bytes", "_is_closing",
+        "_is_head_complete", "_keeps", "_loop", "_parser", "_server", "_transport", "_url", "_waiting", "deadline",
+        "expects", "is_idle",
     )  # fmt: skip
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
@@ -162,7 +173,7 @@ class _Connection(asyncio.Protocol):
         self._body_bytes = 0
         self.expects = False
 
-    # ---- the transport ------------------------------------------------------------------------------------------------
+    # ---- the transport -----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in."""
@@ -214,7 +225,7 @@ class _Connection(asyncio.Protocol):
         if not self._is_head_complete and self._head_bytes > self._server.limits.head_bytes:
             self._refuse(431, "the headers are too long")
 
-    # ---- the parser ---------------------------------------------------------------------------------------------------
+    # ---- the parser --------------------------------------------------------------------------------------------------
 
     def on_url(self, url: bytes) -> None:
         """Keep the target, which may come in parts."""
@@ -275,7 +286,7 @@ class _Connection(asyncio.Protocol):
         elif not self._answering:
             self._answer_next()
 
-    # ---- answers ------------------------------------------------------------------------------------------------------
+    # ---- answers -----------------------------------------------------------------------------------------------------
 
     def _answer_next(self) -> None:
         while self._waiting and not self._is_closing:
@@ -340,9 +351,9 @@ class _Connection(asyncio.Protocol):
         self._keeps = False
         self._waiting = deque((request, False) for request, _ in self._waiting)
 
-    def end_idle(self) -> None:
-        """Close if there is nothing under way."""
-        if self.is_idle:
+    def end_idle(self, since: float) -> None:
+        """Close if there has been nothing under way since then."""
+        if self.is_idle and not self._is_closing and self.deadline - self._server.limits.idle_seconds <= since:
             self.close()
 
     def close(self) -> None:

@@ -67,6 +67,11 @@ def family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str
         yield sample(name, labels, value)
 
 
+def single(name: str, kind: str, about: str, value: float) -> Iterator[str]:
+    """Yield a metric without labels."""
+    yield from family(name, kind, about, [({}, value)])
+
+
 class Metrics:
     """Everything that is counted."""
 
@@ -77,7 +82,9 @@ class Metrics:
         self.findings = Counter("podqos_webhook_findings_total", "What podqos check finds, by check.")
         self.mutated = Counter("podqos_webhook_mutated_total", "Pods that were changed.")
         self.errors = Counter("podqos_webhook_errors_total", "Requests that got no decision, by reason.")
-        self.reloads = Counter("podqos_webhook_reloads_total", "Files that were read again, and whether they were in order.")
+        self.reloads = Counter(
+            "podqos_webhook_reloads_total", "Files that were read again, and whether they were in order."
+        )
 
     def count(self, decision: Decision, seconds: float) -> None:
         """Count a decision."""

@@ -1,7 +1,8 @@
 """Files that are replaced while they are used: a mounted ConfigMap or Secret, or a file that is written anew.
 
 A ConfigMap is replaced by turning a symbolic link (``..data``) to another directory. So what is compared is what the
-paths lead to: file, size and time. Looking is cheap and works on every file system; being told (inotify) does not work on all.
+paths lead to: file, size and time. Looking is cheap and works on every file system; being told (inotify) does not
+work on all.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
 import uvloop
 from msgspec import Struct
@@ -52,21 +53,19 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
     is_told = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, is_told.set)
-    context = None if webhook.certificate is None else webhook.certificate.context
+    assert webhook.certificate is not None
     try:
-        address = await webhook.server.start(host, port, context)
+        address = await webhook.server.start(host, port, webhook.certificate.context)
     except OSError as error:
         raise HostError(f"{host}:{port}: {error.strerror or error}") from error
-    say(f"listening on {'http' if context is None else 'https'}://{address[0]}:{address[1]}")
+    say(f"listening on https://{address[0]}:{address[1]}")
     looking = asyncio.create_task(_look(webhook, say))
     await is_told.wait()
     webhook.drain()
     say("told to stop: no longer ready")
     is_told.clear()
-    try:
+    with suppress(TimeoutError):
         await asyncio.wait_for(is_told.wait(), stopping.delay_seconds)  # told twice: at once
-    except TimeoutError:
-        pass
     was_clean = await webhook.server.stop(stopping.most_seconds)
     looking.cancel()
     webhook.audit.close()
@@ -83,4 +82,8 @@ async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
             if was_in_order is None:
                 continue
             webhook.metrics.reloads.add((("what", each.what), ("in_order", "true" if was_in_order else "false")))
-            say(f"{each.what}: read again" if was_in_order else f"{each.what}: not in order, what was before is used: {each.error}")
+            say(
+                f"{each.what}: read again"
+                if was_in_order
+                else f"{each.what}: not in order, what was before is used: {each.error}"
+            )

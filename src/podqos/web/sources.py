@@ -25,9 +25,7 @@ class Source(Protocol):
 class Deciding:
     """Makes the reviewer from the rules of files and, where it is watched, the cluster."""
 
-    def __init__(
-        self, paths: Sequence[str], watched: Watched | None, options: CheckOptions, warn_on: FailOn
-    ) -> None:
+    def __init__(self, paths: Sequence[str], watched: Watched | None, options: CheckOptions, warn_on: FailOn) -> None:
         self._paths = tuple(paths)
         self._watched = watched
         self._options = options
@@ -61,10 +59,10 @@ class LiveSource:
 
     def look(self) -> bool | None:
         """Use what has come."""
-        changes = self._watched.changes
+        changes, is_first = self._watched.changes, self._seen < 0
         if changes == self._seen or not self._watched.is_complete:
             return None
         self._seen = changes
         self._deciding.use(self._deciding.reviewer())
         self._is_ready()
-        return True
+        return True if is_first else None  # a cluster changes all the time

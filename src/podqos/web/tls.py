@@ -48,7 +48,11 @@ def _context() -> ssl.SSLContext:
 def _why(error: OSError, certificate: str, key: str) -> tuple[str]:
     if isinstance(error, ssl.SSLError):
         reason = error.reason or str(error)
-        what = "the key does not fit the certificate" if "MISMATCH" in reason else f"no certificate and key in PEM ({reason})"
+        what = (
+            "the key does not fit the certificate"
+            if "MISMATCH" in reason
+            else f"no certificate and key in PEM ({reason})"
+        )
         return (f"{certificate}, {key}: {what}",)
     missing = next((path for path in (certificate, key) if not os.access(path, os.R_OK)), certificate)
     return (f"{missing}: {error.strerror or error}",)

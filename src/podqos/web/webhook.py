@@ -1,7 +1,7 @@
 """The paths of the webhook: from an HTTP request to a decision and its answer.
 
-Nothing here decides. What gets no decision is answered with an HTTP error, for which the webhook's failurePolicy is made:
-the API server then admits or refuses the object as its owner has chosen.
+Nothing here decides. What gets no decision is answered with an HTTP error, for which the webhook's failurePolicy is
+made: the API server then admits or refuses the object as its owner has chosen.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from podqos.admission.review import InvalidReview, encode_answer, read_review
 from podqos.advice.reviewing import Decision, Door, Reviewer
 from podqos.report.admission.reviewed import audit_line, response
 from podqos.report.cluster.metrics import CONTENT_TYPE
+from podqos.web import settings
 from podqos.web.audit import AuditLog
 from podqos.web.http import Request, Response, Server, text_response
-from podqos.web.metrics import Metrics, family
-from podqos.web import settings
+from podqos.web.metrics import Metrics, family, single
 from podqos.web.settings import LIMITS, Limits
 from podqos.web.sources import Source
 from podqos.web.tls import Certificate
@@ -125,21 +125,21 @@ class Webhook:
 
     def _lines(self) -> Iterator[str]:
         yield from self.metrics.lines()
-        server, counts = self.server, self.server.counts
-        yield from family("podqos_webhook_connections", "gauge", "Open connections.", [({}, len(server.connections))])
+        counts = self.server.counts
+        yield from single("podqos_webhook_connections", "gauge", "Open connections.", len(self.server.connections))
         refused = (({"status": str(status)}, count) for status, count in sorted(counts.refused.items()))
-        yield from family("podqos_webhook_refused_total", "counter", "Requests that were not taken, by status.", refused)
-        slow = [({}, counts.timed_out)]
-        yield from family("podqos_webhook_timed_out_total", "counter", "Connections that were too slow.", slow)
-        dropped = [({}, self.audit.dropped)]
-        yield from family("podqos_webhook_audit_dropped_total", "counter", "Audit lines that were lost.", dropped)
+        about = "Requests that were not taken, by status."
+        yield from family("podqos_webhook_refused_total", "counter", about, refused)
+        about = "Connections that were too slow."
+        yield from single("podqos_webhook_timed_out_total", "counter", about, counts.timed_out)
+        about = "Audit lines that were lost."
+        yield from single("podqos_webhook_audit_dropped_total", "counter", about, self.audit.dropped)
         current = (({"what": each.what}, 0 if each.error else 1) for each in self.sources)
         about = "Whether the newest state of a file is in use; 0: it is not in order, and what was before is used."
         yield from family("podqos_webhook_is_current", "gauge", about, current)
         if self.certificate is not None and self.certificate.expires is not None:
-            expires = [({}, self.certificate.expires)]
-            about = "When the certificate expires."
-            yield from family("podqos_webhook_certificate_expiry_timestamp_seconds", "gauge", about, expires)
+            name = "podqos_webhook_certificate_expiry_timestamp_seconds"
+            yield from single(name, "gauge", "When the certificate expires.", self.certificate.expires)
 
 
 def waits(query: str) -> float | None:

@@ -53,15 +53,17 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
 
 def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
-    return check_view(View(found, context, compares=keep_pod))
+    view = View(found, context, compares=keep_pod)
+    findings = findings_about(view)
+    return CheckedWorkload(sketch_of(view), findings, tuple(view.variants))
 
 
-def check_view(view: View) -> CheckedWorkload:
-    """Return what can be said about one workload."""
+def findings_about(view: View) -> tuple[Finding, ...]:
+    """Return what is found by looking at one workload alone."""
     if not refused_amounts(view):
         for rule in _rules(view.options.disabled, view.options.only)[0]:
             rule(view)
-    return CheckedWorkload(sketch_of(view), tuple(view.findings), tuple(view.variants))
+    return tuple(view.findings)
 
 
 def check_bundle(

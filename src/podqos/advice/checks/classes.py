@@ -77,14 +77,16 @@ def find_accidental_burstable(view: View) -> None:
     if spec.resources is None and not any(map(_has_limits, spec.containers)):
         return
     places = list(deciding_resources(view.defaulted, view.options.profile))
-    in_order = tuple(place.container for place, resources in places if _is_complete(resources))
-    if not _is_mostly_complete(places) and not all(_is_nearly_complete(resources) for _, resources in places):
+    spoiled = [_spoiled(resources) for _, resources in places]
+    if not _is_mostly_complete(places, spoiled) and not all(_is_nearly_complete(resources) for _, resources in places):
         return
-    spoilers = tuple(_spoiler(place, resources, name) for place, resources in places for name in _spoiled(resources))
-    if not spoilers:
+    found = [(place, resources, names) for (place, resources), names in zip(places, spoiled, strict=True) if names]
+    if not found:
         return
+    in_order = tuple(place.container for (place, _), names in zip(places, spoiled, strict=True) if not names)
+    spoilers = tuple(_spoiler(place, resources, name) for place, resources, names in found for name in names)
     edits = edits_to_guaranteed(view.pod, view.options.profile)
-    first = next(place for place, resources in places if not _is_complete(resources))
+    first = found[0][0]
     view.report(
         accidental_burstable,
         f"{first.path}.resources",
@@ -113,25 +115,21 @@ def _repaired(pod: Pod, edits: Sequence[Edit]) -> Pod | None:
     return with_edits(pod, chosen)
 
 
-def _is_complete(resources: ResourceRequirements) -> bool:
-    return not _spoiled(resources)
-
-
 def _spoiled(resources: ResourceRequirements) -> list[str]:
     """Return the resources that keep a container, looked at alone, from being Guaranteed."""
     limits, requests = resources.limits, resources.requests
     return [name for name in QOS_RESOURCES if not limits.get(name) or requests.get(name) != limits[name]]
 
 
-def _is_mostly_complete(places: Sequence[tuple[Place, ResourceRequirements]]) -> bool:
+def _is_mostly_complete(places: Sequence[tuple[Place, ResourceRequirements]], spoiled: Sequence[list[str]]) -> bool:
     """Whether at least half of the memory is in containers that are complete: the rest was forgotten."""
     complete = others = 0
-    for _, resources in places:
+    for (_, resources), names in zip(places, spoiled, strict=True):
         amounts = (resources.requests.get(MEMORY, ZERO).nanos, resources.limits.get(MEMORY, ZERO).nanos)
-        if _is_complete(resources):
-            complete += max(amounts)
-        else:
+        if names:
             others += max(amounts)
+        else:
+            complete += max(amounts)
     return complete > 0 and complete >= others
 
 

@@ -1,14 +1,17 @@
 """Stop it where it happens: an admission webhook that refuses, warns and mends by policy.
 
-It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about it, and
-what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives sidecars limits
-where a pod asks to stay Guaranteed. Policy and certificate are read again when they change. docs/webhook.md shows how to
-roll it out, and how to get out again.
+It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about
+it, and what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives
+sidecars limits where a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
+docs/webhook.md shows how to roll it out, and how to get out again.
+
+  test         the answer to a review, without a server
+  certificate  make a certificate, or renew it
+  manifests    what it needs to run in a cluster
 
   podqos webhook --certificate certs --policy policy.yaml
-  podqos webhook test -f review.json --policy policy.yaml    the answer, without a server
-  podqos webhook certificate certs                           make a certificate, or renew it
-  podqos webhook manifests | kubectl apply -f -              run it in a cluster
+  podqos webhook test -f review.json --policy policy.yaml
+  podqos webhook manifests --image registry.example.com/podqos:1.0 | kubectl apply -f -
 
 Exit codes of test: 0 allowed, 1 refused, 2 bad input.
 """
@@ -121,6 +124,7 @@ def _test(arguments: argparse.Namespace) -> int:
     from podqos.cli.output import say_assumptions
     from podqos.library.inputs.files import read_bytes
     from podqos.library.webhook import assumptions, read_rules, reviewer_of
+    from podqos.model.assumption import of_version
     from podqos.report.admission.reviewed import response
 
     rules = read_rules(arguments.policy)
@@ -131,7 +135,7 @@ def _test(arguments: argparse.Namespace) -> int:
     answer = AnsweredReview(response=response(decision))
     print(msgspec.json.format(msgspec.json.encode(answer)).decode())
     if decision.not_judged is None:
-        say_assumptions(assumptions(rules, None))
+        say_assumptions((*of_version(checks.profile), *assumptions(rules, None)))
     return EXIT_OK if decision.allowed else EXIT_FINDINGS
 
 
@@ -174,6 +178,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise _missing(error) from error
     from podqos.library.webhook import Watched, assumptions
+    from podqos.model.assumption import of_version
     from podqos.web.audit import AuditLog
     from podqos.web.reloading import Reloaded
     from podqos.web.sources import Deciding, LiveSource
@@ -182,13 +187,16 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     host, port = _address(arguments.listen)
     certificate = Certificate(*_certificate_files(arguments))
+    checks, warn_on = _deciding(arguments)
     watched = None
     if arguments.watch or arguments.context or arguments.kubeconfig:
         from podqos.cluster.cluster import connect
 
         watched = Watched(connect(arguments.context, kubeconfig=arguments.kubeconfig), _say)
         watched.start()
-    deciding = Deciding(arguments.policy, watched, *_deciding(arguments))
+        if arguments.kubernetes_version is None:
+            checks = replace(checks, profile=watched.profile())
+    deciding = Deciding(arguments.policy, watched, checks, warn_on)
     webhook = Webhook(deciding.reviewer(), AuditLog(_audit_stream(arguments.audit)))
     deciding.use = lambda reviewer: setattr(webhook, "reviewer", reviewer)
     webhook.certificate = certificate
@@ -198,7 +206,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     if watched is not None:
         webhook.why_not_ready = "the cluster is still being read"
         webhook.sources.append(LiveSource(watched, deciding, webhook.is_ready))
-    for each in assumptions(deciding.rules, None if watched is None else watched.cluster()):
+    assumed = assumptions(deciding.rules, None if watched is None else watched.cluster())
+    for each in (*of_version(checks.profile), *assumed):
         _say(f"assumed: {each.what}: {each.value} ({each.state_with})")
     stopping = web.Stopping(arguments.drain / SECOND_US)
     return EXIT_OK if web.serve(webhook, host, port, say=_say, stopping=stopping) else EXIT_HOST

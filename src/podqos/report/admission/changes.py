@@ -11,7 +11,6 @@ from itertools import groupby
 from msgspec import Struct
 
 from podqos.admission.changes import Change, FieldChange, Why
-from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.wording import listed
 

@@ -1,8 +1,8 @@
 """A webhook's decision as the answer to an AdmissionReview, and as a line of the audit log.
 
-An API server passes warnings on as HTTP headers: those with a line break are lost, long ones are cut, and after 4 KiB of
-all webhooks together the rest is left out. So the most important come first, and they are short.
-Source: Kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go.
+An API server passes warnings on as HTTP headers: those with a line break are lost, long ones are cut, and after 4 KiB
+of all webhooks together the rest is left out. So the most important come first, and they are short. Source:
+Kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/endpoints/filters/warning.go.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def _not_kept(kept: Kept) -> str:
             return f"{LIMITS_ANNOTATION}: write cpu=100m,memory=128Mi"
         case _:
             whose = f"container{'' if len(kept.containers) == 1 else 's'} {listed(kept.containers)}"
-            return f"not Guaranteed: {whose} without amounts; state them with {LIMITS_ANNOTATION}: cpu=100m,memory=128Mi"
+            return (
+                f"not Guaranteed: {whose} without amounts; state them with {LIMITS_ANNOTATION}: cpu=100m,memory=128Mi"
+            )
 
 
 def _said(warning: str) -> str:
