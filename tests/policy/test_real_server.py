@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from cluster.test_real_server import ApiServer, writes
 
-from podqos.policy.admission_policies import Wish, admission_policies
+from cluster.test_real_server import ApiServer, writes
+from podqos.policy.admission_policies import admission_policies
 from podqos.qos.classes import classify
 from policy import drawing
 
@@ -84,12 +84,11 @@ class Client:
 def client(tmp_path_factory):
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a key with")
-    with ApiServer(tmp_path_factory.mktemp("server")) as server:
-        with closing(Client(server)) as client:
-            for name in ("web", "batch-low"):
-                body = {"metadata": {"name": name}, "value": drawing.PRIORITIES[name]}
-                assert client.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)[0] == 201
-            yield client
+    with ApiServer(tmp_path_factory.mktemp("server")) as server, closing(Client(server)) as client:
+        for name in ("web", "batch-low"):
+            body = {"metadata": {"name": name}, "value": drawing.PRIORITIES[name]}
+            assert client.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)[0] == 201
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +123,11 @@ def test_every_drawn_object_gets_the_verdict_of_judge_and_the_class_of_classify(
         drawing.template_of(value).setdefault("metadata", {})["labels"] = (
             drawing.template_of(body).get("metadata", {}).get("labels", {})
         )
-        found = set(re.findall(r"ValidatingAdmissionPolicy 'podqos-(p\d+-rule-\d)-", " ".join(warnings)))
+        found = set(re.findall(r"ValidatingAdmissionPolicy 'podqos\.(p\d+\.rule-\d)\.", " ".join(warnings)))
         expected = {
-            f"{policy.name}-{violation.rule}"
+            f"{policy.name}.{violation.rule}"
             for policy in policies
-            for violation in drawing.judged(policy, value, namespaces[name], *ADMIN)
+            for violation in drawing.judged(policy, value, namespaces[name], ADMIN)
         }
         if found != expected:
             wrong.append((found ^ expected, value["kind"], value, namespaces[name], warnings))
