@@ -34,6 +34,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 from podqos.model.service import Ingress, Service
+from podqos.policy.reading import read_policy as read_demands
 
 _NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Ingress")
 _MODELS = {
@@ -75,7 +76,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
     """Return the bundle that plain objects make; each is its own chunk of a file, so that positions differ."""
     workloads, kubelets, subjects = [], [], []
     typed: dict[type, list] = {}
-    budgets, autoscalers = [], {}
+    budgets, autoscalers, demands = [], {}, []
     for index, value in enumerate(objects):
         metadata = value.get("metadata", {})
         subject = CheckedObject(
@@ -99,6 +100,11 @@ def bundle_of(objects, replaces=()) -> Bundle:
                 read = read_policy(value["kind"], value["apiVersion"], value)
                 assert read.policy is not None, read.findings
                 item = read.policy
+            elif value["kind"] == "Policy":
+                demanded = read_demands(value)
+                assert demanded.policy is not None, demanded.findings
+                demands.append(demanded.policy)
+                continue
             else:
                 item = convert(value, _MODELS[value["kind"]])
             if not item.metadata.namespace and value["kind"] in _NAMESPACED:
@@ -131,6 +137,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
         tuple(kubelets),
         node_memory(None, of(Node))[0],
         tuple(subjects),
+        tuple(demands),
     )
     workloads = [replace(each, scaled_by=autoscalers.get((each.subject.kind, each.subject.name))) for each in workloads]
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))

@@ -65,6 +65,13 @@ _FILES = {
     "qos-demo.yaml": _POD,
     "snippet.yaml": "spec:\n  containers:\n    - name: web\n      image: web\n",
     "new.yaml": _POD,
+    "policy.yaml": """\
+apiVersion: podqos.dev/v1alpha1
+kind: Policy
+metadata: {name: rollout}
+spec:
+  rules: [{name: no-best-effort, require: {minClass: Burstable}, action: Warn}]
+""",
     "node-config.yaml": """\
 kubeletArguments:
   system-reserved: ["cpu=200m,memory=2Gi"]

@@ -180,12 +180,13 @@ class Examination:
         fields = {field.encode_name: field.type for field in schema.fields}
         known = self._known_fields(schema, frozenset(fields), path)
         cleaned: dict[str, Plain] = {}
+        found = len(self.findings)
         for name, item in value.items():
             if known is not None and name not in known:
                 self.report((*path, name), f'unknown field "{name}"', suggestion(name, known))
             elif name in fields and item is not None:
                 cleaned[name] = self._clean(item, fields[name], (*path, name))
-        if schema.forbid_unknown_fields:
+        if schema.forbid_unknown_fields and len(self.findings) == found:
             for field in schema.fields:
                 if field.required and field.encode_name not in cleaned:
                     self.report(path, f'object missing required field "{field.encode_name}"', "add it")

@@ -63,8 +63,8 @@ def charges(
     policies: Sequence[Policy], subject: Subject, pods: int, nodes: int, today: date | None = None
 ) -> tuple[Charge, ...]:
     """Return what so many pods of a workload add to the budgets they count for; a DaemonSet has one on each node."""
-    found = []
-    for policy in policies:
+    found: list[Charge] = []
+    for policy in policies if subject.is_counted else ():
         for index, budget in enumerate(policy.spec.budgets):
             if not matches(budget.match, subject) or _is_exempt(policy, budget, subject, today):
                 continue

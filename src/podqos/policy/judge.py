@@ -9,9 +9,10 @@ would be too low, or too high, without them as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import cache, partial
 
 from msgspec.structs import replace
 
@@ -35,19 +36,21 @@ def judge(
     policies: Sequence[Policy], subject: Subject, *, today: date | None = None, profile: Profile = LATEST
 ) -> Judgement:
     """Return what an object violates. ``today`` decides which exemptions have expired; without it, none has."""
-    if subject.stored.is_mirror:
-        # Only the picture of a pod, which its node runs anyway.
+    if not subject.is_judged:
         return Judgement()
     violations: list[Violation] = []
     exempted: list[Exempted] = []
     unknown_priority = False
+    classified = cache(partial(classify, subject.stored, profile))
     for policy in policies:
         for rule in policy.spec.rules:
             if not matches(rule.match, subject):
                 continue
-            judging = _Judging(policy.name, rule, subject, profile)
-            applying = [each for each in policy.spec.exemptions if exempts(each, rule.name, subject, today)]
-            for violation in judging.violations():
+            judging = _Judging(policy.name, rule, subject, profile, classified)
+            found = list(judging.violations())
+            exemptions = policy.spec.exemptions if found else ()
+            applying = [each for each in exemptions if exempts(each, rule.name, subject, today)]
+            for violation in found:
                 exemption = judging.exempting(violation, applying) if applying else None
                 if exemption is None:
                     violations.append(violation)
@@ -61,13 +64,16 @@ def judge(
 class _Judging:
     """One rule and one object that it is about."""
 
-    def __init__(self, policy: str, rule: Rule, subject: Subject, profile: Profile) -> None:
+    def __init__(
+        self, policy: str, rule: Rule, subject: Subject, profile: Profile, classified: Callable[[], Classification]
+    ) -> None:
         self._policy = policy
         self._rule = rule
         self._require = rule.require
         self._subject = subject
         self._pod = subject.stored
         self._profile = profile
+        self._classified = classified
 
     def violations(self) -> Iterator[Violation]:
         """Yield everything the pod violates."""
@@ -121,7 +127,9 @@ class _Judging:
                 wanted.append(QOSClass(text))
             else:
                 yield self._violation(Why.NO_SUCH_CLASS, path, text, require.class_label)
-        classified = classify(self._pod, self._profile)
+        if not wanted and require.max_class is None:
+            return
+        classified = self._classified()
         actual = classified.qos_class
         least = max(wanted, key=CLASS_RANK.__getitem__, default=actual)
         if CLASS_RANK[actual] < CLASS_RANK[least]:
@@ -183,11 +191,10 @@ class _Judging:
                     yield self._of_place(Why.NO_LIMIT, place, resources, resource)
             elif not request:
                 yield self._of_place(Why.NO_REQUEST, place, resources, resource)
-            else:
+            elif limit.nanos * most.denominator > most.numerator * request.nanos:
+                violation = self._of_place(Why.RATIO_TOO_HIGH, place, resources, resource)
                 ratio = Fraction(limit.nanos, request.nanos)
-                if ratio > most:
-                    violation = self._of_place(Why.RATIO_TOO_HIGH, place, resources, resource)
-                    yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
+                yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
 
     def _of_place(self, why: Why, place: Place, resources: ResourceRequirements, resource: str) -> Violation:
         amounts = self._amounts(place, resources, resource)

@@ -155,8 +155,10 @@ def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iter
     yield from _of_selector(exemption.namespace_selector, (*at, "namespaceSelector"))
     if exemption.until is not None:
         try:
-            date.fromisoformat(exemption.until)
+            is_day = date.fromisoformat(exemption.until).isoformat() == exemption.until
         except ValueError:
+            is_day = False
+        if not is_day:
             yield Finding((*at, "until"), f'"{exemption.until}" is no day', 'write it as "2027-01-31"')
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from podqos.model.pod import ObjectMeta, Pod, Workload
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_ENDED = ("Succeeded", "Failed")
 _TEMPLATE_HASH = "pod-template-hash"
 # A CronJob names its jobs after the minute they are due.
 _JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
@@ -30,6 +31,16 @@ class Subject(Struct, frozen=True, dict=True):
     user: str = ""
     """Who asks; empty where that is not known."""
     groups: tuple[str, ...] = ()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether rules are about it: not about the picture of a static pod, which its node runs anyway."""
+        return self.is_counted and not self.stored.is_mirror
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether budgets are about it: not about a pod that has ended."""
+        return self.stored.status.phase not in _ENDED
 
     @property
     def namespace(self) -> str:

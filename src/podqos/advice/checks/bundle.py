@@ -91,12 +91,12 @@ class ClusterObjects(Struct, frozen=True):
     disruption_budgets: tuple[FoundBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
     kubelets: tuple[FoundKubelet, ...] = ()
-    demands: tuple[Policy, ...] = ()
-    """The policies of podqos."""
     node_memory_bytes: int = 64 << 30
     """Of the node that pods run on."""
     subjects: tuple[CheckedObject, ...] = ()
     """Where policies, nodes and the rest stand; an object that is not listed has no place."""
+    demands: tuple[Policy, ...] = ()
+    """The policies of podqos."""
 
     def subject(self, kind: str, name: str, namespace: str = "") -> CheckedObject:
         """Return where an object stands."""

@@ -109,6 +109,9 @@ def _patch(view: View, violation: Violation) -> Patch:
             return Patch.choose(Choice.QOS_CLASS, [violation.path] if violation.path else [])
         case Why.NO_PRIORITY_CLASS | Why.PRIORITY_CLASS_NOT_ALLOWED | Why.PRIORITY_TOO_LOW | Why.PRIORITY_TOO_HIGH:
             return Patch.choose(Choice.PRIORITY_CLASS, [violation.path])
+    if violation.why is Why.RATIO_TOO_HIGH:
+        sides = (violation.path.replace(".limits", side) for side in (".requests", ".limits"))
+        return Patch.choose(Choice.RESOURCES, list(sides))
     return Patch.choose(Choice.RESOURCES, [violation.path])
 
 
