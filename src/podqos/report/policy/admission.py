@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -54,7 +54,7 @@ class NotExpressedReport(Struct, frozen=True, rename="camel"):
 class AdmissionPolicyList(Struct, frozen=True, rename="camel"):
     """Objects to apply; a list that kubectl takes as it is."""
 
-    items: tuple[dict[str, Plain], ...]
+    items: tuple[dict[str, Any], ...]
     not_expressed: tuple[NotExpressedReport, ...]
     api_version: Literal["v1"] = "v1"
     kind: Literal["List"] = "List"
