@@ -15,7 +15,6 @@ from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_optional, ext_strings
-
 from msgspec import Struct, convert
 from msgspec.structs import replace
 

@@ -14,6 +14,7 @@ from podqos.admission.pod_validation import validate_pod
 from podqos.cli.eval.resources import pod_of
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.objects import workload_in
+from podqos.model.effective import pod_requests
 from podqos.model.pod import ObjectMeta, Pod, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.policy.judge import judge
@@ -63,8 +64,8 @@ def resources(draw: Random, *names: str) -> Value:
     return {side: amounts for side, amounts in found.items() if amounts or draw.random() < 0.05}
 
 
-def pod_spec(draw: Random) -> Value:
-    """Draw a pod's spec."""
+def pod_spec(draw: Random, *, pod_level: bool = True) -> Value:
+    """Draw a pod's spec; ``pod_level``: maybe with resources of its own."""
     names = draw.sample(_NAMES, draw.randint(1, 4))
     split = draw.randint(1, len(names))
     wanted = ["cpu", "memory", *draw.sample(("ephemeral-storage", "example.com/dongle"), draw.choice((0, 0, 1)))]
@@ -79,7 +80,7 @@ def pod_spec(draw: Random) -> Value:
         spec["initContainers"] = [
             container(name) | ({"restartPolicy": "Always"} if draw.random() < 0.5 else {}) for name in names[split:]
         ]
-    if draw.random() < 0.3:
+    if pod_level and draw.random() < 0.3:
         spec["resources"] = _pod_level(draw, spec)
     if draw.random() < 0.3:
         spec["priorityClassName"] = draw.choice(("web", "batch-low", "system-node-critical"))
@@ -90,8 +91,6 @@ def _pod_level(draw: Random, spec: Value) -> Value:
     """Draw a pod's own resources; half of them such that the pod is limited to what its containers request."""
     if draw.random() < 0.5:
         return resources(draw, "cpu", "memory")
-    from podqos.model.effective import pod_requests
-
     together = pod_requests(defaulted(pod_of({"metadata": {}, "spec": spec})))
     return {"limits": {name: together[name].canonical() for name in ("cpu", "memory") if name in together}}
 
@@ -115,9 +114,10 @@ def namespace(draw: Random, name: str) -> Value:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {**found, "name": name, "labels": labels}}
 
 
-def pod(draw: Random, namespace_name: str) -> Value:
+def pod(draw: Random, namespace_name: str, *, pod_level: bool = True) -> Value:
     """Draw a pod, alone or made by a controller."""
-    found: Value = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata(draw), "spec": pod_spec(draw)}
+    spec = pod_spec(draw, pod_level=pod_level)
+    found: Value = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata(draw), "spec": spec}
     found["metadata"] |= {"name": draw.choice(_NAMES), "namespace": namespace_name}
     if draw.random() < 0.3:
         kind, name = draw.choice((("ReplicaSet", "web-5d4f"), ("Job", "batch-29384756"), ("DaemonSet", "cni-node")))
@@ -128,10 +128,10 @@ def pod(draw: Random, namespace_name: str) -> Value:
     return found
 
 
-def workload(draw: Random, namespace_name: str) -> Value:
+def workload(draw: Random, namespace_name: str, *, pod_level: bool = True) -> Value:
     """Draw an object with a template."""
     kind = draw.choice(list(TEMPLATES))
-    template: Value = {"metadata": metadata(draw), "spec": pod_spec(draw)}
+    template: Value = {"metadata": metadata(draw), "spec": pod_spec(draw, pod_level=pod_level)}
     template["metadata"].setdefault("labels", {})["run"] = "drawn"
     spec: Value = {"template": template}
     if kind in {"Job", "CronJob"}:
@@ -161,7 +161,7 @@ def is_valid(value: Value, profile: Profile = LATEST) -> bool:
 
 
 def as_stored(value: Value, profile: Profile = LATEST) -> Value:
-    """Return an object as policies see it: a pod is filled in, of a template amounts are only written in their own way."""
+    """Return an object as policies see it: a pod is filled in; of a template, amounts are only written as they are."""
     found = copy.deepcopy(value)
     given = workload_of(found).pod
     stored = defaulted(given, profile) if found["kind"] == "Pod" else given
@@ -234,7 +234,7 @@ def _selector(draw: Random) -> Value:
 
 
 def _require(draw: Random) -> Value:
-    match draw.choice(("class", "class", "label", "both", "most", "requests", "limits", "ratio", "priority")):
+    match draw.choice(("class", "class", "label", "both", "most", "requests", "limits", "ratio", "ratio", "priority")):
         case "class":
             return {"minClass": draw.choice(("Guaranteed", "Guaranteed", "Burstable"))}
         case "label":
@@ -248,7 +248,7 @@ def _require(draw: Random) -> Value:
         case "limits":
             return {"limits": draw.sample(list(_RESOURCES), draw.randint(1, 2))}
         case "ratio":
-            return {"maxLimitRequestRatio": {draw.choice(list(_RESOURCES)): draw.choice((1, 1.25, 1.5, 2, 12.5, 20))}}
+            return {"maxLimitRequestRatio": {draw.choice(("cpu", "memory")): draw.choice((1, 1.25, 1.5, 2, 12.5, 20))}}
         case _:
             return {
                 "priority": draw.choice(
@@ -299,7 +299,7 @@ def workload_of(value: Value) -> Workload:
 
 
 def judged(
-    policy: Policy, value: Value, namespace: Value, user: str, groups: tuple[str, ...], profile: Profile = LATEST
+    policy: Policy, value: Value, namespace: Value, who: tuple[str, tuple[str, ...]], profile: Profile = LATEST
 ) -> list[Violation]:
     """Return what an object violates, as far as an API server's expressions can know."""
     written = workload_of(value)
@@ -308,6 +308,6 @@ def judged(
     priority = PRIORITIES[stored.spec.priority_class_name or ""] if is_pod else None
     found = namespace["metadata"]
     about = ObjectMeta(labels=found.get("labels", {}), annotations=found.get("annotations", {}))
-    subject = Subject(written, stored, priority, about, user, groups)
+    subject = Subject(written, stored, priority, about, *who)
     violations = judge((policy,), subject, profile=profile).violations
     return [each for each in violations if is_pod or each.why != "NoPriorityClass"]

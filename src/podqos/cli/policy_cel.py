@@ -80,7 +80,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _limits(text: str | None) -> dict[str, str]:
     """Read the amounts of ``--fill-limits``: both or none, because one alone makes no pod Guaranteed."""
     from podqos.cli.options import capacity_option
+    from podqos.errors import InvalidOption
+    from podqos.model.quantity import ZERO
+    from podqos.model.resources import QOS_RESOURCES
 
     if not text:
         return {}
-    return {name: amount.canonical() for name, amount in capacity_option(text, "--fill-limits").items()}
+    limits = capacity_option(text, "--fill-limits")
+    for name, amount in limits.items():
+        if name not in QOS_RESOURCES or amount < ZERO:
+            raise InvalidOption(
+                f"{name}={amount} is no limit to fill in", where="--fill-limits", fix="write cpu=100m,memory=64Mi"
+            )
+    return {name: amount.rounded_up_to_milli().canonical() for name, amount in limits.items()}

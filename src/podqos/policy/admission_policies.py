@@ -1,12 +1,13 @@
 """A policy as the API server's own objects: ValidatingAdmissionPolicy and MutatingAdmissionPolicy, with bindings.
 
 Every rule becomes one policy per shape, because what an expression reads has to be there: pods, workloads with a
-template, CronJobs with a template of a template. A policy of its own checks the labels of namespaces that state a class.
+template, CronJobs with a template of a template. One more checks the labels of namespaces that state a class.
 
 - Pods are judged when they are created, as they will be stored: filled in, mutated, valid. Later nothing that matters
   can change but by a resize, which keeps the class.
-- Templates are judged when they are created or changed, so that what is not changed can still be scaled or deleted. They
-  are neither filled in nor mutated: what is refused as a pod is only warned about as a template, unless told otherwise.
+- Templates are judged when they are created or changed, so that what is not changed can still be scaled or deleted.
+  They are neither filled in nor mutated: what is refused as a pod is only warned about as a template, unless told
+  otherwise.
 - What another object made is not judged as a template: it was, as that object.
 
 What CEL cannot say is returned beside the objects. Sources: Kubernetes v1.36
@@ -147,7 +148,10 @@ class Wish(Struct, frozen=True, kw_only=True):
     """The limits of their containers that state neither request nor limit; without, such pods are left alone."""
 
 
-def admission_policies(policies: Sequence[Policy], wish: Wish = Wish()) -> AdmissionPolicies:
+_PLAIN = Wish()
+
+
+def admission_policies(policies: Sequence[Policy], wish: Wish = _PLAIN) -> AdmissionPolicies:
     """Return everything to apply, the same for the same policies."""
     objects: list[Printed] = []
     left: dict[tuple[Left, str], list[str]] = {}
@@ -172,6 +176,17 @@ def _left_of_policy(policy: Policy, wish: Wish) -> Iterator[tuple[Left, str, str
         if exemption.until is not None:
             is_over = wish.today is not None and has_expired(exemption, wish.today)
             yield Left.EXPIRED if is_over else Left.EXPIRY, exemption.reason, exemption.until
+
+
+class _Demand(Struct, frozen=True):
+    """What every container, or the pod in their place, has to state of a resource."""
+
+    variable: str
+    """The variable of the amounts that violate it."""
+    resource: str
+    is_violated: str
+    """Whether amounts ``a`` do."""
+    must: str
 
 
 class _Putting:
@@ -219,9 +234,11 @@ class _Putting:
             if self._profile.pod_level_defaults_last:
                 yield Left.TEMPLATE_POD_LIMITS, rule, ""
         priority = require.priority
-        if has_templates and priority is not None:
-            if priority.required or priority.classes or priority.min is not None or priority.max is not None:
-                yield Left.TEMPLATE_PRIORITY, rule, ""
+        asks = priority is not None and (
+            priority.required or priority.classes or priority.min is not None or priority.max is not None
+        )
+        if has_templates and asks:
+            yield Left.TEMPLATE_PRIORITY, rule, ""
         if self._kinds(PODS) and (require.requests or require.limits or require.max_limit_request_ratio):
             yield Left.RESIZE, rule, ""
         if self._mutates and mutation_version(self._profile) != "v1":
@@ -231,7 +248,6 @@ class _Putting:
     # ---- objects -----------------------------------------------------------------------------------------------------
 
     def _validating(self, shape: Shape, validations: list[Plain]) -> Iterator[Printed]:
-        action = self._action(shape)
         spec: dict[str, Plain] = {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": self._resource_rules(shape)},
@@ -239,7 +255,7 @@ class _Putting:
             "variables": self._variables(shape),
             "validations": validations,
         }
-        yield from self._bound("Validating", shape, action, spec, {"validationActions": _actions(action)})
+        yield from self._bound("Validating", shape, spec, action=self._action(shape))
 
     def _of_namespaces(self) -> Iterator[Printed]:
         """Yield the check of what namespaces state as their class: a typing error would demand nothing."""
@@ -257,17 +273,10 @@ class _Putting:
             "validations": [self._no_such_class(stated, may_be_exempt=False)],
         }
         only_namespace = Match(namespaces=rule.match.namespaces, namespace_selector=rule.match.namespace_selector)
-        actions: dict[str, Plain] = {"validationActions": _actions(rule.action)}
-        yield from self._bound("Validating", shape, rule.action, spec, actions, only_namespace)
+        yield from self._bound("Validating", shape, spec, action=rule.action, match=only_namespace)
 
     def _bound(
-        self,
-        kind: str,
-        shape: Shape,
-        action: Action,
-        spec: dict[str, Plain],
-        binding: dict[str, Plain],
-        match: Match | None = None,
+        self, kind: str, shape: Shape, spec: dict[str, Plain], *, action: Action, match: Match | None = None
     ) -> Iterator[Printed]:
         """Yield a policy and its binding, which says which namespaces and pods it is about."""
         version = "v1" if kind == "Validating" else mutation_version(self._profile)
@@ -278,7 +287,9 @@ class _Putting:
             "labels": {**MANAGED_BY, POLICY_LABEL: _shortened(self._policy.name, _LONGEST_LABEL)},
         }
         matched = _match_resources(match or self._rule.match, shape)
-        bound = {"policyName": name, **({"matchResources": matched} if matched else {}), **binding}
+        bound: dict[str, Plain] = {"policyName": name, "matchResources": matched}
+        if kind == "Validating":
+            bound["validationActions"] = _actions(action)
         for suffix, content in (("", spec), ("Binding", bound)):
             value: dict[str, Plain] = {
                 "apiVersion": f"{GROUP}/{version}",
@@ -392,6 +403,8 @@ class _Putting:
             yield from self._amounts(resource, shape)
         if self._is_about_class:
             yield from self._class()
+        for demand in self._demands():
+            yield demand.variable, f"{self._judged(demand.resource)}.filter(a, {demand.is_violated})"
         if require.class_label:
             yield "stated", _stated_around(shape, require.class_label)
             least = -1 if require.min_class is None else CLASS_RANK[require.min_class]
@@ -478,12 +491,10 @@ class _Putting:
             yield self._class_too_low(str(CLASS_RANK[require.min_class]))
         if require.max_class is not None:
             yield self._class_too_high(require.max_class)
-        for resource in require.requests:
-            yield self._of_amounts(resource, "a.request == ''", f"must request {resource}")
-        for resource in require.limits:
-            yield self._of_amounts(resource, "a.limit == ''", f"must limit {resource}")
-        for resource, ratio in require.max_limit_request_ratio.items():
-            yield self._ratio(resource, Fraction(str(ratio)))
+        for demand in self._demands():
+            violating = f"variables.{demand.variable}"
+            message = f"{cel.listing(violating, 'variables.containers')} + {cel.quoted(f', {demand.must}')}"
+            yield self._validation(f"{violating}.size() == 0", message, demand.must)
         if require.priority is not None:
             yield from self._priority(require.priority, shape)
 
@@ -496,7 +507,8 @@ class _Putting:
         return self._validation(expression, message, key + must, may_be_exempt=may_be_exempt)
 
     def _class_too_low(self, wanted: str) -> Plain:
-        facts = f"': ' + {cel.listing(f'variables.deciding.filter(a, !{cel.is_fixed(chr(97))})')}"
+        unfixed = f"variables.deciding.filter(a, !{cel.is_fixed('a')})"
+        facts = f"': ' + {cel.listing(unfixed, 'variables.containers')}"
         nothing = "' or better: no container states cpu or memory'"
         more = {"0": nothing, "1": nothing, "2": facts}.get(wanted, f"({wanted} == 2 ? {facts} : {nothing})")
         classes = f"{cel.CLASSES}[variables.class] + ', must be ' + {cel.CLASSES}[{wanted}]"
@@ -513,23 +525,33 @@ class _Putting:
             met += [f"variables.classOfOthers {compared} {wanted}", "variables.others.size() == 0"]
         return self._validation(cel.any_of(met), message, fallback)
 
-    def _ratio(self, resource: str, most: Fraction) -> Plain:
-        # Every container uses these, whether it states an amount or not.
-        without_limit = "true" if resource in {*QOS_RESOURCES, EPHEMERAL_STORAGE} else "a.request != ''"
-        bad = f"(a.limit == '' ? {without_limit} : a.request == '' || {cel.is_beyond_ratio('a', most)})"
-        return self._of_amounts(resource, bad, f"{resource} limit must be {float(most):.4g}× its request at most")
+    def _demands(self) -> Iterator[_Demand]:
+        """Yield what every container, or the pod in their place, has to state."""
+        require = self._require
+        for resource in require.requests:
+            yield self._demand(resource, "Unrequested", "a.request == ''", f"must request {resource}")
+        for resource in require.limits:
+            yield self._demand(resource, "Unlimited", "a.limit == ''", f"must limit {resource}")
+        for resource, ratio in require.max_limit_request_ratio.items():
+            most = Fraction(str(ratio))
+            # Every container uses these, whether it states an amount or not.
+            without_limit = "true" if resource in {*QOS_RESOURCES, EPHEMERAL_STORAGE} else "a.request != ''"
+            beyond = f"(a.limit == '' ? {without_limit} : a.request == '' || {cel.is_beyond_ratio('a', most)})"
+            must = f"{resource} limit must be {float(most):.4g}× its request at most"
+            yield self._demand(resource, "BeyondRatio", beyond, must)
 
-    def _of_amounts(self, resource: str, bad: str, must: str) -> Plain:
-        """Return a demand on every container, or on the pod where it speaks for them."""
-        name = self._name(resource)
-        found = f"variables.{name}"
-        if self._speaks_for_containers(resource):
-            own = f"variables.{name}OfPod"
-            found = f"({own}.request != '' || {own}.limit != '' ? [{own}] : {found})"
+    def _demand(self, resource: str, suffix: str, is_violated: str, must: str) -> _Demand:
         if self._of_containers:
-            bad = f"{bad} && (a.container == '' || !{self._excused('a.container')})"
-        message = f"{cel.listing(f'{found}.filter(a, {bad})')} + {cel.quoted(f', {must}')}"
-        return self._validation(f"!{found}.exists(a, {bad})", message, must)
+            is_violated = f"{is_violated} && (a.container == '' || !{self._excused('a.container')})"
+        return _Demand(f"{self._name(resource)}{suffix}", resource, is_violated, must)
+
+    def _judged(self, resource: str) -> str:
+        """Return the amounts of every container, or of the pod where it speaks for them."""
+        name = self._name(resource)
+        if not self._speaks_for_containers(resource):
+            return f"variables.{name}"
+        own = f"variables.{name}OfPod"
+        return f"({own}.request != '' || {own}.limit != '' ? [{own}] : variables.{name})"
 
     def _priority(self, wanted: Priority, shape: Shape) -> Iterator[Plain]:
         name = "variables.spec.?priorityClassName.orValue('')"
@@ -579,12 +601,14 @@ class _Putting:
         conditions = ["!variables.exempt"] if self._exemptions else []
         if self._require.class_label:
             conditions.append("variables.wanted == 2")
-        can_be = cel.all_of(map(self._can_be_fixed, QOS_RESOURCES))
-        places = "variables.containers"
-        if self._profile.pod_level_resources:
-            places = f"({self._pod_decides('variables.spec')} ? [variables.spec] : {places})"
-        excused = cel.all_of(("has(c.name)", self._excused("c.name"))) if self._of_containers else "false"
-        conditions.append(f"{places}.all(c, {cel.any_of((excused, can_be))})")
+        excused = self._excused("c.name") if self._of_containers else "false"
+        can_be = f"variables.containers.all(c, {cel.any_of((excused, self._can_be_fixed('c', self._wish.limits)))})"
+        decides = self._pod_decides("variables.spec")
+        if decides != "false":
+            within = cel.all_of(map(self._is_within_pod, QOS_RESOURCES))
+            of_pod = cel.all_of((self._can_be_fixed("variables.spec", {}), f"variables.containers.all(c, {within})"))
+            can_be = f"({decides} ? {of_pod} : {can_be})"
+        conditions.append(can_be)
         variables = dict(self._named_expressions(PODS)) | {"fill": cel.all_of(conditions)}
         spec: dict[str, Plain] = {
             "failurePolicy": "Ignore",
@@ -597,23 +621,37 @@ class _Putting:
                 for each in self._mutations()
             ],
         }
-        yield from self._bound("Mutating", PODS, self._rule.action, spec, {})
+        yield from self._bound("Mutating", PODS, spec, action=self._rule.action)
 
-    def _can_be_fixed(self, resource: str) -> str:
-        """Return whether a limit is the request, or can be made so."""
-        request, limit = (cel.stated("c", side, resource) for side in ("requests", "limits"))
-        is_fixed = f"quantity({request}.orValue('0')).compareTo(quantity({limit}.orValue('0'))) == 0"
-        is_given = "true" if resource in self._wish.limits else "false"
-        can_be = f"{request}.hasValue() ? sign(quantity({request}.orValue('0'))) > 0 : {is_given}"
-        return f"({limit}.hasValue() ? sign(quantity({limit}.orValue('0'))) > 0 && {is_fixed} : {can_be})"
+    @staticmethod
+    def _can_be_fixed(place: str, given: Mapping[str, str]) -> str:
+        """Return whether limits are the requests, or can be made so."""
+        found = []
+        for resource in QOS_RESOURCES:
+            request, limit = (cel.stated(place, side, resource) for side in ("requests", "limits"))
+            stored = f"{cel.stored_request(place, resource)}.orValue('0')"
+            is_fixed = f"quantity({stored}).compareTo(quantity({limit}.orValue('0'))) == 0"
+            can_be = f"{request}.hasValue()" if resource not in given else "true"
+            is_none = f"{request}.hasValue() && sign(quantity({stored})) == 0"
+            found.append(
+                f"({limit}.hasValue() ? sign(quantity({stored})) > 0 && {is_fixed} : {can_be} && !({is_none}))"
+            )
+        return cel.all_of(found)
+
+    @staticmethod
+    def _is_within_pod(resource: str) -> str:
+        """Return whether a container's limit is at most what the pod requests, which becomes its limit."""
+        limit, request = cel.stated("c", "limits", resource), cel.stated("variables.spec", "requests", resource)
+        return f"!quantity({limit}.orValue('0')).isGreaterThan(quantity({request}.orValue('0')))"
 
     def _mutations(self) -> Iterator[str]:
         """Yield one change each: a field that is not there cannot be changed to nothing."""
         decides = self._pod_decides("object.spec")
         for field in ("containers", "initContainers"):
             kind = f"Object.spec.{field}"
-            made = f"{kind}{{name: c.name, resources: {kind}.resources{{limits: {self._limits('c')}}}}}"
-            is_lacking = f"{self._limits('c')}.size() > 0"
+            limits = _missing_limits("c", self._wish.limits)
+            made = f"{kind}{{name: c.name, resources: {kind}.resources{{limits: {limits}}}}}"
+            is_lacking = f"{limits}.size() > 0"
             if self._of_containers:
                 is_lacking = f"!{self._excused('c.name')} && {is_lacking}"
             lacking = f"object.spec.{field}.filter(c, {is_lacking})"
@@ -623,20 +661,9 @@ class _Putting:
             )
             yield f"{condition} ? {filled} : Object{{}}"
         if decides != "false":
-            limits = self._limits("object.spec")
+            limits = _missing_limits("object.spec", {})
             filled = f"Object{{spec: Object.spec{{resources: Object.spec.resources{{limits: {limits}}}}}}}"
             yield f"(variables.fill && {decides} && {limits}.size() > 0) ? {filled} : Object{{}}"
-
-    def _limits(self, place: str) -> str:
-        """Return the limits that are missing: the requests, else what was given."""
-        found = []
-        for resource in QOS_RESOURCES:
-            amount = cel.stated(place, "requests", resource)
-            if resource in self._wish.limits:
-                amount += f".or(optional.of({cel.quoted(self._wish.limits[resource])}))"
-            is_there = f"{cel.stated(place, 'limits', resource)}.hasValue()"
-            found.append(f"?{cel.quoted(resource)}: {is_there} ? optional.none() : {amount}")
-        return f"{{{', '.join(found)}}}"
 
 
 # ---- parts of objects ------------------------------------------------------------------------------------------------
@@ -644,17 +671,28 @@ class _Putting:
 
 def object_name(policy: str, rule: str, about: str) -> str:
     """Return the name of a policy and of its binding: the same for the same rule, another for another."""
-    wanted = f"podqos-{policy}-{rule}-{about}"
-    kept = "".join(char if char.isascii() and (char.isalnum() or char in "-.") else "-" for char in wanted.lower())
-    if kept == wanted and len(kept) <= _LONGEST_NAME and ".-" not in kept and "-." not in kept and ".." not in kept:
-        return kept
-    mark = hashlib.sha256(wanted.encode()).hexdigest()[:8]
-    stem = kept.replace(".", "-")[: _LONGEST_NAME - len(about) - len(mark) - 2].removesuffix(f"-{about}").rstrip("-")
-    return f"{stem}-{mark}-{about}"
+    name = f"podqos.{policy}.{rule}.{about}"
+    if name.count(".") == 3 and len(name) <= _LONGEST_NAME:  # else two rules could have one name
+        return name
+    mark = hashlib.sha256(f"{policy} {rule}".encode()).hexdigest()[:8]
+    stem = f"{policy}-{rule}".replace(".", "-")
+    return f"podqos.{stem[: _LONGEST_NAME - len(f'podqos.-{mark}.{about}')]}-{mark}.{about}"
 
 
 def _shortened(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"{name[: longest - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _missing_limits(place: str, given: Mapping[str, str]) -> str:
+    """Return the limits that are missing: the requests, else what was given."""
+    found = []
+    for resource in QOS_RESOURCES:
+        amount = cel.stated(place, "requests", resource)
+        if resource in given:
+            amount += f".or(optional.of({cel.quoted(given[resource])}))"
+        is_there = f"{cel.stated(place, 'limits', resource)}.hasValue()"
+        found.append(f"?{cel.quoted(resource)}: {is_there} ? optional.none() : {amount}")
+    return f"{{{', '.join(found)}}}"
 
 
 def _actions(action: Action) -> list[Plain]:

@@ -202,13 +202,13 @@ def is_beyond_ratio(a: str, most: Fraction) -> str:
 
 
 def times(quantity: str, factor: int) -> str:
-    """Return a multiple of a quantity, exactly: quantities can be added, not multiplied."""
+    """Return a multiple of a quantity, exactly: quantities can be added, not multiplied. It goes digit by digit."""
     first, *others = map(int, str(factor))
-    total = _added("q", first)
-    for digit in others:
-        step = _added("t", 10) + (f".add({_added('q', digit)})" if digit else "")
-        total = f"[{total}].map(t, {step})[0]"
-    return quantity if factor == 1 else f"[{quantity}].map(q, {total})[0]"
+    steps = "".join(
+        f".map(l, [l[0], {_added('l[1]', 10)}" + (f".add({_added('l[0]', digit)})])" if digit else "])")
+        for digit in others
+    )
+    return quantity if factor == 1 else f"[{quantity}].map(q, [q, {_added('q', first)}]){steps}[0][1]"
 
 
 def _added(quantity: str, count: int) -> str:
@@ -227,7 +227,7 @@ def thousandths(containers: str, resource: str) -> str:
 
 
 def requested_together(regular: str, initial: str, init_containers: str) -> str:
-    """Return what containers request together, of lists of thousandths: what runs in the end or any moment of the start.
+    """Return what containers request together, of lists of thousandths: the most of the end and of any moment before.
 
     Sidecars stay, and count with everything that starts after them.
     """
@@ -245,16 +245,18 @@ def cut(message: str) -> str:
     return f"[{message}].map(m, size(m) > {LONGEST} ? m.substring(0, {LONGEST - 1}) + '…' : m)[0]"
 
 
-def listing(found: str) -> str:
-    """Return amounts in words: ``container "web" has cpu request 100m and no cpu limit; …``."""
-    who = "(a.container == '' ? 'the pod' : 'container \"' + a.container + '\"')"
+def listing(found: str, containers: str) -> str:
+    """Return amounts in words, by container: ``container "web" has cpu request 100m and no cpu limit, …; …``."""
     request, limit = (
         f"(a.{side} == '' ? 'no ' + a.resource + ' {side}' : a.resource + ' {side} ' + a.{side})"
         for side in ("request", "limit")
     )
     neither = "'neither ' + a.resource + ' request nor limit'"
-    both = f"(a.request == '' && a.limit == '' ? {neither} : {request} + ' and ' + {limit})"
-    return f"{found}.map(a, {who} + ' has ' + {both}).join('; ')"
+    both = f"a.request == '' && a.limit == '' ? {neither} : {request} + ' and ' + {limit}"
+    who = "(n == '' ? 'the pod' : 'container \"' + n + '\"')"
+    of_one = f"{who} + ' has ' + f.filter(a, a.container == n).map(a, {both}).join(', ')"
+    names = f"([''] + {containers}.map(c, string(c.name))).filter(n, f.exists(a, a.container == n))"
+    return f"[{found}].map(f, {names}.map(n, {of_one}).join('; '))[0]"
 
 
 # ---- who made an object ----------------------------------------------------------------------------------------------
@@ -269,13 +271,17 @@ _TEMPLATE_HASH = "object.metadata.?labels[?'pod-template-hash'].orValue('?')"
 def identities(owners: str) -> str:
     """Return ``Kind/name`` of the object and of what made it, as far as the object itself tells."""
     of_deployment = f"o.kind == 'ReplicaSet' && o.name.endsWith('-' + {_TEMPLATE_HASH})"
+    deployment, cron_job = (_shorter("o.name", end) for end in (f"'-' + {_TEMPLATE_HASH}", "'-12345678'"))
     of_cron_job = "o.kind == 'Job' && o.name.matches('^.+-[0-9]{8}$')"
     return " + ".join(
         (
             f"[request.kind.kind + '/' + {NAME}]",
             f"{owners}.map(o, o.kind + '/' + o.name)",
-            f"{owners}.filter(o, {of_deployment})"
-            f".map(o, 'Deployment/' + o.name.substring(0, size(o.name) - size('-' + {_TEMPLATE_HASH})))",
-            f"{owners}.filter(o, {of_cron_job}).map(o, 'CronJob/' + o.name.substring(0, size(o.name) - size('-12345678')))",
+            f"{owners}.filter(o, {of_deployment}).map(o, 'Deployment/' + {deployment})",
+            f"{owners}.filter(o, {of_cron_job}).map(o, 'CronJob/' + {cron_job})",
         )
     )
+
+
+def _shorter(text: str, end: str) -> str:
+    return f"{text}.substring(0, size({text}) - size({end}))"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -34,7 +34,8 @@ _LEFT = {
     Left.MUTATION: "limits are not filled in: MutatingAdmissionPolicy is there since 1.34 ({of})",
     Left.MUTATION_OFF: (
         "that limits are filled in: before 1.36 the API server has to be started with "
-        "--feature-gates=MutatingAdmissionPolicy=true and --runtime-config=admissionregistration.k8s.io/v1beta1=true ({of})"
+        "--feature-gates=MutatingAdmissionPolicy=true and "
+        "--runtime-config=admissionregistration.k8s.io/v1beta1=true ({of})"
     ),
 }
 
@@ -53,7 +54,7 @@ class NotExpressedReport(Struct, frozen=True, rename="camel"):
 class AdmissionPolicyList(Struct, frozen=True, rename="camel"):
     """Objects to apply; a list that kubectl takes as it is."""
 
-    items: tuple[dict[str, Plain], ...]
+    items: tuple[dict[str, Any], ...]
     not_expressed: tuple[NotExpressedReport, ...]
     api_version: Literal["v1"] = "v1"
     kind: Literal["List"] = "List"
@@ -78,9 +79,9 @@ def not_expressed(left: NotExpressed) -> str:
 def documents(found: AdmissionPolicies) -> Iterator[str]:
     """Yield the objects as YAML, each with a comment on what it is for; what they do not say comes first."""
     yield "# Admission policies made by podqos policy cel. To be rid of all of them:"
-    yield "#   kubectl delete validatingadmissionpolicies,validatingadmissionpolicybindings -l app.kubernetes.io/managed-by=podqos"
-    if any(each.value["kind"] == "MutatingAdmissionPolicy" for each in found.objects):
-        yield "#   kubectl delete mutatingadmissionpolicies,mutatingadmissionpolicybindings -l app.kubernetes.io/managed-by=podqos"
+    for kind in dict.fromkeys(f"{each.value['kind']}".removesuffix("Binding").lower() for each in found.objects):
+        kinds = f"{kind.removesuffix('y')}ies,{kind}bindings"
+        yield f"#   kubectl delete {kinds} -l app.kubernetes.io/managed-by=podqos"
     for left in found.not_expressed:
         yield from textwrap.wrap(
             f"Not said here: {not_expressed(left)}.", _WIDTH, initial_indent="# ", subsequent_indent="#   "
@@ -91,6 +92,11 @@ def documents(found: AdmissionPolicies) -> Iterator[str]:
             if index == 0:
                 yield f"# {_about(each)}"
             yield from _yaml(each.value)
+
+
+def _comment(text: str) -> list[str]:
+    lines = textwrap.TextWrapper(_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
+    return lines.wrap(text)
 
 
 def _about(printed: Printed) -> str:
@@ -109,7 +115,7 @@ def _about(printed: Printed) -> str:
 def _yaml(value: dict[str, Plain]) -> Iterable[str]:
     import yaml  # loaded by few commands, and slow to load
 
-    class Dumper(yaml.SafeDumper):
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # the one in C may be missing
         """Writes long texts over several lines, which are read as one."""
 
         def ignore_aliases(self, _: object) -> bool:
