@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -149,6 +150,25 @@ def test_a_snapshot_of_a_live_cluster_answers_like_the_cluster(served, capsys):
 
     assert without[0] == without[1]
     assert clusters.SECRET not in "".join(map(str, read_snapshot("c.json.gz").objects.workloads))
+
+
+@pytest.mark.parametrize("file", ["c.json", "c.json.gz"])
+def test_a_file_says_what_it_is_and_in_which_version_and_is_known_by_it(file, served, capsys):
+    served()
+    podqos(capsys, "snapshot", "-o", file)
+    data = Path(file).read_bytes()
+    header = json.loads((gzip.decompress(data) if file.endswith(".gz") else data).splitlines()[0])
+
+    assert (header["apiVersion"], header["kind"]) == ("podqos.dev/v1alpha1", "ClusterSnapshot")
+    assert "shop/shell" in podqos(capsys, "rank", "--snapshot", file, "--node", "atlas-1")[1]
+
+
+def test_without_names_the_namespace_that_was_asked_about_has_none_either(served, capsys):
+    served()
+    podqos(capsys, "snapshot", "-n", "shop", "--anonymize", "-o", "c.json")
+
+    assert "shop" not in Path("c.json").read_text()
+    assert read_snapshot("c.json").objects.workloads
 
 
 def test_a_kubelet_that_cannot_be_reached_is_said_and_no_failure(served, capsys):

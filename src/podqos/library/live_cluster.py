@@ -66,20 +66,22 @@ def snapshot_lines(
     """Yield the lines of a snapshot while the cluster is read."""
     anonymizer = Anonymizer() if anonymous else None
     count = 0
-    for line in _lines(cluster, part, progress, is_anonymous=anonymous):
+    for line in _lines(cluster, part, progress, anonymizer):
         count += 1
         yield line if anonymizer is None or count == 1 else anonymizer.line(line)
     yield msgspec.json.encode(End(count))
 
 
-def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonymous: bool) -> Iterator[bytes]:
+def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: Anonymizer | None) -> Iterator[bytes]:
+    names = (part.namespace, part.node)
+    namespace, node = names if anonymizer is None else map(anonymizer.name, names)
     yield msgspec.json.encode(
         Header(
             taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             server_version=cluster.version().git_version,
-            is_anonymous=is_anonymous,
-            namespace=part.namespace,
-            node=part.node,
+            is_anonymous=anonymizer is not None,
+            namespace=namespace,
+            node=node,
         )
     )
     nodes: list[str] = []
