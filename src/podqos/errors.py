@@ -98,12 +98,13 @@ class Unauthorized(Refused):
 class Forbidden(Refused):
     """403: the server knows who asks, and that is not allowed.
 
-    ``role`` holds the objects, as YAML, that would allow it; empty where that is not known.
+    ``role`` holds the objects, as YAML, that would allow it, ``user`` is who asked; empty where that is not known.
     """
 
-    def __init__(self, what: str, *, where: str = "", fix: str = "", role: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", fix: str = "", role: str = "", user: str = "") -> None:
         super().__init__(what, status=403, where=where, fix=fix)
         self.role = role
+        self.user = user
 
 
 class NotFound(Refused):

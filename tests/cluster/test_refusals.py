@@ -187,6 +187,16 @@ def test_what_is_granted_to_one_user_or_for_one_group_is_not_taken_from_another(
     assert not any({*"/%"} & {*binding["metadata"]["name"]} for _, binding in granted)
 
 
+def test_a_kubelet_names_who_asked_in_words_of_its_own():
+    said = (
+        b"Forbidden (user=system:serviceaccount:shop:reader, verb=get, resource=nodes, subresource(s)=[configz proxy])"
+    )
+    error = refusal(question("get", NODES, subresource="configz"), status_of(403, said), WHERE)
+
+    assert error.what == "cannot get nodes/configz as system:serviceaccount:shop:reader"
+    assert "resources: [nodes/configz]" in error.role
+
+
 def test_no_rights_are_offered_to_everyone():
     said = status_of(
         403, b'{"kind":"Status","code":403,"message":"nodes is forbidden: User \\"system:anonymous\\" cannot"}'

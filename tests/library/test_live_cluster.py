@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -151,6 +152,25 @@ def test_a_snapshot_of_a_live_cluster_answers_like_the_cluster(served, capsys):
     assert clusters.SECRET not in "".join(map(str, read_snapshot("c.json.gz").objects.workloads))
 
 
+@pytest.mark.parametrize("file", ["c.json", "c.json.gz"])
+def test_a_file_says_what_it_is_and_in_which_version_and_is_known_by_it(file, served, capsys):
+    served()
+    podqos(capsys, "snapshot", "-o", file)
+    data = Path(file).read_bytes()
+    header = json.loads((gzip.decompress(data) if file.endswith(".gz") else data).splitlines()[0])
+
+    assert (header["apiVersion"], header["kind"]) == ("podqos.dev/v1alpha1", "ClusterSnapshot")
+    assert "shop/shell" in podqos(capsys, "rank", "--snapshot", file, "--node", "atlas-1")[1]
+
+
+def test_without_names_the_namespace_that_was_asked_about_has_none_either(served, capsys):
+    served()
+    podqos(capsys, "snapshot", "-n", "shop", "--anonymize", "-o", "c.json")
+
+    assert "shop" not in Path("c.json").read_text()
+    assert read_snapshot("c.json").objects.workloads
+
+
 def test_a_kubelet_that_cannot_be_reached_is_said_and_no_failure(served, capsys):
     served()
     code, _, err = podqos(capsys, "rank", "atlas-2")
@@ -214,7 +234,8 @@ def test_who_may_read_one_namespace_gets_answers_about_it(words, expected, serve
 
     assert code in {0, 1}
     assert expected in out
-    assert "nodes (cannot list nodes as me): none (the right to list nodes)" in err
+    assert "nodes, namespaces, priorityclasses, " in err
+    assert err.count(": none (the right of me to list them)") == 1
 
 
 @pytest.mark.parametrize("words", [("explain", "-A"), ("rank", "atlas-1"), ("overview",)], ids=" ".join)

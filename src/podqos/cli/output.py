@@ -104,10 +104,13 @@ def print_file(lines: Iterable[str]) -> None:
 
 
 def say_assumptions(assumptions: Sequence[Assumption]) -> None:
-    """Say in one line what was assumed, and how to state it."""
+    """Say in one line what was assumed, and how to state it; once for what is alike in both."""
     if assumptions:
         sys.stdout.flush()
-        said = "; ".join(f"{each.what}: {each.value} ({each.state_with})" for each in assumptions)
+        alike: dict[tuple[str, str], list[str]] = {}
+        for each in assumptions:
+            alike.setdefault((each.value, each.state_with), []).append(each.what)
+        said = "; ".join(f"{', '.join(whats)}: {value} ({how})" for (value, how), whats in alike.items())
         for line in wrapped(f"assumed: {said}", Style(width=output_columns(sys.stderr)), "  ", ""):
             print(line, file=sys.stderr)
 

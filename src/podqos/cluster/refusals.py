@@ -11,7 +11,7 @@ from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer, ClusterError, Forbidden, NotFound, Refused, Unauthorized
 
 GONE = 410
-_USER = re.compile(r'User "([^"]*)" cannot')
+_USER = re.compile(r'User "(?P<server>[^"]*)" cannot|\(user=(?P<kubelet>.*), verb=')
 _SERVICE_ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):(.+)")
 _ANONYMOUS = "system:anonymous"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9:.@_-]+")
@@ -80,7 +80,7 @@ def refusal(asked: Question | None, status: Status, where: str, *, identity: str
         return Unauthorized(f"{what}: 401 Unauthorized", status=code, where=where, fix=fix)
     if code == 403:
         user = _USER.search(said)
-        name = user[1] if user is not None else ""
+        name = user[user.lastgroup or 0] if user is not None else ""
         if name == _ANONYMOUS:
             # Rights for it would be rights for everyone who reaches the server.
             return Forbidden(
@@ -92,7 +92,7 @@ def refusal(asked: Question | None, status: Status, where: str, *, identity: str
         reason = "" if name else f": {said or '403 Forbidden'}"
         role = role_for(asked, name) if asked is not None else ""
         fix = "the RBAC below grants it" if role else ""
-        return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role)
+        return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role, user=name)
     if code == 404:
         return NotFound(f"{what}: {said or '404 Not Found'}", status=code, where=where)
     if not 400 <= code < 600:

@@ -42,7 +42,7 @@ KIND = "ClusterSnapshot"
 Model = TypeVar("Model", bound=Struct)
 
 
-class Header(Struct, frozen=True, rename="camel", omit_defaults=True):
+class Header(Struct, frozen=True, rename="camel"):
     """The first line: what the snapshot is of."""
 
     api_version: Literal["podqos.dev/v1alpha1"] = "podqos.dev/v1alpha1"

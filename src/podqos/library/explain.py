@@ -256,6 +256,7 @@ def explain_objects(
             taken_for=found.place.taken_for,
             vertical=autoscalers.vertical(found),
             horizontal=autoscalers.horizontal(found),
+            in_full=output not in {"table", "name"},
         )
         for (found, stored), decision, each in zip(accepted, decisions, own, strict=True)
     ]

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
+from podqos.cluster.metrics import NODE_METRICS, POD_METRICS
 from podqos.cluster.patience import ONCE
+from podqos.cluster.refusals import question
 from podqos.cluster.resources import Resource
 from podqos.errors import ClusterError, Forbidden, InputError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
@@ -66,20 +68,22 @@ def snapshot_lines(
     """Yield the lines of a snapshot while the cluster is read."""
     anonymizer = Anonymizer() if anonymous else None
     count = 0
-    for line in _lines(cluster, part, progress, is_anonymous=anonymous):
+    for line in _lines(cluster, part, progress, anonymizer):
         count += 1
         yield line if anonymizer is None or count == 1 else anonymizer.line(line)
     yield msgspec.json.encode(End(count))
 
 
-def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonymous: bool) -> Iterator[bytes]:
+def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: Anonymizer | None) -> Iterator[bytes]:
+    names = (part.namespace, part.node)
+    namespace, node = names if anonymizer is None else map(anonymizer.name, names)
     yield msgspec.json.encode(
         Header(
             taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             server_version=cluster.version().git_version,
-            is_anonymous=is_anonymous,
-            namespace=part.namespace,
-            node=part.node,
+            is_anonymous=anonymizer is not None,
+            namespace=namespace,
+            node=node,
         )
     )
     nodes: list[str] = []
@@ -93,7 +97,7 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, *, is_anonym
         is_needed = part.node or not part.namespace
         if is_needed and (part.usage or not part.events):
             raise
-        yield _unread(resources.NODES, error)
+        yield msgspec.json.encode(unread(resources.NODES, error))
     check_node(cluster, part, nodes)
     # The kubelet of one node is asked while its pods are listed.
     usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress))) if part.node and part.usage else None
@@ -167,7 +171,7 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
-            yield _unread(resource, error)
+            yield msgspec.json.encode(unread(resource, error))
 
 
 def list_lines(
@@ -184,13 +188,17 @@ def list_lines(
             yield line
 
 
-def _unread(resource: Resource[Any], error: Refused) -> bytes:
-    what, right = f"{resource.plural} ({error.what})", f"the right to list {resource.plural}"
-    return _missing(what, "none", right, of_list=f"{resource.kind}List")
+def unread(resource: Resource[Any], error: Refused, verb: str = "list") -> Missing:
+    """Return that a list may not be read and is taken to be empty."""
+    if isinstance(error, Forbidden) and error.user:
+        assumed = Assumption(resource.plural, "none", f"the right of {error.user} to {verb} them")
+    else:
+        assumed = Assumption(f"{resource.plural} ({error.what})", "none", f"the right to {verb} them")
+    return Missing(assumed, f"{resource.kind}List")
 
 
-def _missing(what: str, value: str, state_with: str, *, of_list: str = "") -> bytes:
-    return msgspec.json.encode(Missing(Assumption(what, value, state_with), of_list))
+def _missing(what: str, value: str, state_with: str) -> bytes:
+    return msgspec.json.encode(Missing(Assumption(what, value, state_with)))
 
 
 # ---- usage -----------------------------------------------------------------------------------------------------------
@@ -247,10 +255,11 @@ def _nodes(names: list[str]) -> str:
 
 def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
     try:
-        for path in ("nodes", f"namespaces/{part.namespace}/pods" if part.namespace else "pods"):
-            answer = cluster.client.get(f"/apis/metrics.k8s.io/v1beta1/{path}", patience=ONCE)
+        for resource, namespace in ((NODE_METRICS, ""), (POD_METRICS, part.namespace)):
+            asked = question("list", resource, namespace)
+            answer = cluster.client.get(resource.path(namespace), asked=asked, patience=ONCE)
             line = pruned_list(answer.data)
             if line is not None:
                 yield line
     except (ClusterError, InputError) as error:
-        yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server")
+        yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server and the right to list these")

@@ -21,10 +21,9 @@ from podqos.cluster.events import EventType
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
-from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing
-from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, check_node, measured
+from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header
+from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS, check_node, measured, unread
 from podqos.manifest.pruning import encoded_list, pruned_type
-from podqos.model.assumption import Assumption
 
 _OF_NODE = {"nodes": "metadata.name", "pods": "spec.nodeName"}
 """The fields by which what belongs to one node is chosen."""
@@ -102,8 +101,7 @@ class Mirror:
                 resource = kind.resource
                 lines.append(encoded_list(resource.api_version, f"{resource.kind}List", list(kind.objects.values())))
                 if kind.refusal:
-                    missing = Assumption(kind.refusal, "none", f"the right to list and watch {resource.plural}")
-                    lines.append(msgspec.json.encode(Missing(missing, f"{resource.kind}List")))
+                    lines.append(msgspec.json.encode(unread(resource, kind.refusal, "list and watch")))
         lines += self._usage
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
 
@@ -118,7 +116,7 @@ class Mirror:
         except NotFound:
             kind.is_complete = True  # a cluster without this API has none
         except Refused as error:
-            kind.refusal, kind.is_complete = f"{resource.plural} ({error.what})", True
+            kind.refusal, kind.is_complete = error, True
             if kind.resource in (NODES, PODS):
                 self.fatal = error
             self._say(str(error))
@@ -145,7 +143,7 @@ class Kind:
         """Where everything comes once more, what has come of it: until it is complete, what was known counts."""
         self.is_complete = False
         self.changes = 0
-        self.refusal = ""
+        self.refusal: Refused | None = None
         self.trouble = ""
         """What interrupts its watch."""
 

@@ -45,6 +45,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z0-9.,_=%-]*")
 _IN_BRACKETS = re.compile(r" \(.*\)", re.DOTALL)
 _NODE = re.compile(r"( node )(\S+)")
+_RIGHT = re.compile(r"(the right of )(.*)( to list)")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -80,7 +81,9 @@ class Anonymizer:
             return {}
         what = _IN_BRACKETS.sub("", str(said.get("what", "")))
         what = _NODE.sub(lambda found: found[1] + self.name(found[2]), what)
-        return {**note, "assumption": {**said, "what": what, "value": str(said.get("value", "")).partition(":")[0]}}
+        value = str(said.get("value", "")).partition(":")[0]
+        how = _RIGHT.sub(lambda found: found[1] + self.name(found[2]) + found[3], str(said.get("stateWith", "")))
+        return {**note, "assumption": {"what": what, "value": value, "stateWith": how}}
 
     def _message_word(self, word: str) -> str:
         return word if word in _MESSAGE_WORDS or _AMOUNT.fullmatch(word) else self._word(word)

@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
@@ -52,21 +53,20 @@ def run(arguments: argparse.Namespace) -> int:
     host, port = _address(arguments.listen)
     gc.enable()  # it runs for months
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect
-    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
+    with suppress(KeyboardInterrupt), connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
         mirror.start()
         exporter = Exporter(mirror, every_seconds=arguments.interval / SECOND_US)
         with serve(exporter, host, port) as server:
-            _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
             threading.Thread(target=server.serve_forever, daemon=True).start()
+            _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
             try:
                 while mirror.fatal is None:
                     time.sleep(0.5)
-            except KeyboardInterrupt:
-                return EXIT_OK
             finally:
                 server.shutdown()
-    return EXIT_HOST
+        return EXIT_HOST
+    return EXIT_OK
 
 
 def _address(text: str) -> tuple[str, int]:

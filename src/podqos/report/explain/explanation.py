@@ -6,7 +6,7 @@ It renders a ``Decision`` and what follows from it. The shape is stable: fields 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -148,15 +148,23 @@ def explain_pod(
     taken_for: str = "",
     vertical: VerticalPodAutoscaler | None = None,
     horizontal: HorizontalPodAutoscaler | None = None,
+    in_full: bool = True,
 ) -> Explanation:
-    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed if the text names none."""
+    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed if the text names none.
+
+    Not ``in_full``: without cgroups, run flags and edits, which take most of the time and have no place in a line.
+    """
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
     is_guaranteed = decision.classification.qos_class is QOSClass.GUARANTEED
-    edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
-    flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
-    cgroups = pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
+    edits: Sequence[Edit] = ()
+    flags: Sequence[ContainerFlags | None] = [None] * len(decision.oom_scores)
+    cgroups: Sequence[Cgroup] = ()
+    if in_full:
+        edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
+        flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
+        cgroups = pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
     scaling = None if vertical is None else vertical_scaling(pod, vertical, settings)
     replicas = None
     if horizontal is not None:
@@ -235,7 +243,7 @@ def _why_not_as_written(stored: Stored) -> str:
 
 
 def _container(
-    kind: str, container: Container, score: OOMScore | None, flags: ContainerFlags, settings: ExplainSettings
+    kind: str, container: Container, score: OOMScore | None, flags: ContainerFlags | None, settings: ExplainSettings
 ) -> ContainerExplanation:
     return ContainerExplanation(
         name=container.name,
@@ -250,7 +258,7 @@ def _container(
         run_flags=tuple(
             FlagExplanation(flag.name, flag.status, flag.value, words.flag_reason(flag)) for flag in flags.flags
         )
-        if score is not None
+        if score is not None and flags is not None
         else (),
     )
 
