@@ -118,13 +118,13 @@ def test_names_cannot_draw_on_the_terminal(capsys, tmp_path):
 def test_a_log_without_kills_is_no_error(capsys, tmp_path):
     path = tmp_path / "kern.log"
     path.write_text("all is well\n")
-    assert autopsy(capsys, path) == (0, "No OOM kill in the log.\n", "")
+    assert autopsy(capsys, path) == (0, "No OOM kill and no eviction found.\n", "")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "no kernel log given"),
+        ([], "no log and no pod given"),
         (["absent.log"], "absent.log: No such file"),
         (["-", "-"], "standard input can be read once"),
         (["x", "--top", "many"], "'many' is not a number of tasks"),

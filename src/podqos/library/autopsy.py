@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from msgspec.structs import replace
 
@@ -19,14 +20,17 @@ from podqos.kernel.oom_report import MARKS, OOMReader, OOMReport
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects
-from podqos.library.kubelet_side import KubeletSide
+from podqos.library.kubelet_side import KubeletSide, fated_pods
 from podqos.model.assumption import of_version
-from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy
 from podqos.survival.terminations import containers_by_id
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
@@ -57,9 +61,8 @@ def autopsy(
     are kept. Raises InputError for a log that cannot be read.
     """
     objects = cluster.objects if cluster is not None else objects
-    pods = (
-        {} if objects is None else {cgroup_uid(found.workload.pod): found.workload.pod for found in objects.workloads}
-    )
+    known = fated_pods(objects, cluster)
+    pods = {cgroup_uid(pod): pod for pod in known}
     kills = []
     side = KubeletSide()
     for path in paths:
@@ -68,7 +71,7 @@ def autopsy(
             kills += [_named(examiner.examine(report), pods, profile) for report in reports(stream, side)]
     assumptions = (*of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), assumptions=assumptions)
-    return side.told(found, objects, cluster, most_shown=most_shown, profile=profile)
+    return side.told(found, known, objects, cluster, most_shown=most_shown, profile=profile)
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
@@ -178,20 +181,29 @@ def _chunks(stream: Stream) -> Iterator[bytes]:
         yield rest
 
 
-class Log:
+class Log(io.RawIOBase):
     """A log that is read already as far as its beginning, such as standard input or a pipe."""
 
     def __init__(self, name: str, head: bytes, rest: Stream | None = None) -> None:
+        super().__init__()
         self.name = name
         self.head = head
         self._rest = rest
 
-    def read(self, size: int, /) -> bytes:
-        """Return some bytes; none at the end."""
-        if self.head:
-            head, self.head = self.head[:size], self.head[size:]
-            return head
-        return b"" if self._rest is None else self._rest.read(size)
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Read some bytes; none at the end."""
+        view = memoryview(buffer)
+        part = self.head[: len(view)]
+        if part:
+            self.head = self.head[len(part) :]
+        elif self._rest is not None:
+            part = self._rest.read(len(view))
+        view[: len(part)] = part
+        return len(part)
 
 
 @contextmanager
@@ -199,7 +211,11 @@ def opened(path: str | Log) -> Iterator[Stream]:
     """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
     if isinstance(path, Log):
         try:
-            yield gzip.GzipFile(fileobj=path, mode="rb") if path.head[:2] == _GZIP else path
+            if path.head[:2] != _GZIP:
+                yield path
+                return
+            with gzip.open(path) as unpacked:
+                yield unpacked
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(f"cannot be read: {error}", where=path.name, fix="is it whole?") from error
         return
@@ -250,7 +266,7 @@ class _Records:
                 continue
 
 
-def _named(kill: OOMAutopsy, pods: dict[str, Pod], profile: Profile) -> OOMAutopsy:
+def _named(kill: OOMAutopsy, pods: dict[str, FatedPod], profile: Profile) -> OOMAutopsy:
     """Return an OOM with the victim's pod, where it is known."""
     pod = pods.get(kill.pod_uid) if kill.pod_uid else None
     if pod is None:

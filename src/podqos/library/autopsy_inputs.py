@@ -15,7 +15,7 @@ from podqos.library.inputs.files import STDIN, InputFile
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
-_YAML = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+|---[^\n]*+)?\r?\n)*+(?:- )?" + _FIELDS + rb":(?:\s|\Z)")
+_YAML = re.compile(rb"(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*(?:- )?" + _FIELDS + rb":(?:\s|\Z)")
 _JSON = re.compile(rb"\s*+\{\s*+\"" + _FIELDS + rb"\"\s*+:")
 _AUDIT = b"audit.k8s.io"
 

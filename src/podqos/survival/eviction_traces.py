@@ -19,7 +19,7 @@ from podqos.eviction.message_reading import MOST_CHARACTERS, EvictionMessage, Me
 from podqos.eviction.signals import NodeCondition
 from podqos.model.event import Event
 from podqos.model.node import Node
-from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.time_units import SECOND_US
 
 FAILED = "Failed"
@@ -191,7 +191,7 @@ def event_trace(event: Event) -> EvictionTrace | None:
     )
 
 
-def status_trace(pod: Pod) -> EvictionTrace | None:
+def status_trace(pod: FatedPod) -> EvictionTrace | None:
     """Return the eviction that a pod's status tells of; None: it tells of none."""
     status = pod.status
     condition = next((each for each in status.conditions if each.type == _DISRUPTION and each.status == "True"), None)
@@ -206,7 +206,6 @@ def status_trace(pod: Pod) -> EvictionTrace | None:
     else:
         return None
     at = "" if condition is None else condition.last_transition_time or ""
-    text = (status.message or ("" if condition is None else condition.message))[:MOST_CHARACTERS]
     return EvictionTrace(
         TraceSource.STATUS,
         pod.key,
@@ -214,12 +213,12 @@ def status_trace(pod: Pod) -> EvictionTrace | None:
         at or pod.metadata.deletion_timestamp or _ended(pod) or status.start_time,
         pod.spec.node_name,
         pod.metadata.uid,
-        text,
+        status.message[:MOST_CHARACTERS],
         message,
     )
 
 
-def _ended(pod: Pod) -> str:
+def _ended(pod: FatedPod) -> str:
     """Return when the last container of a pod ended; empty where that is not known."""
     states = [each.state.terminated for each in pod.status.container_statuses if each.state is not None]
     return max((each.finished_at or "" for each in states if each is not None), default="")

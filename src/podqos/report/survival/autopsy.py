@@ -47,7 +47,7 @@ _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule
 def text(found: Autopsies, style: Style) -> list[str]:
     """Return a paragraph per OOM and per eviction."""
     if not (found.kills or found.evictions or found.terminations or found.node_events):
-        return ["No OOM kill and no eviction in what was given."]
+        return ["No OOM kill and no eviction found."]
     lines: list[str] = []
     if len(found.kills) > 1:
         verdicts = [kill.follows_rule for kill in found.kills]
