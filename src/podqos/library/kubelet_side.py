@@ -168,7 +168,7 @@ class KubeletSide:
     def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
-        signs = dict.fromkeys(sorted(self._signs, key=lambda each: seconds_of(each.at) or 0.0))
+        signs = _without_starts(sorted(self._signs, key=lambda each: seconds_of(each.at) or 0.0))
         return [
             replace(each, kill=by_victim[each.pid, each.process])
             if each.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (each.pid, each.process) in by_victim
@@ -204,6 +204,19 @@ class _Nodes:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
         return KnownNode(pods, {} if seen is None else seen.pods, capacity, allocatable)
+
+
+def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
+    """Return signs once each, without pressure that ended and never began: a kubelet says that when it starts."""
+    begun: set[tuple[str, str]] = set()
+    kept = {}
+    for each in signs:
+        key = each.node, each.condition
+        if each.kind is SignKind.PRESSURE_BEGAN:
+            begun.add(key)
+        if each.kind is not SignKind.PRESSURE_ENDED or key in begun:
+            kept[each] = None
+    return kept
 
 
 def _when(traces: list[EvictionTrace]) -> float:

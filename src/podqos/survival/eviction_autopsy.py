@@ -104,10 +104,10 @@ def gathered(traces: Iterable[EvictionTrace]) -> list[list[EvictionTrace]]:
 
 def _nearest(trace: EvictionTrace, groups: Sequence[list[EvictionTrace]]) -> list[EvictionTrace] | None:
     """Return the eviction that a trace without a uid is of."""
-    at = seconds_of(trace.at)
     apart = []
     for group in groups:
         times = [seconds for each in group if (seconds := seconds_of(each.at)) is not None]
+        at = seconds_of(trace.at, times[0] if times else None)
         if at is None or not times:
             if not any(each.source is trace.source and each.at != trace.at for each in group):
                 return group

@@ -33,7 +33,7 @@ class EvictionReason(StrEnum):
     FIRST = "First"
     """It is the first in the ranking, whatever the other pods used."""
     FIRST_IN_LOG = "FirstInLog"
-    """It is the first of those that the kubelet's log ranks and that may be evicted."""
+    """It is the first of those that the kubelet's log, or a journal of podqos, ranks and that may be evicted."""
     FIRST_AS_MEASURED = "FirstAsMeasured"
     """It is the first with what the other pods used at another moment."""
     OWN_LIMIT = "OwnLimit"

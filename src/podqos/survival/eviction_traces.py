@@ -305,10 +305,22 @@ def condition_signs(node: Node) -> Iterator[NodeSign]:
             yield NodeSign(SignKind.PRESSURE_BEGAN, each.last_transition_time or "", node.name, each.type)
 
 
-def seconds_of(at: str) -> float | None:
-    """Return a time as seconds since 1970; None where it does not say that much, as in logs without a year."""
-    if re.fullmatch(r"\d{9,11}(?:\.\d{1,9})?", at):
+_SECONDS = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)
+_YEARLESS = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def seconds_of(at: str, near: float | None = None) -> float | None:
+    """Return a time as seconds since 1970; None where it does not say that much.
+
+    Logs leave out the year: it is that of a time that is ``near``, where one is known.
+    """
+    if _SECONDS.fullmatch(at):
         return float(at)
+    found_day = _YEARLESS.match(at)
+    if found_day is not None and near is not None and found_day[1] in MONTHS:
+        year = datetime.fromtimestamp(near, UTC).year
+        at = f"{year:04}-{MONTHS.index(found_day[1]) + 1:02}-{int(found_day[2]):02}T{found_day[3]}"
     try:
         found = datetime.fromisoformat(at[:40].replace(",", "."))
     except ValueError:

@@ -20,6 +20,7 @@ from podqos.eviction.messages import NODE_WAS_LOW, THRESHOLD_MET
 from podqos.kernel.log_lines import Message
 from podqos.model.event import Event, EventSource, ObjectReference
 from podqos.survival.eviction_traces import (
+    MONTHS,
     EvictionCause,
     EvictionTrace,
     NodeSign,
@@ -46,7 +47,6 @@ _OLD = re.compile(r"(eviction manager: .{1,200000})", re.DOTALL)
 _OLD_POD = re.compile(r"([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9][a-z0-9-]{0,62})\(([0-9A-Za-z-]{0,64})\)")
 _NEW_POD = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})")
 _WORD = re.compile(r"([A-Za-z][A-Za-z.-]{0,62})")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # kubectl get events, with or without -A and -o wide; kubectl describe.
 _ROW = re.compile(r"(?:^|\s)(?:Warning|Normal)\s{1,40}([A-Z][A-Za-z]{1,62})\s{1,80}(\S.{0,8000})$")
 _MESSAGES = (
@@ -242,7 +242,7 @@ def _when(found: re.Match[str], before: str, message: Message) -> tuple[str, str
     """Return when a line was written, and where: klog says neither year nor host, what carries it may."""
     carrier = _CARRIER.search(before)
     month = int(found[1])
-    own = f"{_MONTHS[month - 1]} {int(found[2]):2} {found[3]}" if 1 <= month <= 12 else ""
+    own = f"{MONTHS[month - 1]} {int(found[2]):2} {found[3]}" if 1 <= month <= 12 else ""
     return message.at or own, message.host or (carrier[1] if carrier is not None else "")
 
 

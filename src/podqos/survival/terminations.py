@@ -227,7 +227,7 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     if not uid or at is None or ended.reason != OOM_KILLED:
         return None
     for number in own.killed.get(uid, ()):
-        seconds = seconds_of(own.kills[number].at)
+        seconds = seconds_of(own.kills[number].at, at)
         if seconds is not None and abs(seconds - at) <= _NEAR_SECONDS:
             return number
     return None
