@@ -190,6 +190,12 @@ class Log(io.RawIOBase):
         self.head = head
         self._rest = rest
 
+    def close(self) -> None:
+        """Close what is left of it; standard input stays open."""
+        super().close()
+        if isinstance(self._rest, io.FileIO):
+            self._rest.close()
+
     def readable(self) -> bool:
         """Return that it can be read."""
         return True
@@ -211,11 +217,8 @@ def opened(path: str | Log) -> Iterator[Stream]:
     """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
     if isinstance(path, Log):
         try:
-            if path.head[:2] != _GZIP:
-                yield path
-                return
-            with gzip.open(path) as unpacked:
-                yield unpacked
+            with path, gzip.open(path) if path.head[:2] == _GZIP else path as stream:
+                yield stream
         except (EOFError, OSError, zlib.error) as error:
             raise InputError(f"cannot be read: {error}", where=path.name, fix="is it whole?") from error
         return

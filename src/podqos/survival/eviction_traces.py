@@ -325,6 +325,8 @@ def seconds_of(at: str, near: float | None = None) -> float | None:
         found = datetime.fromisoformat(at[:40].replace(",", "."))
     except ValueError:
         return None
+    if found.year <= 1:
+        return None  # Go's for none at all
     try:
         return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
     except (OverflowError, ValueError):

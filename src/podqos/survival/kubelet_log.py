@@ -40,6 +40,7 @@ _DESCRIBED = frozenset({"Name", "Namespace", "Roles", "Reason", "Message"})
 _HEADER = re.compile(
     r"(?:^|[ :])[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) {1,8}\d{1,10} [\w./-]{1,80}:\d{1,6}\] "
 )
+_MILLISECONDS = re.compile(r"(\d{10})(\d{3})(?:\.\d{1,9})?", re.ASCII)
 _CARRIER = re.compile(r"(?:^|\s)([A-Za-z0-9._-]{1,253}) [\w.@-]{1,64}(?:\[\d{1,10}\])?:\s{0,4}$")
 _SENTENCE = re.compile(r'"((?:[^"\\]|\\.){0,200})"')
 _FIELD = re.compile(r'(\w{1,40})=("(?:[^"\\]|\\.){0,4000}"|\[[^\]]{0,200000}\]|\S{1,600})')
@@ -91,27 +92,28 @@ class KubeletLog:
         text = message.text
         if message.fields and "msg" in message.fields:
             fields = {key: _plain(value) for key, value in message.fields.items()}
-            yield from self._said(fields.pop("msg", ""), fields, message.at, message.host)
+            yield from self._said(fields.pop("msg", ""), fields, _in_seconds(message.at), message.host)
             return
         found = _HEADER.search(text, 0, 600)
         if found is not None:
             at, host = _when(found, text[: found.start()], message)
             sentence, fields = _of_klog(text[found.end() :])
             yield from self._said(sentence, fields, at, host)
-        elif text.startswith('{"') and '"msg":' in text:
-            yield from self._of_json(text, message)
+        elif '"msg":' in text and (start := text.find('{"', 0, 600)) >= 0:
+            carrier = _CARRIER.search(text[:start])
+            host = message.host or (carrier[1] if carrier is not None else "")
+            yield from self._of_json(text[start:], message.at, host)
         else:
             yield from self._of_table(text, message)
 
-    def _of_json(self, text: str, message: Message) -> Iterator[EvictionTrace | NodeSign]:
+    def _of_json(self, text: str, at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
         try:
             read = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
             return
         if isinstance(read, dict):
             fields = {key: _plain(value) for key, value in read.items()}
-            at = message.at or fields.get("ts", "")
-            yield from self._said(fields.pop("msg", ""), fields, at, message.host)
+            yield from self._said(fields.pop("msg", ""), fields, at or _in_seconds(fields.get("ts", "")), host)
 
     def _said(self, sentence: str, fields: Mapping[str, str], at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
         if sentence == "Event occurred":
@@ -244,6 +246,12 @@ def _when(found: re.Match[str], before: str, message: Message) -> tuple[str, str
     month = int(found[1])
     own = f"{MONTHS[month - 1]} {int(found[2]):2} {found[3]}" if 1 <= month <= 12 else ""
     return message.at or own, message.host or (carrier[1] if carrier is not None else "")
+
+
+def _in_seconds(at: str) -> str:
+    """Return a time in seconds; up to 1.23 kubelets write milliseconds into JSON."""
+    found = _MILLISECONDS.fullmatch(at)
+    return at if found is None else f"{found[1]}.{found[2]}"
 
 
 def _of_klog(text: str) -> tuple[str, dict[str, str]]:
