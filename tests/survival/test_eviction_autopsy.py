@@ -246,6 +246,12 @@ def test_an_event_a_status_and_a_log_are_one_eviction():
     assert found.containers[0].used == 100 * MI
 
 
+def test_a_log_that_only_says_that_a_pod_was_evicted_does_not_outweigh_the_event():
+    log = EvictionTrace(TraceSource.KUBELET_LOG, "shop/web", EvictionCause.LOCAL_STORAGE_LIMIT, "Nov 16 10:00:00.5")
+    assert examine_eviction([evicted(pod("web"), main=100), log]).cause is EvictionCause.NODE_PRESSURE
+    assert examine_eviction([log]).cause is EvictionCause.LOCAL_STORAGE_LIMIT
+
+
 def test_a_pod_that_came_back_under_its_name_was_evicted_twice():
     first = evicted(pod("db-0"), main=1)
     second = replace(first, uid="another", at="2026-11-16T12:00:00Z")

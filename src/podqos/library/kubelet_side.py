@@ -209,7 +209,7 @@ class _Nodes:
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     """Return signs once each, without pressure that ended and never began: a kubelet says that when it starts."""
     begun: set[tuple[str, str]] = set()
-    kept = {}
+    kept: dict[NodeSign, None] = {}
     for each in signs:
         key = each.node, each.condition
         if each.kind is SignKind.PRESSURE_BEGAN:

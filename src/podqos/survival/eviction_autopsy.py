@@ -219,7 +219,8 @@ def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
 
 def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     """Return what the traces say together."""
-    causes = {each.cause for each in traces}
+    # A log that says no more than that a pod was evicted is the weakest witness.
+    causes = {each.cause for each in traces if each.message or each.source is not TraceSource.KUBELET_LOG}
     message = _best_message(traces)
     ordered = sorted(traces, key=lambda each: _BY_TIME.index(each.source))
     stated = next((each.signal for each in traces if each.signal in {*Signal}), "")

@@ -169,7 +169,7 @@ class KubeletLog:
             if at_work.threshold:
                 said += THRESHOLD_MET.format(threshold=at_work.threshold, available=at_work.available)
         message = read_message(said)
-        is_pressure = message is not None and message.kind is MessageKind.PRESSURE
+        is_pressure = bool(at_work.ranked) or (message is not None and message.kind is MessageKind.PRESSURE)
         name, _, own_uid = pod.partition("(")
         return EvictionTrace(
             TraceSource.KUBELET_LOG,
