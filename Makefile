@@ -79,7 +79,7 @@ viewer:
 	@if command -v npm >/dev/null; then $(MAKE) --silent $(PAGE); else echo "no npm: $(PAGE) is not built"; fi \
 	|| echo "the page could not be built (see above); everything but --html works"
 
-$(PAGE): docs/schema/simulate.json docs/schema/blast.json $(filter-out %/schema.ts,$(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*))
+$(PAGE): docs/schema/simulate.json docs/schema/blast.json docs/schema/autopsy-page.json $(filter-out %/schema.ts,$(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*))
 	cd viewer && npm ci --silent && npm run --silent build -- --logLevel warn
 	cp viewer/dist/index.html $@
 

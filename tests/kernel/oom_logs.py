@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from podqos.kernel.log_lines import Unwrapper
+from podqos.kernel.oom import Kill, Process
 from podqos.kernel.oom_report import OOMReader, OOMReport
 
 POD = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice"
@@ -147,3 +148,56 @@ def read(lines: Iterable[str]) -> list[OOMReport]:
     for message in unwrapper.end():
         found += reader.feed(message)
     return [*found, *reader.end()]
+
+
+def report_of(
+    kill: Kill,
+    processes: Sequence[Process],
+    *,
+    ram_pages: int,
+    swap_pages: int = 0,
+    lacking_pages: int = 1,
+    trigger: Process | None = None,
+    form: str = "rss_anon",
+    release: str = "6.12.0",
+    cgroup_version: int = 2,
+) -> list[str]:
+    """Return what the kernel would write about a kill of the model's; ``lacking_pages`` is what was missing."""
+    victim, domain, total = kill.selection.victim.process, kill.selection.domain, kill.selection.total_pages
+    asked = trigger or victim
+    is_machine = domain == "/"
+    inside = [each for each in processes if is_machine or f"{each.cgroup}/".startswith(f"{domain}/")]
+    rows = [
+        (each.pid, 1000, each.rss_pages, each.page_table_pages, each.swap_pages, each.oom_score_adj, each.name)
+        for each in inside
+    ]
+    min_pages, usage_kb, present = 11250, (total - 1 + lacking_pages) * 4, ram_pages * 4
+    if is_machine:
+        marks = f"free:{(min_pages + 1 - lacking_pages) * 4}kB boost:0kB min:{min_pages * 4}kB low:56000kB high:67000kB"
+        memory = [
+            "Mem-Info:",
+            f"Node 0 DMA32 {marks} present:{present}kB managed:{present}kB",
+            "lowmem_reserve[]: 0 0 0 0",
+            "Node 0 DMA32: 10*4kB (M) 3*8kB (U) = 64kB",
+            f"Total swap = {swap_pages * 4}kB",
+            f"{ram_pages} pages RAM",
+            "0 pages reserved",
+        ]
+    else:
+        other = f"memory+swap: usage {usage_kb}kB" if cgroup_version == 1 else "swap: usage 0kB"
+        memory = [f"memory: usage {usage_kb}kB, limit {total * 4}kB, failcnt 12", f"{other}, limit 9007199254740988kB"]
+    why = "Out of memory" if is_machine else "Memory cgroup out of memory"
+    lines = [killed(each.pid, each.name, each.rss_pages, why) for each in kill.killed]
+    if kill.group is not None:
+        lines = [lines[0], f"Tasks in {kill.group} are going to be killed due to memory.oom.group set", *lines]
+    kind, where = ("NONE", "global_oom") if is_machine else ("MEMCG", f"oom_memcg={domain}")
+    where = f"constraint=CONSTRAINT_{kind},nodemask=(null),cpuset=/,mems_allowed=0,{where},task_memcg={victim.cgroup}"
+    return [
+        f"{asked.name} invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0",
+        f"CPU: 1 PID: {asked.pid} Comm: {asked.name} Not tainted {release} #1",
+        *memory,
+        "Tasks state (memory values in pages):",
+        *table(rows, form),
+        f"oom-kill:{where},task={victim.name},pid={victim.pid},uid=1000",
+        *lines,
+    ]

@@ -69,7 +69,7 @@ def bare_kernel(package: Path) -> bytes:
 
 def modules(package: Path) -> dict[str, bytes]:
     """Return the modules the guest loads, dependencies first; what is not there as a file is built in."""
-    found = (package / "lib" / "modules").rglob("*.ko*")
+    found = package.rglob("*.ko*")  # below lib, since Debian 13 below usr/lib
     files = {path.name.partition(".")[0].replace("-", "_"): path for path in found}
     ordered: dict[str, bytes] = {}
 

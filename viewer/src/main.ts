@@ -1,22 +1,23 @@
-// The page: shows what was written into it, a run or a blast radius.
+// The page: shows what was written into it, a run, a blast radius or an autopsy.
 
 import "./style.css";
+import { showAutopsy } from "./autopsy";
 import { showBlast } from "./blast";
 import { h } from "./dom";
 import { toggleTheme } from "./frame";
 import { showRun } from "./runPage";
-import { isBlast, readData } from "./run";
+import { isAutopsy, isBlast, readData } from "./run";
 
 function start(): void {
   const app = document.getElementById("app");
   if (app === null) return;
   const data = readData();
   if (data === null) {
-    const what = "This page shows a run, or what leaks would do. Make one with: podqos simulate SCENARIO --html FILE";
+    const what = "This page shows a run, what leaks would do, or an autopsy. Make one with: podqos simulate SCENARIO --html FILE";
     app.replaceChildren(h("main", { class: "bare" }, h("h1", {}, "podqos"), h("p", {}, what)));
     return;
   }
-  app.replaceChildren(...(isBlast(data) ? showBlast(data) : showRun(data)));
+  app.replaceChildren(...(isAutopsy(data) ? showAutopsy(data) : isBlast(data) ? showBlast(data) : showRun(data)));
   document.addEventListener("keydown", (event) => {
     if (event.key === "t" && !event.ctrlKey && !event.metaKey && !event.altKey && !(event.target instanceof HTMLSelectElement)) toggleTheme();
   });

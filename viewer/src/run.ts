@@ -1,17 +1,23 @@
-// The data of a page: what `podqos simulate -o json` or `podqos blast -o json` prints. Its types are made from the
-// schemas (types.js).
+// The data of a page: what `podqos simulate -o json` or `podqos blast -o json` prints, or an autopsy in words. Its types
+// are made from the schemas (types.js).
 
 import { bare } from "./format";
-import type { BlastRadius, RunView } from "./schema";
+import type { AutopsyPage, BlastRadius, RunView } from "./schema";
+
+export type Data = RunView | BlastRadius | AutopsyPage;
 
 /** Read the data written into the page; null where the page was opened bare. */
-export function readData(): RunView | BlastRadius | null {
+export function readData(): Data | null {
   const text = document.getElementById("run")?.textContent ?? "null";
-  return JSON.parse(text) as RunView | BlastRadius | null;
+  return JSON.parse(text) as Data | null;
 }
 
-export function isBlast(data: RunView | BlastRadius): data is BlastRadius {
+export function isBlast(data: Data): data is BlastRadius {
   return data.kind === "BlastRadius";
+}
+
+export function isAutopsy(data: Data): data is AutopsyPage {
+  return data.kind === "AutopsyPage";
 }
 
 const taken = new WeakMap<RunView, ReadonlySet<string>>();

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 MOST_CHARACTERS = 8192
 """Of a line; the longest that decides anything is the one with two cgroup paths."""
@@ -29,7 +30,7 @@ _ISO = re.compile(
 )
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ")
 _KERNEL = re.compile(r"(?:^|[ \]])kernel(?:\[\d{1,10}\])?(?:: ?| - - (?:- )?)")
-_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+_ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _QUOTED = re.compile(r"^(?:> ?)+")
 
 _MESSAGE = ("MESSAGE", "message", "msg", "log", "textPayload", "@message", "jsonPayload", "_raw", "line", "body")
@@ -69,7 +70,12 @@ class Unwrapper:
         elif line.startswith("{"):
             yield from _of_json(line)
         else:
-            yield unwrapped(line)
+            message = unwrapped(line)
+            if "\n" in message.text:  # a record of /dev/kmsg can hold several lines
+                for text in message.text.split("\n"):
+                    yield replace(message, text=text)
+            else:
+                yield message
 
     def end(self) -> Iterator[Message]:
         """Yield what the last line left incomplete."""
@@ -94,7 +100,7 @@ def unwrapped(line: str) -> Message:
     at = host = ""
     text = _QUOTED.sub("", line).lstrip()
     if found := _KMSG.match(text):
-        text = _ESCAPE.sub(lambda each: chr(int(each[1], 16)), text[found.end() :])
+        text = _ESCAPES.sub(_unescaped, text[found.end() :])
         return Message(text, f"{int(found[1]) / 1e6:.6f}", is_marked=True)
     start = text
     if found := _LEVEL.match(text):
@@ -111,6 +117,10 @@ def unwrapped(line: str) -> Message:
     if found := _CALLER.match(text):
         text = text[found.end() :]
     return Message(text, at, host, text is not start)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("\\x", "")).decode(errors="replace")
 
 
 def _time_and_host(text: str) -> tuple[str, str]:

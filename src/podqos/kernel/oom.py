@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT, is_within, parent_path
 
@@ -24,6 +23,7 @@ OOM_SCORE_ADJ_MAX = 1000
 INIT_PID = 1
 """The machine's own init is never chosen and survives group kills."""
 _BONUS_THOUSANDTHS = 30
+_PAGES_SINCE = (3, 5)
 _BONUS_OF_USE_SINCE = (3, 14)
 _NO_BONUS_SINCE = (4, 17)
 _SIGNED_SINCE = (5, 9)
@@ -105,17 +105,20 @@ def candidate_in(
     """Return a process with the parts of its badness as a kernel of that release has them; None: as of today.
 
     Before 4.17 a process with CAP_SYS_ADMIN was 3 % better off: of what it used, before 3.14 of the total. Before 5.9
-    the least badness was 1.
+    the least badness was 1. Before 3.5 it was counted in whole thousandths of the total, 1000 at most.
     """
-    if release is None or release >= _SIGNED_SINCE:
-        return candidate(process, total_pages)
-    if is_privileged and release < _BONUS_OF_USE_SINCE:
-        process = replace(process, oom_score_adj=process.oom_score_adj - _BONUS_THOUSANDTHS)
     found = candidate(process, total_pages)
-    used = found.used_pages
-    if is_privileged and _BONUS_OF_USE_SINCE <= release < _NO_BONUS_SINCE:
+    if release is None or release >= _SIGNED_SINCE:
+        return found
+    step, used, adjustment = total_pages // 1000, found.used_pages, found.adjustment_pages
+    if is_privileged and release < _BONUS_OF_USE_SINCE:
+        adjustment -= _BONUS_THOUSANDTHS * step
+    elif is_privileged and release < _NO_BONUS_SINCE:
         used -= used * _BONUS_THOUSANDTHS // 1000
-    return Candidate(process, used, max(found.adjustment_pages, 1 - used))
+    if release < _PAGES_SINCE and step:
+        used = used * 1000 // total_pages * step
+        return Candidate(process, used, min(1000 * step, max(step, used + adjustment)) - used)
+    return Candidate(process, used, max(adjustment, 1 - used))
 
 
 def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> Selection | None:

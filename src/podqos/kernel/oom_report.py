@@ -26,29 +26,43 @@ MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
-_MOST_NODES = 1024
+_MOST_ZONES = 4096
+_MOST_STATISTICS = 256
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
-MARKS = (b"oom-kill", b"Killed process", b"oom_reaper", b"memory.oom.group")
-"""What every line holds that begins a report, or follows its kill: what a fast reader looks for."""
+BEGINNINGS = (b"oom-kill", b"Killed process")
+"""What every line holds that begins a report: what a fast reader looks for."""
+FOLLOWING = (b"oom_reaper", b"memory.oom.group")
+"""What lines hold that follow a kill, soon after it."""
 _BEGINNINGS = ("oom-kill", "Killed process")
 
 _INVOKED = re.compile(r"(.{1,64}?) invoked oom-killer(.*)")
 _ORDER = re.compile(r"order=(-?\d{1,3})")
+_GFP = re.compile(r"gfp_mask=0x([0-9a-f]{1,8})")
 _RELEASE = re.compile(
     r"PID: (\d{1,10}) .{0,200}?(?:Not tainted|Tainted: [A-Z ]{1,40}) ?\(?(\d{1,3})\.(\d{1,4})[^ ]{0,80}"
 )
 _OLD_PID = re.compile(r"Pid: (\d{1,10}), comm: .{1,64} (\d{1,3})\.(\d{1,4})[^ ]{0,80} ")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
-_COUNTER = re.compile(r"(memory|memory\+swap|swap|kmem): usage (\d{1,20})kB, limit (\d{1,20})kB")
+_COUNTER = re.compile(
+    r"(memory|memory\+swap|swap|kmem): usage (\d{1,20})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,20}))?"
+)
+_STATISTICS = re.compile(r"Memory cgroup stats for .{1,8000}?:(?: |$)")
+_STATISTIC = re.compile(r"([a-z_]{3,40}) (\d{1,20})")
+_OLD_STATISTIC = re.compile(r"([a-z_]{3,40}):(\d{1,18})KB")
+_MEMORY_INFO = re.compile(r" ?(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|free):\d{1,15} ")
+_PAGES = re.compile(r"([a-z_]{3,40}):(\d{1,15})(?![\dk])")
+_STACK = re.compile(r" kernel_stack:(\d{1,15})kB")
 _RAM = re.compile(r"(\d{1,15}) pages (RAM|reserved)")
 _SWAP = re.compile(r"Total swap = (\d{1,18})kB")
-_ZONE = re.compile(r"(?:Node (\d{1,5}) )?\w{1,16} free:(\d{1,18})kB (?:boost:\d{1,18}kB )?min:(\d{1,18})kB")
+_ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,18})kB (?:boost:\d{1,18}kB )?min:(\d{1,18})kB")
 _PRESENT = re.compile(r" present:(\d{1,18})kB")
-_BUDDIES = re.compile(r"(?:Node \d{1,5} )?\w{1,16}: \d{1,12}\*(\d{1,3})kB ")
+_RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,15}){1,8})")
+_BUDDIES = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}): \d{1,12}\*(\d{1,3})kB ")
+_BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
@@ -113,6 +127,22 @@ class Counter(Struct, frozen=True, gc=False):
     usage_kb: int
     limit_kb: int | None
     """None: without a limit."""
+    failures: int | None = None
+    """How often the limit was met."""
+
+
+class Zone(Struct, gc=False):
+    """A zone of the machine's memory."""
+
+    node: int
+    name: str
+    free_kb: int
+    min_kb: int
+    present_kb: int | None = None
+    reserve_pages: tuple[int, ...] = ()
+    """What is kept from requests that other zones could serve, by the highest zone that may serve them."""
+    largest_block_kb: int | None = None
+    """Of free memory, in one piece."""
 
 
 class OOMReport(Struct):
@@ -123,6 +153,8 @@ class OOMReport(Struct):
     trigger: str = ""
     trigger_pid: int | None = None
     order: int | None = None
+    gfp_mask: int | None = None
+    """What the request allows; its lowest bits say which zones may serve it."""
     release: tuple[int, int] | None = None
     """The kernel's, such as (6, 1)."""
     constraint: Constraint | None = None
@@ -142,10 +174,12 @@ class OOMReport(Struct):
     ram_pages: int | None = None
     reserved_pages: int = 0
     swap_kb: int | None = None
-    free_kb: int | None = None
-    min_kb: int | None = None
-    present_kb: dict[int, int] = field(default_factory=dict)
-    """By memory node."""
+    zones: list[Zone] = field(default_factory=list)
+    memory_pages: dict[str, int] = field(default_factory=dict)
+    """What the machine's memory holds, by the kernel's names."""
+    kernel_stack_kb: int = 0
+    statistics: dict[str, int] | None = None
+    """What the cgroup that ran out holds, with those below it: bytes, by the names of its version's memory.stat."""
     smallest_block_kb: int | None = None
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
@@ -180,8 +214,18 @@ class OOMReader:
         self._others = 0
 
     @property
+    def is_open(self) -> bool:
+        """Whether a report, or what may be the first line of one, waits for more."""
+        return bool(self._hosts)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the last line looks like one of the OOM killer's."""
+        return self._others == 0
+
+    @property
     def is_settled(self) -> bool:
-        """Whether every open report has its kill: only lines that hold one of ``MARKS`` matter then."""
+        """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
         return self._others > _MOST_OTHERS or all(log.has_kill for log in self._hosts.values())
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
@@ -257,9 +301,13 @@ class _HostLog:
         report = self._report
         if "invoked oom-killer" in text and (found := _INVOKED.match(text)):
             yield from self._close()
-            order = _ORDER.search(found[2])
+            order, mask = _ORDER.search(found[2]), _GFP.search(found[2])
             self._report = OOMReport(
-                at=message.at, host=message.host, trigger=found[1].strip(), order=int(order[1]) if order else None
+                at=message.at,
+                host=message.host,
+                trigger=found[1].strip(),
+                order=int(order[1]) if order else None,
+                gfp_mask=int(mask[1], 16) if mask else None,
             )
         elif "Killed process" in text and (found := _KILLED.match(text)):
             pid = int(found[2])
@@ -361,7 +409,8 @@ def _read(report: OOMReport, text: str) -> None:
             _read_row(report, found)
     elif found := _COUNTER.match(text):
         limit = int(found[3])
-        report.counters[found[1]] = Counter(int(found[2]), None if limit >= _UNLIMITED_KB else limit)
+        failures = None if found[4] is None else int(found[4])
+        report.counters[found[1]] = Counter(int(found[2]), None if limit >= _UNLIMITED_KB else limit, failures)
     elif found := _KILL.match(text):
         report.chosen, report.chosen_name, report.score = int(found[1]), found[2], int(found[3])
         report.is_allocating_task |= _ALLOCATING in text
@@ -372,15 +421,22 @@ def _read(report: OOMReport, text: str) -> None:
 
 
 def _read_memory(report: OOMReport, text: str) -> bool:
-    """Read a line about the machine's memory; return whether it is one."""
+    """Read a line about the memory of the machine, or of the cgroup; return whether it is one."""
     if found := _ZONE.match(text):
-        report.free_kb = (report.free_kb or 0) + int(found[2])
-        report.min_kb = (report.min_kb or 0) + int(found[3])
-        node, present = int(found[1] or 0), _PRESENT.search(text)
-        if present and len(report.present_kb) < _MOST_NODES:
-            report.present_kb[node] = report.present_kb.get(node, 0) + int(present[1])
+        if len(report.zones) < _MOST_ZONES:
+            present = _PRESENT.search(text)
+            present_kb = None if present is None else int(present[1])
+            report.zones.append(Zone(int(found[1] or 0), found[2], int(found[3]), int(found[4]), present_kb))
+        report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
+    elif found := _RESERVES.match(text):
+        if report.zones:
+            report.zones[-1].reserve_pages = tuple(map(int, found[1].split()))
     elif found := _BUDDIES.match(text):
-        report.smallest_block_kb = int(found[1])
+        report.smallest_block_kb = int(found[3])
+        node, name, sizes = int(found[1] or 0), found[2], [int(size) for _, size in _BLOCKS.findall(text)]
+        for zone in report.zones:
+            if (zone.node, zone.name) == (node, name):
+                zone.largest_block_kb = max(sizes, default=0)
     elif found := _RAM.match(text):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
@@ -388,7 +444,27 @@ def _read_memory(report: OOMReport, text: str) -> bool:
             report.reserved_pages = int(found[1])
     elif found := _SWAP.match(text):
         report.swap_kb = int(found[1])
-    return found is not None
+    elif found := _MEMORY_INFO.match(text):
+        report.memory_pages |= {name: int(pages) for name, pages in _PAGES.findall(text)}
+    elif text.startswith("Node ") and (found := _STACK.search(text)):
+        report.kernel_stack_kb += int(found[1])
+    else:
+        return _read_statistics(report, text)
+    return True
+
+
+def _read_statistics(report: OOMReport, text: str) -> bool:
+    """Read a line of what the cgroup holds: since 5.3 one per figure, before it one per cgroup below it."""
+    if found := _STATISTICS.match(text):
+        sums = report.statistics = report.statistics or {}
+        for name, kilobytes in _OLD_STATISTIC.findall(text, found.end()):
+            sums[name] = sums.get(name, 0) + int(kilobytes) * 1024
+        return True
+    if report.statistics is None or report.columns is not None or not (found := _STATISTIC.fullmatch(text)):
+        return False
+    if len(report.statistics) < _MOST_STATISTICS:
+        report.statistics[found[1]] = int(found[2])
+    return True
 
 
 def _read_context(report: OOMReport, text: str) -> None:

@@ -10,14 +10,18 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import Candidate, Process, candidate_in
-from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Task
+from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
-from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
+from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
 from podqos.survival.eviction_autopsy import PodEviction
 from podqos.survival.eviction_traces import NodeSign
 from podqos.survival.terminations import ContainerTermination
@@ -95,17 +99,6 @@ class Trigger(Struct, frozen=True, rename="camel", gc=False):
     """It asked for 2^order pages at once."""
 
 
-class Shortage(Struct, frozen=True, rename="camel", gc=False):
-    """What ran out, and how far."""
-
-    counter: str
-    """memory, memory+swap, kmem or swap of a cgroup; free for the machine."""
-    usage_bytes: int
-    """What is used of a limit; what is free of the machine."""
-    limit_bytes: int
-    """The limit; of the machine the kernel's reserve (the sum of its min watermarks)."""
-
-
 class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """One OOM: what ran out, who died, and whether that follows from the rule."""
 
@@ -132,6 +125,10 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     swap_pages_needed: int | None = None
     """With HighestWithSwap: how much."""
     shortage: Shortage | None = None
+    causes: tuple[AutopsyCause, ...] = ()
+    """What was behind it, the main cause first; none where the report lacks the figures."""
+    saved_by: tuple[Saving, ...] = ()
+    """What would have saved the victim, the smallest change first; each was tried."""
     tasks: int = 0
     """How many the table has."""
     ranking: tuple[AutopsyTask, ...] = ()
@@ -155,6 +152,8 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     """What the logs tell: the whole output of ``podqos autopsy -o json``."""
 
     kills: tuple[OOMAutopsy, ...]
+    kills_left_out: int = 0
+    """Of a log with very many the first ones, which are counted alone."""
     evictions: tuple[PodEviction, ...] = ()
     """By the kubelet."""
     terminations: tuple[ContainerTermination, ...] = ()
@@ -166,30 +165,59 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
 
 
+def assumed_by(kills: Iterable[OOMAutopsy], facts: NodeFacts) -> tuple[Assumption, ...]:
+    """Return what the causes take for granted."""
+    judged = any(each.cause in {Cause.THRESHOLD, Cause.NOT_COUNTED} for kill in kills for each in kill.causes)
+    if facts.kubelet is not None or not judged:
+        return ()
+    threshold = default_eviction_hard(facts.profile)[Signal.MEMORY]
+    return (Assumption("the kubelet's eviction threshold", threshold, "--kubelet-config"),)
+
+
 class Examiner:
     """Examines the reports of a log in their order: whoever was killed before is no candidate again."""
 
-    def __init__(self, most_shown: int = MOST_SHOWN) -> None:
+    def __init__(self, most_shown: int = MOST_SHOWN, facts: NodeFacts = NOTHING_KNOWN) -> None:
         self._most_shown = most_shown
+        self.facts = facts
         self._dead: dict[tuple[str, int, str], None] = {}
 
     def examine(self, report: OOMReport) -> OOMAutopsy:
         """Make the decision again."""
         page_kb = report.page_kb or _USUAL_PAGE_KB
         total = _total_pages(report, page_kb)
-        tasks = {pid: task for pid, task in report.tasks.items() if (report.host, pid, task.name) not in self._dead}
+        # Ids are used again: what the kernel chose was alive.
+        tasks = {
+            pid: task
+            for pid, task in report.tasks.items()
+            if pid == report.chosen or (report.host, pid, task.name) not in self._dead
+        }
         for victim in report.victims.values():
             self._dead[report.host, victim.pid, victim.name] = None
         while len(self._dead) > _MOST_REMEMBERED:
             del self._dead[next(iter(self._dead))]
-        candidates = [_candidate(report, task, page_kb, total or 0) for task in tasks.values()]
+        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in tasks.values()]
         # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
         candidates.sort(key=lambda each: (each.process.is_exempt, -each.points, each.process.pid != report.chosen))
         verdict = _verdict(report, candidates, total, page_kb)
         others = [each for each in candidates if not each.process.is_exempt and each.process.pid != report.chosen]
         chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
         runner_up = others[0] if others and total is not None else None
-        place, dead_place = _places(report)
+        node = killed_node(report, page_kb, self.facts)
+        place, dead_place = node.ran_out, node.victim
+        shortage = shortage_of(node)
+        killed = report.victims if report.group is not None else ()
+        own = own_of(node, [each.process for each in candidates], report.chosen, killed)
+        decision = None
+        if verdict.reason is Reason.HIGHEST and report.chosen is not None and total is not None:
+            lacking = (shortage and shortage.lacking_bytes) or node.page_bytes
+            decision = Decision(
+                candidates,
+                lambda process: _rated(report, process, total),
+                report.chosen,
+                own,
+                max(1, lacking // node.page_bytes),
+            )
         shown = [_task(each, report, total) for each in candidates[: self._most_shown]]
         return OOMAutopsy(
             at=report.at,
@@ -207,7 +235,9 @@ class Examiner:
             swap_pages_needed=verdict.swap_pages,
             total_pages=total,
             page_bytes=page_kb * 1024,
-            shortage=_shortage(report),
+            shortage=shortage,
+            causes=tuple(causes_of(node, shortage, candidates, own)),
+            saved_by=savings_of(node, shortage, decision),
             tasks=len(report.tasks),
             ranking=tuple(shown),
             runner_up=None if runner_up is None else _task(runner_up, report, total),
@@ -249,7 +279,7 @@ def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, 
         return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
-    unprivileged = _candidate(report, report.tasks[chosen.process.pid], page_kb, total, may_be_privileged=False)
+    unprivileged = _rated(report, chosen.process, total, may_be_privileged=False)
     if all(unprivileged.points >= each.points for each in others):
         return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
     swap = _swap_needed(report, chosen, others, total, page_kb)
@@ -301,45 +331,23 @@ def _total_pages(report: OOMReport, page_kb: int) -> int | None:
         memory = report.counters.get("memory")
         return None if memory is None or memory.limit_kb is None else memory.limit_kb // page_kb
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
-        allowed = [size for node, size in report.present_kb.items() if node in (report.nodes or ())]
+        allowed = [zone.present_kb or 0 for zone in report.zones if zone.node in (report.nodes or ())]
         return sum(allowed) // page_kb + swap if allowed else None
     return None if report.ram_pages is None else report.ram_pages - report.reserved_pages + swap
 
 
-def _candidate(report: OOMReport, task: Task, page_kb: int, total: int, *, may_be_privileged: bool = True) -> Candidate:
+def _process(report: OOMReport, task: Task, page_kb: int) -> Process:
     tables = task.page_table_pages
     if tables is None:
         tables = (task.page_table_bytes or 0) // (page_kb * 1024)
     cgroup = report.oom_cgroup or ROOT
-    process = Process(task.pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
+    return Process(task.pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
+
+
+def _rated(report: OOMReport, process: Process, total: int, *, may_be_privileged: bool = True) -> Candidate:
     # The table does not say who has CAP_SYS_ADMIN; root usually does.
-    is_privileged = may_be_privileged and task.uid == _ROOT_UID
-    found = candidate_in(report.release, process, total, is_privileged=is_privileged)
-    return replace(found, process=process)
-
-
-def _places(report: OOMReport) -> tuple[CgroupPlace, CgroupPlace]:
-    """Return what ran out, and where the victim was."""
-    if report.oom_cgroup is None:
-        ran_out = CgroupPlace(CgroupLevel.SYSTEM if report.constraint is Constraint.MEMCG else CgroupLevel.MACHINE)
-    else:
-        ran_out = place_of(report.oom_cgroup)
-    return ran_out, place_of(report.task_cgroup or "")
-
-
-def _shortage(report: OOMReport) -> Shortage | None:
-    """Return the fullest counter of a cgroup, or what is free of the machine."""
-    limited = [(name, each, each.limit_kb) for name, each in report.counters.items() if each.limit_kb]
-    if limited and report.constraint is Constraint.MEMCG:
-        name, counter, limit = max(limited, key=lambda each: _fullness(each[1]))
-        return Shortage(name, counter.usage_kb * 1024, (limit or 0) * 1024)
-    if report.free_kb is not None and report.min_kb is not None and report.constraint is not Constraint.MEMCG:
-        return Shortage("free", report.free_kb * 1024, report.min_kb * 1024)
-    return None
-
-
-def _fullness(counter: Counter) -> float:
-    return counter.usage_kb / (counter.limit_kb or 1)
+    is_privileged = may_be_privileged and report.tasks[process.pid].uid == _ROOT_UID
+    return candidate_in(report.release, process, total, is_privileged=is_privileged)
 
 
 def _victims(report: OOMReport, candidates: dict[int, Candidate], total: int | None) -> tuple[AutopsyVictim, ...]:

@@ -16,21 +16,28 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import Log, autopsy, of_pod
+from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
 from podqos.library.autopsy_inputs import told_apart
 from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.objects import Objects
+from podqos.library.simulation import built_viewer
+from podqos.library.written_files import write_file
+from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.survival.autopsy import MOST_SHOWN
+from podqos.report.survival.autopsy_story import page_of
+from podqos.report.text.encoding import json_line
+from podqos.report.text.style import Style
+from podqos.survival.autopsy import MOST_SHOWN, Autopsies
 
 if TYPE_CHECKING:
     from podqos.library.cluster_snapshot import ClusterSnapshot
@@ -49,13 +56,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the context's)")
     about = f"rows shown of each ranking (default: {MOST_SHOWN})"
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
+    about = "explain OOM kills as they happen, until Ctrl-C: by the kernel's log of this machine, or a log that grows"
+    parser.add_argument("--live", action="store_true", help=about)
+    options.add_kubelet_option(parser)
+    about = "how fast memory was used up, also per m or h: which eviction threshold would have been in time"
+    options.add_value_option(parser, "--growth", options.rate_option, f"{about}, for example 128Mi/s", "RATE")
     add_cluster_options(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.survival.autopsy:Autopsies")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with -o text: every death, with all that is known"
+    )
+    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
+    about = "jsonl: a value of -o json for each death; markdown: a post-mortem"
+    formats = ("text", "json", "jsonl", "yaml", "csv", "markdown")
+    add_output_options(parser, formats, "podqos.survival.autopsy:Autopsies", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine, print, and return the exit code."""
+    if arguments.live:
+        from podqos.cli.live_autopsy import explain_live
+
+        return explain_live(arguments, lambda: _known(arguments))
     pod = _pod_argument(arguments)
     if [*arguments.logs, *arguments.filename].count(STDIN) > 1:
         raise InvalidOption("standard input can be read once", fix="give one - only")
@@ -63,15 +85,40 @@ def run(arguments: argparse.Namespace) -> int:
     if not (arguments.files or arguments_name_cluster(arguments)):
         fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop web-0"
         raise InvalidOption("no log and no pod given", fix=fix)
+    viewer = "" if arguments.html is None else built_viewer()
     found, logs = told_apart(arguments.logs)
     cluster, of_nodes = _cluster(arguments, pod)
     objects = _objects(arguments, Inputs(found), cluster)
     errors = 0 if objects is None else print_problems(objects.problems)
     report = autopsy(
-        [*logs, *of_nodes], objects=objects, cluster=cluster, most_shown=arguments.top, profile=profile_of(arguments)
+        [*logs, *of_nodes],
+        objects=objects,
+        cluster=cluster,
+        most_shown=arguments.top,
+        kubelet=options.kubelet_option(arguments.kubelet_config),
+        growth_bytes_per_second=arguments.growth,
+        profile=profile_of(arguments),
     )
-    emit(of_pod(report, arguments.namespace or "", pod), arguments, text, csv_rows)
+    report = of_pod(report, arguments.namespace or "", pod)
+    if arguments.html is not None:
+        write_file(arguments.html, page(viewer, page_of(report)).encode())
+    if arguments.output == "jsonl":
+        print_file(json_line(each).decode().rstrip() for each in one_by_one(report))
+    else:
+        lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
+        emit(report, arguments, lines, csv_rows)
     return 2 if errors else 0
+
+
+def _markdown(report: Autopsies, _: Style) -> list[str]:
+    from podqos.report.survival.autopsy_markdown import markdown
+
+    return markdown(report)
+
+
+def _known(arguments: argparse.Namespace) -> Objects | None:
+    """Return the objects of the files or of the snapshot that the options name; None: they name none."""
+    return _objects(arguments, Inputs([]), cluster_of(arguments))
 
 
 def _pod_argument(arguments: argparse.Namespace) -> str:

@@ -1,4 +1,4 @@
-"""Reads OOM kills from the kernel log, the only source of the limit that was hit and the victim's score.
+"""Reads the kernel's log, and OOM kills from it: the only source of the limit that was hit and the victim's score.
 
 Source: mm/oom_kill.c of Linux (dump_oom_summary, __oom_kill_process); Documentation/ABI/testing/dev-kmsg.
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+KMSG = Path("/dev/kmsg")
 _RECORD_BYTES = 8192
 _SUMMARY = re.compile(
     r"oom-kill:constraint=(\w+),.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?task_memcg=([^,]*),task=(.*),pid=(\d+),uid="
@@ -74,34 +76,63 @@ class OOMLines:
         return KernelKill(pid, killed[3], domain, cgroup, pages, int(killed[8]), is_of_cgroup)
 
 
-class KernelLog:
-    """The kernel log from now on."""
+class KernelRecords:
+    """The records of the kernel's log, read without waiting: those to come, or also those it still has."""
 
-    def __init__(self, file: Path = Path("/dev/kmsg")) -> None:
+    def __init__(self, file: str | Path = KMSG, *, from_now: bool = True) -> None:
         self._descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.lseek(self._descriptor, 0, os.SEEK_END)
-        self._lines = OOMLines()
+        if from_now:
+            os.lseek(self._descriptor, 0, os.SEEK_END)
+        self._next: int | None = None
+        self.lost = 0
+        """How many records were overwritten before they were read."""
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
         return self._descriptor
 
-    def kills(self) -> list[KernelKill]:
-        """Return the kills since the last call."""
-        found: list[KernelKill] = []
+    def read(self) -> bytes:
+        """Return the next record, ``priority,sequence,microseconds,flags;text``; nothing where none has come."""
         while True:
             try:
                 record = os.read(self._descriptor, _RECORD_BYTES)
+            except BlockingIOError:
+                return b""
             except BrokenPipeError:
                 continue  # the log overflowed; the next read continues after the gap
-            except OSError:
-                return found
-            if not record:
-                return found
-            kill = self._lines.feed(record.decode(errors="replace").partition(";")[2].partition("\n")[0])
-            if kill is not None:
-                found.append(kill)
+            _, _, rest = record.partition(b",")
+            number = rest.partition(b",")[0]
+            if number.isdigit():
+                self.lost += 0 if self._next is None else max(0, int(number) - self._next)
+                self._next = int(number) + 1
+            return record
 
     def close(self) -> None:
         """Close the log."""
         os.close(self._descriptor)
+
+
+class KernelLog:
+    """The kills in the kernel's log from now on."""
+
+    def __init__(self, file: Path = KMSG) -> None:
+        self._records = KernelRecords(file)
+        self._lines = OOMLines()
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._records.fileno()
+
+    def kills(self) -> list[KernelKill]:
+        """Return the kills since the last call."""
+        found: list[KernelKill] = []
+        with suppress(OSError):
+            while record := self._records.read():
+                kill = self._lines.feed(record.decode(errors="replace").partition(";")[2].partition("\n")[0])
+                if kill is not None:
+                    found.append(kill)
+        return found
+
+    def close(self) -> None:
+        """Close the log."""
+        self._records.close()

@@ -1,4 +1,4 @@
-"""A page: the built viewer with a run, or a blast radius, written into it.
+"""A page: the built viewer with a run, a blast radius or an autopsy written into it.
 
 ``viewer/`` builds the page; the caller reads it. The data must not be able to close its script element, so ``<`` is
 escaped in a way that JavaScript and JSON both allow.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from podqos.report.simulation.view import RunView
+from podqos.report.survival.autopsy_story import AutopsyPage
 from podqos.sim.blast import BlastRadius
 
 SLOT = '<script id="run" type="application/json">null</script>'
 
 
-def page(viewer: str, view: RunView | BlastRadius) -> str:
+def page(viewer: str, view: RunView | BlastRadius | AutopsyPage) -> str:
     """Return the page; ``viewer`` is the built one, which has one slot for the data."""
     assert viewer.count(SLOT) == 1, "not the built viewer"
     data = msgspec.json.encode(view).decode().replace("<", "\\u003c")

@@ -1,13 +1,13 @@
-"""The kubelet's side of ``podqos autopsy`` as text: evictions, containers that were killed, what nodes went through."""
+"""The kubelet's side of ``podqos autopsy`` in words: evictions, containers killed, what nodes went through."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.message_reading import QuotedUsage
+from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
 from podqos.report.survival import ranking
-from podqos.report.text.style import Style, columns, labelled, wrapped
-from podqos.survival.autopsy import Autopsies
 from podqos.survival.eviction_autopsy import PodEviction
 from podqos.survival.eviction_savings import EvictionChange, EvictionSaving
 from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSource
@@ -16,7 +16,7 @@ from podqos.survival.terminations import ContainerTermination, TerminationCause
 from podqos.wording import counted, listed
 
 _MOST_NAMED = 5
-_MOST_SIGNS = 12
+_COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 _WHY = {
     EvictionReason.FIRST: "it ranks first, whatever the others used",
@@ -42,6 +42,26 @@ _HAPPENED = {
     EvictionCause.TAINT: "{pod} was deleted: it does not tolerate a taint of its node.",
     EvictionCause.POD_GC: "{pod} was deleted: its node is gone.",
     EvictionCause.OTHER: "{pod} was evicted, not by the kubelet's rules.",
+}
+_CAUSES = {
+    EvictionCause.NODE_PRESSURE: "node low on {resource}",
+    EvictionCause.LOCAL_STORAGE_LIMIT: "its own storage limit",
+    EvictionCause.NOT_ADMITTED: "node under pressure",
+    EvictionCause.CRITICAL_POD: "a critical pod",
+    EvictionCause.NODE_SHUTDOWN: "node shutdown",
+    EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "node shutdown",
+    EvictionCause.EVICTION_API: "eviction on request",
+    EvictionCause.PREEMPTED_BY_SCHEDULER: "preemption",
+    EvictionCause.TAINT: "a taint",
+    EvictionCause.POD_GC: "node gone",
+    EvictionCause.OTHER: "something else",
+}
+_BY = {
+    EvictionCause.EVICTION_API: "user",
+    EvictionCause.PREEMPTED_BY_SCHEDULER: "scheduler",
+    EvictionCause.TAINT: "control plane",
+    EvictionCause.POD_GC: "control plane",
+    EvictionCause.OTHER: "another",
 }
 _LIMITS = {
     LocalStorageLimit.EMPTY_DIR: "emptyDir volume",
@@ -80,48 +100,64 @@ def amount(number: int, resource: str) -> str:
     return ranking.amount(number, resource) if number else "0"
 
 
-def eviction_lines(eviction: PodEviction, style: Style) -> Iterator[str]:
-    """Yield a paragraph: the verdict first, then what it rests on."""
+def of_eviction(eviction: PodEviction) -> AutopsyDeath:
+    """Return an eviction in words."""
     conditions = listed(eviction.conditions) or "pressure"
     resource = eviction.resource or "something"
-    happened = _HAPPENED[eviction.cause].format(pod=eviction.pod, resource=resource, conditions=conditions)
-    yield from wrapped(style.strong(happened), style, "")
-    for label, words in _facts(eviction):
-        yield from labelled(label, [words], style, 2, 10)
-    if len(eviction.ranking) > 1:
-        rows = [_row(each, eviction) for each in eviction.ranking]
-        yield from columns(("POD", "CLASS", "PRIORITY", "USED", "REQUEST", ""), rows, style, "  ")
-        if eviction.candidates > len(eviction.ranking):
-            yield f"  … of {counted(eviction.candidates, 'pod')}"
+    ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
+    return AutopsyDeath(
+        by=_BY.get(eviction.cause, "kubelet"),
+        at=eviction.at,
+        host=eviction.node,
+        who=eviction.pod,
+        what=_HAPPENED[eviction.cause].format(pod=eviction.pod, resource=resource, conditions=conditions),
+        verdict=_verdict(eviction),
+        follows_rule=eviction.follows_rule,
+        cause=_CAUSES[eviction.cause].format(resource=resource),
+        next=_next(eviction),
+        saved_by=tuple(_saving(each, eviction) for each in eviction.saved_by),
+        facts=tuple(_facts(eviction)),
+        columns=_COLUMNS,
+        ranking=tuple(_row(each, eviction) for each in ranked),
+        candidates=eviction.candidates,
+        unit="pod",
+    )
 
 
-def _facts(eviction: PodEviction) -> Iterator[tuple[str, str]]:
-    if eviction.reason is not EvictionReason.NOT_RANKED:
-        rivals = _named(eviction.rivals)
-        yield "verdict", f"{_FOLLOWS[eviction.follows_rule]}: {_WHY[eviction.reason].format(rivals=rivals)}"
-    if short := _short(eviction):
-        yield "short", short
-    if eviction.limit_kind is not None:
-        limit = "" if eviction.limit_bytes is None else f": limit {amount(eviction.limit_bytes, 'memory')}"
-        yield "limit", f"{_LIMITS[eviction.limit_kind]} {eviction.limit_name}".rstrip() + limit
-    for each in eviction.containers:
-        used = "?" if each.used is None else amount(each.used, eviction.resource)
-        request = "?" if each.request is None else amount(each.request, eviction.resource)
-        yield "used", f"container {each.name}: {used}, request {request}"
-    if eviction.qos_class is not None:
-        yield "pod", f"{eviction.qos_class}, priority {eviction.priority or 0}"
+def _verdict(eviction: PodEviction) -> str:
+    if eviction.reason is EvictionReason.NOT_RANKED:
+        return "no ranking decides about this"
+    rivals = _named(eviction.rivals)
+    return f"{_FOLLOWS[eviction.follows_rule]}: {_WHY[eviction.reason].format(rivals=rivals)}"
+
+
+def _next(eviction: PodEviction) -> str:
     if eviction.runner_up is not None:
         used = amount(eviction.runner_up.usage, eviction.resource)
-        yield "next", f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'as said'})"
-    elif eviction.rivals and eviction.reason is EvictionReason.FIRST_IN_LOG:
-        yield "next", eviction.rivals[0]
-    if eviction.saved_by:
-        yield "saved by", "; ".join(_saving(each, eviction) for each in eviction.saved_by)
+        return f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'as said'})"
+    return eviction.rivals[0] if eviction.rivals and eviction.reason is EvictionReason.FIRST_IN_LOG else ""
+
+
+def _facts(eviction: PodEviction) -> Iterator[Fact]:
+    if short := _short(eviction):
+        yield Fact("short", short)
+    if eviction.limit_kind is not None:
+        limit = "" if eviction.limit_bytes is None else f": limit {amount(eviction.limit_bytes, 'memory')}"
+        yield Fact("limit", f"{_LIMITS[eviction.limit_kind]} {eviction.limit_name}".rstrip() + limit)
+    if eviction.containers:
+        yield Fact("used", "; ".join(_used(each, eviction.resource) for each in eviction.containers))
+    if eviction.qos_class is not None:
+        yield Fact("pod", f"{eviction.qos_class}, priority {eviction.priority or 0}")
     if eviction.message and not eviction.containers and eviction.threshold is None:
-        yield "message", eviction.message
+        yield Fact("message", eviction.message)
     found = listed([str(each) for each in eviction.found_in])
     when = [eviction.at, eviction.node and f"node {eviction.node}", f"from {found}"]
-    yield "at", ", ".join(filter(None, when))
+    yield Fact("at", ", ".join(filter(None, when)))
+
+
+def _used(each: QuotedUsage, resource: str) -> str:
+    used, request = ("?" if number is None else amount(number, resource) for number in (each.used, each.request))
+    return f"container {each.name}: {used}, request {request}"
 
 
 def _short(eviction: PodEviction) -> str:
@@ -146,31 +182,31 @@ def _saving(each: EvictionSaving, eviction: PodEviction) -> str:
     return f"{words} (then {each.instead} goes{assumed})" if each.instead else words
 
 
-def _row(each: AutopsyPod, eviction: PodEviction) -> tuple[str, ...]:
+def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
     used = f"{'≥ ' if each.is_at_least else ''}{amount(each.usage, eviction.resource)}"
     marks = ["evicted"] * (each.pod == eviction.pod) + [each.spared] * bool(each.spared)
-    source = _FROM[each.usage_from]
-    request = amount(each.request, eviction.resource)
-    about = ", ".join([*marks, *([source] if source else [])])
-    return each.pod, str(each.qos_class or ""), str(each.priority), used, request, about
+    return RankedRow(
+        name=each.pod,
+        cells=(
+            str(each.qos_class or "–"),
+            f"{each.priority:,}",
+            used,
+            amount(each.request, eviction.resource),
+            _FROM[each.usage_from] or "–",
+        ),
+        mark=", ".join(marks),
+        used=each.usage,
+    )
 
 
-def termination_lines(found: Autopsies, style: Style) -> Iterator[str]:
-    """Yield a line per container that was killed."""
-    if not found.terminations:
-        return
-    yield style.strong("Containers that were killed, by the status of their pods:")
-    for each in found.terminations:
-        yield from wrapped(f"{each.pod}, container {each.container}: {_ended(each)}", style, "    ", "  ")
-
-
-def _ended(each: ContainerTermination) -> str:
+def termination_words(each: ContainerTermination) -> str:
+    """Return how a container ended."""
     survived = "and it runs on" if each.exit_code is None else f"and it ended with code {each.exit_code} by itself"
     words = _ENDED[each.cause].format(so=survived)
     status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
     whole = "all of it died as one (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{words} ({', '.join(filter(None, details))})"
+    return f"{each.pod}, container {each.container}: {words} ({', '.join(filter(None, details))})"
 
 
 _SIGNS = {
@@ -184,17 +220,6 @@ _SIGNS = {
     SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted and not gone in time",
     SignKind.REBOOTED: "the node restarted",
 }
-
-
-def sign_lines(signs: Sequence[NodeSign], style: Style) -> Iterator[str]:
-    """Yield what nodes went through, a line each."""
-    if not signs:
-        return
-    yield style.strong("What nodes went through:")
-    for each in signs[:_MOST_SIGNS]:
-        yield from wrapped(sign_words(each), style, "    ", "  ")
-    if len(signs) > _MOST_SIGNS:
-        yield f"  … and {len(signs) - _MOST_SIGNS} more (-o json has all)"
 
 
 def sign_words(each: NodeSign) -> str:

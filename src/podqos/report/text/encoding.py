@@ -22,6 +22,11 @@ def json_bytes(value: object) -> bytes:
     return msgspec.json.format(_encoded(msgspec.json.encode, value), indent=2)
 
 
+def json_line(value: object) -> bytes:
+    """Return a value as JSON in one line, with its end."""
+    return _encoded(msgspec.json.encode, value) + b"\n"
+
+
 def yaml_bytes(value: object) -> bytes:
     """Return a value as YAML."""
     return _encoded(msgspec.yaml.encode, value)

@@ -1,0 +1,101 @@
+"""``podqos autopsy --live``: OOM kills explained as they happen."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from csv import writer
+from time import sleep
+
+from podqos.cli import options
+from podqos.cli.cluster import arguments_name_cluster, profile_of
+from podqos.cli.output import print_lines
+from podqos.cli.streams import for_programs
+from podqos.cli.terminal import style_for
+from podqos.errors import InvalidOption
+from podqos.library.autopsy import live_autopsy
+from podqos.library.cluster_part import Part
+from podqos.library.inputs.objects import Objects
+from podqos.report.survival.autopsy import csv_rows, text
+from podqos.report.text.controls import cell
+from podqos.report.text.encoding import json_line
+from podqos.survival.autopsy import Autopsies
+
+_FORMATS = ("text", "json", "jsonl", "csv")
+_PAUSE_SECONDS = 0.05
+
+Known = Callable[[], Objects | None]
+
+
+def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
+    """Print every OOM until Ctrl-C, or the end of a pipe; ``pods`` reads those of files and snapshots."""
+    if len(arguments.logs) > 1:
+        raise InvalidOption("one log can be followed", where="--live", fix="run podqos once for each")
+    if arguments.output not in _FORMATS:
+        raise InvalidOption(
+            f"-o {arguments.output} needs the end of the log", where="--live", fix="-o text, jsonl or csv"
+        )
+    path = arguments.logs[0] if arguments.logs else None
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        with _known(arguments, pods) as known:
+            printing, profile = _printing(arguments), profile_of(arguments)
+            _say(f"following {path or 'the kernel log of this machine'}; Ctrl-C ends it")
+            for found in live_autopsy(
+                path,
+                objects=known,
+                most_shown=arguments.top,
+                kubelet=options.kubelet_option(arguments.kubelet_config),
+                growth_bytes_per_second=arguments.growth,
+                profile=profile,
+                say=_say,
+            ):
+                printing(found)
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+@contextmanager
+def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
+    """Return what knows the pods: a live cluster as it is at that moment, or what was read once."""
+    if not arguments_name_cluster(arguments) or arguments.snapshot is not None:
+        read = pods()
+        yield lambda: read
+        return
+    from podqos.cluster.cluster import connect
+    from podqos.library.mirror import Mirror
+
+    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
+        mirror = Mirror(cluster, Part(usage=False, policies=False, workloads=False), say=_say)
+        mirror.start()
+        while not mirror.is_complete and mirror.fatal is None:
+            sleep(_PAUSE_SECONDS)
+        if mirror.fatal is not None:
+            raise mirror.fatal
+        arguments.cluster = mirror.snapshot()  # its version decides
+        yield lambda: mirror.snapshot().objects
+
+
+def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:
+    if arguments.output == "text":
+        style = style_for(arguments.color)
+        return lambda found: print_lines([*text(found, style), ""])
+    for_programs()
+    if arguments.output == "csv":
+        rows = writer(sys.stdout, lineterminator="\n")
+        rows.writerow(csv_rows(Autopsies(()))[0])
+        return lambda found: rows.writerows(map(cell, row) for row in csv_rows(found)[1])
+    return lambda found: print(json_line(found).decode(), end="")
+
+
+def _say(what: str) -> None:
+    print(f"podqos: {what}", file=sys.stderr, flush=True)
+
+
+def _end(*_: object) -> None:
+    raise KeyboardInterrupt

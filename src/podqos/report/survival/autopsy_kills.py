@@ -1,0 +1,157 @@
+"""An OOM in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from podqos.kernel.oom_report import Constraint
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
+from podqos.report.survival.autopsy_words import cause_words, process, saving_words, short_path, shortage_words
+from podqos.survival.autopsy import AutopsyTask, OOMAutopsy, Reason
+from podqos.survival.autopsy_causes import Cause
+from podqos.wording import listed, mebibytes, verb
+
+_MOST_NAMED = 3
+_ID_CHARACTERS = 12
+_RAN_OUT = {
+    CgroupLevel.MACHINE: "The machine ran out of memory",
+    CgroupLevel.KUBEPODS: "All pods together reached their limit",
+    CgroupLevel.CLASS: "The cgroup of a QoS class reached its limit",
+    CgroupLevel.POD: "A pod reached its limit",
+    CgroupLevel.CONTAINER: "A container reached its limit",
+    CgroupLevel.SYSTEM: "A cgroup reached its limit",
+}
+_CONSTRAINED = {
+    Constraint.CPUSET: "The memory nodes of a cpuset ran out",
+    Constraint.MEMORY_POLICY: "The memory nodes of a policy ran out",
+}
+_WHY = {
+    Reason.HIGHEST: "it has the highest badness",
+    Reason.HIGHEST_WITH_SWAP: "it has the highest badness if the machine has {swap} of swap; the report does not say",
+    Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel favours",
+    Reason.ASKED: "vm.oom_kill_allocating_task is set, and it asked for the memory",
+    Reason.OTHER_IS_HIGHER: "{first} has a higher badness; maybe an earlier OOM, not in the log, had killed it already",
+    Reason.DID_NOT_ASK: "vm.oom_kill_allocating_task is set, and another process asked",
+    Reason.IS_EXEMPT: "it has an oom_score_adj of -1000, which is never chosen",
+    Reason.NO_TABLE: "the report has no task table: rate limited, vm.oom_dump_tasks=0, or cut",
+    Reason.TABLE_IS_CUT: "rows of the task table are missing",
+    Reason.NOT_IN_TABLE: "the chosen process is not in the task table",
+    Reason.TABLE_LACKS_COLUMNS: "the table of this old kernel has neither swap nor page tables, which decide here",
+    Reason.TOTAL_UNKNOWN: "the report lacks the limit or the machine's size, and scores differ",
+    Reason.NO_VICTIM: "the report ends before the kill",
+}
+_FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
+_CAUSES = {
+    Cause.OWN_LIMIT: "its own limit",
+    Cause.OWN_USE: "its own use",
+    Cause.NEIGHBOUR: "a neighbour",
+    Cause.SYSTEM_DAEMONS: "system daemons",
+    Cause.PAGE_CACHE: "page cache",
+    Cause.TMPFS: "tmpfs",
+    Cause.KERNEL_MEMORY: "kernel memory",
+    Cause.THRESHOLD: "threshold too low",
+    Cause.NOT_COUNTED: "page cache counted as free",
+    Cause.UNACCOUNTED: "not in the report",
+    Cause.ELSEWHERE: "memory elsewhere",
+}
+_PARTS = (("anon_bytes", "processes"), ("file_bytes", "page cache"), ("shmem_bytes", "tmpfs and shared memory"),
+          ("kernel_bytes", "the kernel's own"))  # fmt: skip
+
+_KERNEL_COLUMNS = ("NAME", "PID", "BADNESS", "USED", "ADJ")
+
+
+def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
+    """Return an OOM in words."""
+    names = [process(each.name, each.pid) for each in kill.victims]
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    where = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
+    died = (
+        f"{listed([*names[:_MOST_NAMED], *more])} {verb(names, 'was', 'were')} killed" if names else "no kill is told"
+    )
+    first = process(kill.ranking[0].name, kill.ranking[0].pid) if kill.ranking else ""
+    swap = mebibytes((kill.swap_pages_needed or 0) * kill.page_bytes)
+    shortage = kill.shortage
+    return AutopsyDeath(
+        by="kernel",
+        at=kill.at,
+        host=kill.host,
+        who=_who(kill),
+        what=f"{where}: {died}.",
+        verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
+        follows_rule=kill.follows_rule,
+        cause=_CAUSES[kill.causes[0].cause] if kill.causes else "",
+        causes=tuple(cause_words(each, kill) for each in kill.causes),
+        next=_next(kill),
+        saved_by=tuple(saving_words(each, kill) for each in kill.saved_by),
+        facts=tuple(_facts(kill)),
+        rule=_rule(kill),
+        columns=_KERNEL_COLUMNS,
+        ranking=tuple(_rank(each, kill) for each in kill.ranking),
+        candidates=kill.tasks,
+        memory=tuple(_parts(kill)),
+        memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
+    )
+
+
+def _who(kill: OOMAutopsy) -> str:
+    if kill.pod:
+        return f"{kill.pod} ({kill.container})" if kill.container else kill.pod
+    if kill.pod_uid:
+        return f"pod {kill.pod_uid}"
+    return process(kill.victims[0].name, None) if kill.victims else "–"
+
+
+def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
+    if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {each.pid for each in kill.victims}:
+        yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel sacrificed a child of it")
+    if kill.group:
+        yield Fact("group", f"memory.oom.group: all of {short_path(kill.group)} died together")
+    if pod := kill.pod or kill.pod_uid:
+        container = kill.container or kill.container_id[:_ID_CHARACTERS]
+        known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
+        yield Fact("pod", f"{pod} ({', '.join(known)})" if known else pod)
+    if full := shortage_words(kill):
+        yield Fact("full", full)
+    if kill.trigger.name:
+        asked = process(kill.trigger.name, kill.trigger.pid)
+        pages = f", {2**kill.trigger.order} pages at once" if 0 < (kill.trigger.order or 0) < 64 else ""
+        yield Fact("asked", f"{asked}{pages}")
+    when = (kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}")
+    if any(when):
+        yield Fact("at", ", ".join(filter(None, when)))
+
+
+def _next(kill: OOMAutopsy) -> str:
+    if kill.runner_up is None or kill.margin_pages is None:
+        return ""
+    margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
+    side = "behind" if kill.margin_pages >= 0 else "ahead"
+    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}"
+
+
+def _rule(kill: OOMAutopsy) -> str:
+    if not kill.ranking or kill.total_pages is None:
+        return ""
+    total = f"{kill.total_pages:,} pages of {kill.page_bytes // 1024} KiB"
+    return f"badness = pages used + oom_score_adj × total / 1000; total = {total}"
+
+
+def _rank(each: AutopsyTask, kill: OOMAutopsy) -> RankedRow:
+    is_dead = each.pid in {victim.pid for victim in kill.victims}
+    badness = "–" if each.badness is None else f"{each.badness:,}"
+    used = each.used_pages * kill.page_bytes
+    return RankedRow(
+        name=each.name,
+        cells=(str(each.pid), badness, mebibytes(used), str(each.oom_score_adj)),
+        mark="killed" if is_dead else "chosen" if each.pid == kill.chosen_pid else "",
+        used=None if each.badness is None else used,
+        added=(each.adjustment_pages or 0) * kill.page_bytes,
+    )
+
+
+def _parts(kill: OOMAutopsy) -> Iterable[MemoryPart]:
+    parts = None if kill.shortage is None else kill.shortage.parts
+    for field, name in _PARTS:
+        if (size := getattr(parts, field, None)) is not None:
+            yield MemoryPart(name, size)

@@ -1,0 +1,84 @@
+"""What ``podqos autopsy`` tells, most important first: how many deaths, who died how often and of what, then each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podqos.report.survival.autopsy_death import AutopsyDeath
+from podqos.report.survival.autopsy_kills import of_kill
+from podqos.report.survival.evictions import of_eviction, sign_words, termination_words
+from podqos.survival.autopsy import Autopsies
+from podqos.survival.eviction_traces import seconds_of
+from podqos.wording import counted, listed
+
+_COUNTED = {True: "as the rule says", False: "against the rule", None: "cannot be verified"}
+
+
+class DeathGroup(Struct, frozen=True, rename="camel"):
+    """Deaths alike."""
+
+    who: str
+    by: str
+    cause: str
+    times: int
+    last: str
+    """When."""
+
+
+class AutopsyPage(Struct, frozen=True, rename="camel"):
+    """Everything that the page of ``podqos autopsy`` shows."""
+
+    headline: str
+    groups: tuple[DeathGroup, ...]
+    deaths: tuple[AutopsyDeath, ...]
+    containers: tuple[str, ...] = ()
+    """Those that were killed, by the status of their pods."""
+    signs: tuple[str, ...] = ()
+    """What nodes went through besides."""
+    assumptions: tuple[str, ...] = ()
+    kind: str = "AutopsyPage"
+
+
+def page_of(found: Autopsies) -> AutopsyPage:
+    """Return what the page shows."""
+    told = deaths(found)
+    return AutopsyPage(
+        headline(found),
+        groups(told),
+        told,
+        tuple(map(termination_words, found.terminations)),
+        tuple(map(sign_words, found.node_events)),
+        tuple(f"{each.what}: {each.value} ({each.state_with})" for each in found.assumptions),
+    )
+
+
+def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
+    """Return what died: in the order of time where that is known, else of the logs, evictions last."""
+    told = [*map(of_kill, found.kills), *map(of_eviction, found.evictions)]
+    times = [seconds_of(each.at) for each in told]
+    known = [each for each in times if each is not None]
+    if len(known) < len(told):
+        return tuple(told)
+    return tuple(told[place] for place in sorted(range(len(told)), key=known.__getitem__))
+
+
+def headline(found: Autopsies) -> str:
+    """Return how many there are, and whether they follow from the rule."""
+    both = (*found.kills, *found.evictions)
+    if not both:
+        return "No OOM kill and no eviction found."
+    numbers = [counted(len(each), noun) for each, noun in ((found.kills, "OOM"), (found.evictions, "eviction")) if each]
+    verdicts = [each.follows_rule for each in both]
+    parts = [f"{verdicts.count(each):,} {words}" for each, words in _COUNTED.items() if each in verdicts]
+    before = f" (and {found.kills_left_out:,} OOMs before them)" if found.kills_left_out else ""
+    return f"{listed(numbers)}: {', '.join(parts)}{before}"
+
+
+def groups(told: Sequence[AutopsyDeath]) -> tuple[DeathGroup, ...]:
+    """Return who died how often and of what, the most frequent first."""
+    keys = [(each.who, each.by, each.cause) for each in told]
+    last = dict(zip(keys, (each.at for each in told), strict=True))
+    return tuple(DeathGroup(*key, times, last[key]) for key, times in Counter(keys).most_common())

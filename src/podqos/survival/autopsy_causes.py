@@ -1,0 +1,427 @@
+"""Which memory ran out in an OOM, by how much, what held it and what was behind it, by the figures of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.kernel.oom import Candidate
+from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.survival.autopsy_facts import KilledNode
+from podqos.survival.race import Race, winning_growth_bytes_per_second
+
+_MOST_ZONES = 64
+_SHARE = 4  # what holds a quarter or more of the memory is named as a cause
+_ZONES = ("DMA", "DMA32", "Normal", "HighMem", "Movable")
+OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
+"""Levels whose memory belongs to one pod or daemon."""
+
+# The lowest bits of gfp_mask, the same in all these kernels: include/linux/gfp_types.h.
+_GFP_DMA, _GFP_HIGHMEM, _GFP_DMA32, _GFP_MOVABLE = 1, 2, 4, 8
+
+
+class ShortageKind(StrEnum):
+    """Why there was no page to be had."""
+
+    LIMIT = "limit"
+    """A cgroup reached its limit."""
+    WATERMARKS = "watermarks"
+    """Every zone that could serve the request was down to what the kernel keeps."""
+    FRAGMENTATION = "fragmentation"
+    """There was memory, but not so many pages in one piece (order > 0)."""
+    ZONES = "zones"
+    """The zones that could serve the request were short; zones that could not had memory."""
+    NODES = "nodes"
+    """The memory nodes that a cpuset or a policy allows were short; others had memory."""
+
+
+class ZoneShortage(Struct, frozen=True, rename="camel", gc=False):
+    """A zone of the machine's memory, and what the kernel keeps of it."""
+
+    node: int
+    zone: str
+    """DMA, DMA32, Normal, HighMem, Movable."""
+    free_bytes: int
+    kept_bytes: int
+    """Its min watermark, and its reserve against requests that could be served elsewhere (lowmem_reserve)."""
+    lacking_bytes: int
+    """What the request lacked here; 0 where there was enough."""
+    is_allowed: bool
+    """Whether the request could be served here: by its gfp_mask, cpuset and policy."""
+
+
+class MemoryParts(Struct, frozen=True, rename="camel", gc=False):
+    """What the memory that ran out held; None where the report does not say."""
+
+    anon_bytes: int | None = None
+    """Of processes."""
+    file_bytes: int | None = None
+    """Page cache, without tmpfs."""
+    inactive_file_bytes: int | None = None
+    """The part of it that the kubelet counts as free."""
+    dirty_bytes: int | None = None
+    """The part of it that is written to disk first, or is being written."""
+    shmem_bytes: int | None = None
+    """tmpfs, volumes in memory and shared memory."""
+    kernel_bytes: int | None = None
+    """The kernel's own that it cannot give back: slab, page tables, stacks."""
+    other_bytes: int | None = None
+    """Of the machine: what no figure of the report accounts for, such as drivers, huge pages, a balloon."""
+
+
+class Shortage(Struct, frozen=True, rename="camel", gc=False):
+    """What ran out, and how far."""
+
+    counter: str
+    """memory, memory+swap, kmem or swap of a cgroup; free for the machine."""
+    usage_bytes: int
+    """What is used of a limit; what is free of the machine."""
+    limit_bytes: int
+    """The limit; of the machine the kernel's reserve (the sum of its min watermarks)."""
+    kind: ShortageKind = ShortageKind.LIMIT
+    lacking_bytes: int | None = None
+    """By how much: what was asked for beyond what could be had. None where the report does not say."""
+    failures: int | None = None
+    """How often the limit was met before (failcnt); None for the machine."""
+    free_elsewhere_bytes: int = 0
+    """What was free where the request could not be served."""
+    zones: tuple[ZoneShortage, ...] = ()
+    """Of the machine."""
+    parts: MemoryParts = MemoryParts()
+
+
+class Cause(StrEnum):
+    """What was behind an OOM."""
+
+    OWN_LIMIT = "OwnLimit"
+    """The container, or its pod, reached its own limit."""
+    OWN_USE = "OwnUse"
+    """The victim is the one that was furthest above its request."""
+    NEIGHBOUR = "Neighbour"
+    """Another process is above its request: further than the victim, or it asked for the memory and uses more. Where
+    none is above its request: the largest."""
+    SYSTEM_DAEMONS = "SystemDaemons"
+    """What runs beside pods used more than the node reserves for it."""
+    PAGE_CACHE = "PageCache"
+    """Page cache that the kernel could not drop in time."""
+    NOT_COUNTED = "PageCacheNotCounted"
+    """The kubelet saw more than its threshold as free, because it does not count inactive page cache as used."""
+    TMPFS = "Tmpfs"
+    """tmpfs, volumes in memory and shared memory: no process of the ranking is charged for what none maps."""
+    KERNEL_MEMORY = "KernelMemory"
+    """Slab, page tables, stacks of the kernel."""
+    THRESHOLD = "ThresholdTooLow"
+    """The kubelet's threshold was crossed, and memory ran out before its next pass: the race."""
+    UNACCOUNTED = "Unaccounted"
+    """Memory that no figure of the report accounts for: drivers, huge pages, a balloon."""
+    ELSEWHERE = "MemoryElsewhere"
+    """There was memory that the request could not use (``Shortage.kind`` says why)."""
+
+
+class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
+    """A cause with the figures that decide."""
+
+    cause: Cause
+    held_bytes: int | None = None
+    """How much: what the process uses, or the part of memory holds; of PageCacheNotCounted and ThresholdTooLow what the
+    kubelet saw as free."""
+    against_bytes: int | None = None
+    """What that is measured by: the limit or the machine, a request, a reservation, a threshold."""
+    pid: int | None = None
+    """Of OwnUse and Neighbour: the process."""
+    name: str = ""
+    growth_bytes_per_second: int | None = None
+    """Of ThresholdTooLow: memory was lost faster than this, or the kubelet would have been first."""
+
+
+def shortage_of(node: KilledNode) -> Shortage | None:
+    """Return the fullest counter of a cgroup, or what is free of the machine; None where the report does not say."""
+    return _machine_shortage(node) if node.is_machine else _limit_shortage(node)
+
+
+def _limit_shortage(node: KilledNode) -> Shortage | None:
+    report = node.report
+    limited = [(name, each, each.limit_kb) for name, each in report.counters.items() if each.limit_kb]
+    if not limited:
+        return None
+    name, counter, limit = max(limited, key=lambda each: _fullness(each[1]))
+    usage_bytes, limit_bytes = counter.usage_kb * 1024, (limit or 0) * 1024
+    asked = node.page_bytes << max(0, report.order or 0)
+    return Shortage(
+        name,
+        usage_bytes,
+        limit_bytes,
+        lacking_bytes=max(node.page_bytes, usage_bytes + asked - limit_bytes),
+        failures=counter.failures,
+        parts=_cgroup_parts(report),
+    )
+
+
+def _fullness(counter: Counter) -> float:
+    return counter.usage_kb / (counter.limit_kb or 1)
+
+
+def _machine_shortage(node: KilledNode) -> Shortage | None:
+    report = node.report
+    if not report.zones:
+        return None
+    allowed = _allowed_zones(report)
+    asked_pages = 1 << max(0, report.order or 0)
+    zones = [_zone(each, node, asked_pages, is_allowed=each in allowed) for each in report.zones]
+    inside = [each for each in zones if each.is_allowed] or zones
+    elsewhere = sum(max(0, each.free_bytes - each.kept_bytes) for each in zones if not each.is_allowed)
+    lacking: int | None = min(each.lacking_bytes for each in inside)
+    kind = ShortageKind.WATERMARKS
+    if elsewhere > asked_pages * node.page_bytes:
+        constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
+        kind = ShortageKind.NODES if constrained else ShortageKind.ZONES
+    if not lacking:
+        # Others may have freed memory since; but what is in pieces is still of no use.
+        lacking = None
+        largest = [each.largest_block_kb for each in allowed]
+        if asked_pages > 1 and all(
+            each is not None and each * 1024 < asked_pages * node.page_bytes for each in largest
+        ):
+            kind = ShortageKind.FRAGMENTATION
+    return Shortage(
+        "free",
+        sum(each.free_kb for each in allowed) * 1024,
+        sum(each.min_kb for each in allowed) * 1024,
+        kind,
+        lacking,
+        free_elsewhere_bytes=elsewhere,
+        zones=tuple(zones[:_MOST_ZONES]),
+        parts=_machine_parts(node),
+    )
+
+
+def _allowed_zones(report: OOMReport) -> list[Zone]:
+    """Return the zones that may serve the request; all where none of those that may is in the report."""
+    nodes = report.nodes if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY} else None
+    last = _ZONES.index(_highest_zone(report))
+    allowed = [
+        zone
+        for zone in report.zones
+        if (nodes is None or zone.node in nodes) and zone.name in _ZONES and _ZONES.index(zone.name) <= last
+    ]
+    return allowed or report.zones
+
+
+def _highest_zone(report: OOMReport) -> str:
+    mask = report.gfp_mask
+    if mask is None or (mask & _GFP_HIGHMEM and mask & _GFP_MOVABLE):
+        return "Movable"
+    if mask & _GFP_HIGHMEM:
+        return "HighMem"
+    if mask & _GFP_DMA32:
+        return "DMA32"
+    return "DMA" if mask & _GFP_DMA else "Normal"
+
+
+def _zone(zone: Zone, node: KilledNode, asked_pages: int, *, is_allowed: bool) -> ZoneShortage:
+    """Return what the kernel keeps of a zone: min watermark and reserve, as ``__zone_watermark_ok`` counts."""
+    report = node.report
+    # Of DMA32 and HighMem a kernel has one: on 32 bit the zone after DMA is Normal.
+    names = [each for each in _ZONES if each != ("DMA32" if _has(report, "HighMem") else "HighMem")]
+    highest = _highest_zone(report)
+    index = names.index(highest if highest in names else "Normal")
+    reserves = zone.reserve_pages
+    kept = zone.min_kb * 1024 + (reserves[min(index, len(reserves) - 1)] * node.page_bytes if reserves else 0)
+    free = zone.free_kb * 1024
+    return ZoneShortage(
+        node=zone.node,
+        zone=zone.name,
+        free_bytes=free,
+        kept_bytes=kept,
+        lacking_bytes=max(0, kept + asked_pages * node.page_bytes - free),
+        is_allowed=is_allowed,
+    )
+
+
+def _has(report: OOMReport, zone: str) -> bool:
+    return any(each.name == zone for each in report.zones)
+
+
+def _cgroup_parts(report: OOMReport) -> MemoryParts:
+    """Return what a cgroup holds, by its memory.stat: v2 says anon, v1 rss, with those below it as total_rss."""
+    found = report.statistics
+    if not found:
+        return MemoryParts()
+    if "anon" in found:
+        shmem = found.get("shmem", 0)
+        kernel = found.get(
+            "kernel", _sum(found, "slab_unreclaimable", "slab_reclaimable", "kernel_stack", "pagetables")
+        )
+        return MemoryParts(
+            anon_bytes=found["anon"],
+            file_bytes=max(0, found.get("file", 0) - shmem),
+            inactive_file_bytes=found.get("inactive_file"),
+            dirty_bytes=_sum(found, "file_dirty", "file_writeback"),
+            shmem_bytes=shmem,
+            kernel_bytes=max(0, kernel - found.get("slab_reclaimable", 0)) + found.get("sock", 0),
+        )
+    total = "total_" if "total_rss" in found else ""
+    if f"{total}rss" not in found:
+        return MemoryParts()
+    cache, files = found.get(f"{total}cache", 0), _sum(found, f"{total}inactive_file", f"{total}active_file")
+    # Old kernels do not name shmem; it is cache that is on no list of files.
+    shmem = found.get(f"{total}shmem", max(0, cache - files))
+    kernel_counter = report.counters.get("kmem")
+    return MemoryParts(
+        anon_bytes=found[f"{total}rss"],
+        file_bytes=max(0, cache - shmem),
+        inactive_file_bytes=found.get(f"{total}inactive_file"),
+        dirty_bytes=_sum(found, f"{total}dirty", f"{total}writeback"),
+        shmem_bytes=shmem,
+        kernel_bytes=None if kernel_counter is None else kernel_counter.usage_kb * 1024,
+    )
+
+
+def _machine_parts(node: KilledNode) -> MemoryParts:
+    report = node.report
+    pages = report.memory_pages
+    if not pages.keys() >= {"active_anon", "inactive_anon", "active_file", "inactive_file"}:
+        return MemoryParts()
+    size = node.page_bytes
+    shmem = pages.get("shmem", 0)
+    anon = max(0, pages["active_anon"] + pages["inactive_anon"] - shmem)
+    files = pages["active_file"] + pages["inactive_file"]
+    kernel = _sum(pages, "slab_unreclaimable", "pagetables", "sec_pagetables") + report.kernel_stack_kb * 1024 // size
+    capacity = node.capacity_bytes
+    known = anon + files + shmem + kernel + _sum(pages, "free", "free_pcp", "slab_reclaimable", "unevictable")
+    return MemoryParts(
+        anon_bytes=anon * size,
+        file_bytes=files * size,
+        inactive_file_bytes=pages["inactive_file"] * size,
+        dirty_bytes=_sum(pages, "dirty", "writeback") * size,
+        shmem_bytes=shmem * size,
+        kernel_bytes=kernel * size,
+        other_bytes=None if capacity is None or "free" not in pages else max(0, capacity - known * size),
+    )
+
+
+def _sum(figures: Mapping[str, int], *names: str) -> int:
+    return sum(figures.get(name, 0) for name in names)
+
+
+def causes_of(
+    node: KilledNode, shortage: Shortage | None, candidates: Sequence[Candidate], own: Collection[int]
+) -> Iterator[AutopsyCause]:
+    """Yield what was behind an OOM, the main cause first. ``own`` are the victim and what belongs to it."""
+    if shortage is not None and shortage.kind in {ShortageKind.NODES, ShortageKind.ZONES, ShortageKind.FRAGMENTATION}:
+        free = shortage.free_elsewhere_bytes or shortage.usage_bytes
+        yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)
+    parts = [] if shortage is None else list(_part_causes(node, shortage))
+    main = [each for is_main, each in parts if is_main]
+    yield from main
+    if node.ran_out.level in OWN_LIMIT:
+        if shortage is not None and shortage.kind is ShortageKind.LIMIT:
+            yield AutopsyCause(Cause.OWN_LIMIT, shortage.usage_bytes, shortage.limit_bytes)
+    else:
+        yield from _owner_causes(node, candidates, own)
+    yield from (each for is_main, each in parts if not is_main)
+    if shortage is not None:
+        yield from _race_cause(node, shortage)
+
+
+def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, AutopsyCause]]:
+    """Yield what else than processes holds a quarter or more; the largest is a main cause if no more is theirs."""
+    parts = shortage.parts
+    total = shortage.limit_bytes if shortage.kind is ShortageKind.LIMIT else node.capacity_bytes
+    if parts.anon_bytes is None or total is None:
+        return
+    held = {
+        Cause.TMPFS: parts.shmem_bytes or 0,
+        Cause.KERNEL_MEMORY: parts.kernel_bytes or 0,
+        Cause.PAGE_CACHE: parts.file_bytes or 0,
+        Cause.UNACCOUNTED: parts.other_bytes or 0,
+    }
+    largest = max(held.values())
+    for cause, amount in sorted(held.items(), key=lambda each: -each[1]):
+        if amount * _SHARE >= total:
+            yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total)
+
+
+def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collection[int]) -> Iterator[AutopsyCause]:
+    """Yield which process is furthest above its request; those that no pod has are measured by the reservation."""
+    capacity = node.capacity_bytes
+    basis = capacity or _limit_bytes(node.report)
+    if basis is None or node.report.is_cut or not candidates:
+        return
+    above: list[tuple[int, Candidate]] = []
+    beside = 0
+    for each in candidates:
+        used = each.process.rss_pages * node.page_bytes
+        if not node.is_kubernetes:
+            above.append((used, each))
+        elif node.is_pods(each.process.oom_score_adj):
+            request = node.request_bytes(each.process.oom_score_adj, basis)
+            if request is not None:
+                above.append((used - request, each))
+        else:
+            beside += used
+    above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
+    reserved = node.reserved_bytes
+    most = max(0, above[0][0] if above else 0)
+    is_beside = beside > max(most, basis // _SHARE) if reserved is None else beside - reserved > most
+    if is_beside:
+        yield AutopsyCause(Cause.SYSTEM_DAEMONS, beside, reserved)
+    victim_pages = max((each.process.rss_pages for each in candidates if each.process.pid in own), default=0)
+    asked = [found for found in above if found[1].process.pid == node.report.trigger_pid]
+    bursts = [found for found in asked if found[1].process.rss_pages > victim_pages]
+    found = [(amount, each) for amount, each in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
+    for amount, each in found:
+        used = each.process.rss_pages * node.page_bytes
+        yield _use(node, each, own, used - amount if node.is_kubernetes and capacity is not None else None)
+    if not found and not is_beside:
+        # None is above its request: they request more than there is.
+        yield _use(node, max(candidates, key=lambda each: each.process.rss_pages), own, None)
+
+
+def _use(node: KilledNode, each: Candidate, own: Collection[int], request_bytes: int | None) -> AutopsyCause:
+    process = each.process
+    cause = Cause.OWN_USE if process.pid in own else Cause.NEIGHBOUR
+    return AutopsyCause(cause, process.rss_pages * node.page_bytes, request_bytes, process.pid, process.name)
+
+
+def _limit_bytes(report: OOMReport) -> int | None:
+    counter = report.counters.get("memory")
+    return None if counter is None or counter.limit_kb is None else counter.limit_kb * 1024
+
+
+def kubelet_available_bytes(node: KilledNode, shortage: Shortage) -> int | None:
+    """Return what the kubelet counted as free when the kernel had nothing left; None where it does not look.
+
+    It subtracts what is used without inactive file pages: from the machine's memory, or from the limit of all pods.
+    """
+    inactive = shortage.parts.inactive_file_bytes
+    if not node.is_kubernetes or inactive is None:
+        return None
+    if shortage.kind is ShortageKind.LIMIT:
+        return (
+            shortage.limit_bytes - shortage.usage_bytes + inactive
+            if node.ran_out.level is CgroupLevel.KUBEPODS
+            else None
+        )
+    return sum(each.free_bytes for each in shortage.zones) + inactive
+
+
+def race_at(available_bytes: int, threshold_bytes: int, growth_bytes_per_second: int) -> Race:
+    """Return the race between kubelet and kernel that ends in the report, begun early enough."""
+    start = threshold_bytes + growth_bytes_per_second * 3600
+    return Race(available_bytes + start, start, threshold_bytes, growth_bytes_per_second)
+
+
+def _race_cause(node: KilledNode, shortage: Shortage) -> Iterator[AutopsyCause]:
+    """Yield why the kubelet did not act before the kernel: it saw enough free, or it came too late."""
+    available, threshold = kubelet_available_bytes(node, shortage), node.threshold_bytes
+    if available is None or threshold is None:
+        return
+    if available >= threshold:
+        yield AutopsyCause(Cause.NOT_COUNTED, available, threshold)
+        return
+    growth = winning_growth_bytes_per_second(race_at(available, threshold, 1))
+    yield AutopsyCause(Cause.THRESHOLD, available, threshold, growth_bytes_per_second=growth)

@@ -1,0 +1,124 @@
+"""What is known of a node beside the kernel's report of its OOM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import parse_thresholds
+from podqos.kernel.oom_report import Constraint, OOMReport
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
+from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
+from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ
+
+_BELOW_PODS = {CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER}
+_SANDBOX = COMPONENT_OOM_SCORE_ADJ["pod sandbox"]
+
+
+class NodeFacts(Struct, frozen=True):
+    """What manifests, a cluster and options say."""
+
+    pods: Mapping[str, Pod] = {}
+    """By the uid in the name of their cgroup."""
+    memory_bytes: Mapping[str, int] = {}
+    """Of nodes, by name: a cgroup's report does not say how large the machine is."""
+    kubelet: KubeletConfiguration | None = None
+    """None: not stated."""
+    growth_bytes_per_second: int | None = None
+    """How fast memory was used up, where that is known."""
+    profile: Profile = LATEST
+
+
+NOTHING_KNOWN = NodeFacts()
+
+
+class KilledNode(Struct, frozen=True):
+    """A report's machine and the place of its victim, with all that is known of them."""
+
+    facts: NodeFacts
+    report: OOMReport
+    page_bytes: int
+    ran_out: CgroupPlace
+    victim: CgroupPlace
+    is_kubernetes: bool
+    """Whether a kubelet runs there: by the cgroups that the report names, or a pod's sandbox in its table."""
+
+    @property
+    def pod(self) -> Pod | None:
+        """The victim's pod, where it is known."""
+        return self.facts.pods.get(self.victim.pod_uid) if self.victim.pod_uid else None
+
+    @property
+    def capacity_bytes(self) -> int | None:
+        """The machine's memory, as the kubelet reads it; None where nothing says."""
+        report = self.report
+        if report.ram_pages is not None:
+            return (report.ram_pages - report.reserved_pages) * self.page_bytes
+        node = self.pod.spec.node_name if self.pod is not None else ""
+        return self.facts.memory_bytes.get(node or report.host)
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether the machine ran out, and not a cgroup."""
+        return self.report.constraint is not Constraint.MEMCG
+
+    def is_pods(self, oom_score_adj: int) -> bool:
+        """Whether a process belongs to a pod: the kubelet gives them scores that little else has."""
+        if not self.is_kubernetes:
+            return False
+        if not self.is_machine and self.ran_out.level in _BELOW_PODS:
+            return True
+        fixed = {self.facts.profile.guaranteed_oom_score_adj, _SANDBOX}
+        return oom_score_adj in fixed or 0 < oom_score_adj <= BEST_EFFORT_OOM_SCORE_ADJ
+
+    def request_bytes(self, oom_score_adj: int, capacity_bytes: int) -> int | None:
+        """Return the least request with which a container has a score; None where the score does not depend on it."""
+        if oom_score_adj >= BEST_EFFORT_OOM_SCORE_ADJ - 1:
+            return 0
+        if oom_score_adj <= 1000 + self.facts.profile.guaranteed_oom_score_adj:
+            return None
+        return -(-capacity_bytes * (1000 - oom_score_adj) // 1000)
+
+    @property
+    def threshold_bytes(self) -> int | None:
+        """The kubelet's hard threshold of free memory, its default where nothing is stated; None: it has none."""
+        config = self.facts.kubelet or KubeletConfiguration()
+        for each in parse_thresholds(config, self.facts.profile):
+            if each.signal is Signal.MEMORY and each.is_hard:
+                return each.amount(self.capacity_bytes or 0).value
+        return None
+
+    @property
+    def reserved_bytes(self) -> int | None:
+        """What the kubelet reserves for what runs beside pods; None where its configuration is not stated."""
+        config = self.facts.kubelet
+        if config is None:
+            return None
+        amounts = (config.reserved_for_kube, config.reserved_for_system)
+        return sum(each[MEMORY].value for each in amounts if MEMORY in each)
+
+
+def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:
+    """Return a report with what is known of its machine."""
+    if report.oom_cgroup is None:
+        level = CgroupLevel.SYSTEM if report.constraint is Constraint.MEMCG else CgroupLevel.MACHINE
+        ran_out = CgroupPlace(level)
+    else:
+        ran_out = place_of(report.oom_cgroup)
+    victim = place_of(report.task_cgroup or "")
+    is_kubernetes = (
+        victim.level in _BELOW_PODS
+        or ran_out.level in _BELOW_PODS
+        or any(task.oom_score_adj == _SANDBOX for task in report.tasks.values())
+    )
+    return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_kubernetes)
+
+
+def is_guaranteed(node: KilledNode, oom_score_adj: int) -> bool:
+    """Whether the victim has what Guaranteed gives already."""
+    return node.victim.qos_class is QOSClass.GUARANTEED or oom_score_adj <= node.facts.profile.guaranteed_oom_score_adj

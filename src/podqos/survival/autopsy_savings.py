@@ -1,0 +1,282 @@
+"""What would have saved the victim of an OOM: the decision, or the check that led to it, made again with one change.
+
+All holds for that moment: memory that keeps growing reaches every limit in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import StrEnum
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.priority import SYSTEM_PRIORITIES
+from podqos.kernel.oom import Candidate, Process
+from podqos.model.pod import SYSTEM_NODE_CRITICAL, Container, Pod, PodSpec, QOSClass
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY, ResourceRequirements
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
+from podqos.survival.autopsy_causes import OWN_LIMIT, Shortage, ShortageKind, kubelet_available_bytes, race_at
+from podqos.survival.autopsy_facts import KilledNode, is_guaranteed
+from podqos.survival.counterfactual import least
+from podqos.survival.pod_changes import holder_of, resources_of, with_request
+from podqos.survival.race import run_race, winning_threshold_bytes
+
+_Change = Callable[[Process], Process]
+
+
+class SavedBy(StrEnum):
+    """What is changed."""
+
+    USAGE = "usage"
+    """The victim uses less."""
+    REQUEST = "request"
+    """Its container requests more memory, which lowers its oom_score_adj."""
+    LIMIT = "limit"
+    """The limit that was reached is higher."""
+    CLASS = "class"
+    """Its pod is Guaranteed: limits equal to requests, in memory and CPU."""
+    PRIORITY = "priority"
+    """Its pod is system-node-critical, which gives it the score of Guaranteed; other priorities change nothing."""
+    THRESHOLD = "threshold"
+    """The kubelet's eviction threshold is higher: it acts before the kernel has to."""
+    NODE_SIZE = "nodeSize"
+    """The node has more memory."""
+
+
+class Instead(Struct, frozen=True, rename="camel", gc=False):
+    """The process that would have been killed in the victim's place."""
+
+    pid: int
+    name: str
+    badness: int
+
+
+class Saving(Struct, frozen=True, rename="camel", gc=False):
+    """A change that saves the victim; with one page less of it the victim dies."""
+
+    change: SavedBy
+    more_bytes: int | None = None
+    """How much more (of ``usage``: less). None for a class or priority, or where the node's size is not known."""
+    amount_bytes: int | None = None
+    """The amount as changed: the request, limit, threshold or machine, what the victim uses."""
+    oom_score_adj: int | None = None
+    """What the victim would have had, where that saves it."""
+    qos_class: QOSClass | None = None
+    """What its pod would have been, where that changes."""
+    priority: int | None = None
+    instead: Instead | None = None
+    """Who would have died. None: no process, because memory would not have run out."""
+
+
+class Decision:
+    """The kernel's choice in one OOM, to be made again with a change to the victim and what belongs to it."""
+
+    def __init__(
+        self,
+        candidates: Iterable[Candidate],
+        rate: Callable[[Process], Candidate],
+        chosen: int,
+        own: Collection[int],
+        lacking_pages: int,
+    ) -> None:
+        """Take the candidates in the order of the ranking, and what gives a process its badness.
+
+        The kernel kills until ``lacking_pages`` are freed.
+        """
+        mine = {each.process.pid: each for each in candidates if each.process.pid in own}
+        self.victim = mine[chosen].process
+        self.used_pages = sum(each.used_pages for each in mine.values())
+        self.rivals = [each for each in candidates if each.process.pid not in own and not each.process.is_exempt]
+        # Whatever changes, of the others with one score the first stays the first.
+        others = [each.process for each in mine.values() if each.process.pid != chosen and not each.process.is_exempt]
+        firsts = {each.oom_score_adj: each for each in reversed(others)}
+        self._own = [self.victim, *firsts.values()]
+        self._rate = rate
+        self._lacking_pages = lacking_pages
+
+    def spares(self, change: _Change, less_pages: int = 0) -> bool:
+        """Whether neither the victim nor what belongs to it dies; of equals they do."""
+        lacking = self._lacking_pages - less_pages
+        best = max(self._rate(change(each)).points for each in self._own)
+        for each in self.rivals:
+            if lacking <= 0 or each.points <= best:
+                break
+            lacking -= max(1, each.process.rss_pages)
+        return lacking <= 0
+
+    def instead(self, less_pages: int = 0) -> Instead | None:
+        """Return who dies first where the victim is spared."""
+        if self._lacking_pages <= less_pages:
+            return None
+        first = self.rivals[0]
+        return Instead(first.process.pid, first.process.name, first.points)
+
+
+def own_of(
+    node: KilledNode, processes: Sequence[Process], chosen: int | None, killed: Collection[int]
+) -> frozenset[int]:
+    """Return which processes belong to the victim, as far as the table shows: it does not say whose a process is.
+
+    All of a container that ran out; all that died with the victim; else those with the victim's score, which the
+    request gives a Burstable container; scores that many share count only with the same name.
+    """
+    own = {pid for pid in (chosen, *killed) if pid is not None}
+    victim = next((each for each in processes if each.pid == chosen), None)
+    if victim is None:
+        return frozenset(own)
+    if node.ran_out.level is CgroupLevel.CONTAINER:
+        return frozenset(own | {each.pid for each in processes})
+    is_telling = node.is_pods(victim.oom_score_adj) and 0 < victim.oom_score_adj < BEST_EFFORT_OOM_SCORE_ADJ - 1
+    alike = (each for each in processes if each.oom_score_adj == victim.oom_score_adj)
+    return frozenset(own | {each.pid for each in alike if is_telling or each.name == victim.name})
+
+
+def savings_of(node: KilledNode, shortage: Shortage | None, decision: Decision | None) -> tuple[Saving, ...]:
+    """Return what would have saved the victim, the smallest change first.
+
+    ``decision`` is None where the kernel's choice cannot be made again.
+    """
+    found = [*_by_use(node, shortage, decision), *_by_manifest(node, decision)]
+    if shortage is not None:
+        found += [*_by_size(node, shortage), *_by_threshold(node, shortage)]
+    last = {each: at for at, each in enumerate(SavedBy)}
+    return tuple(sorted(found, key=lambda each: (each.more_bytes is None, each.more_bytes or 0, last[each.change])))
+
+
+def _avoidable_bytes(shortage: Shortage | None) -> int | None:
+    """Return what more memory, or less use of it, avoids the OOM; None where it would not, or is not known."""
+    if shortage is None or shortage.kind not in {ShortageKind.LIMIT, ShortageKind.WATERMARKS}:
+        return None
+    return shortage.lacking_bytes
+
+
+def _by_use(node: KilledNode, shortage: Shortage | None, decision: Decision | None) -> Iterator[Saving]:
+    """Yield how much less the victim had to use, until memory does not run out or another is chosen.
+
+    The first where all memory is its own; of what is shared, others take what it leaves.
+    """
+    lacking, size = _avoidable_bytes(shortage), node.page_bytes
+    is_alone = node.ran_out.level in OWN_LIMIT or (decision is not None and not decision.rivals)
+    if decision is None:
+        rss = next((each.rss_kb for each in node.report.victims.values()), None)
+        if is_alone and lacking is not None and rss is not None and lacking <= rss * 1024:
+            yield Saving(SavedBy.USAGE, lacking, rss * 1024 - lacking)
+        return
+    victim = decision.victim
+
+    def lighter(pages: int) -> _Change:
+        return lambda each: replace(each, rss_pages=each.rss_pages - pages) if each.pid == victim.pid else each
+
+    def freed(pages: int) -> int:
+        return pages if is_alone and lacking is not None else 0
+
+    pages = least(1, victim.rss_pages, 1, lambda amount: decision.spares(lighter(amount), freed(amount)))
+    if pages is not None:
+        instead = decision.instead(freed(pages))
+        yield Saving(SavedBy.USAGE, pages * size, (victim.rss_pages - pages) * size, instead=instead)
+
+
+def _by_size(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
+    """Yield the least limit, or size of the machine, at which the request succeeds."""
+    lacking = _avoidable_bytes(shortage)
+    if lacking is None:
+        return
+    if shortage.kind is ShortageKind.WATERMARKS or node.ran_out.level is CgroupLevel.KUBEPODS:
+        capacity = node.capacity_bytes
+        yield Saving(SavedBy.NODE_SIZE, lacking, None if capacity is None else capacity + lacking)
+    else:
+        yield Saving(SavedBy.LIMIT, lacking, shortage.limit_bytes + lacking)
+
+
+def _by_threshold(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
+    """Yield the least threshold at which the kubelet always acts first, by how fast memory was used up."""
+    available, growth = kubelet_available_bytes(node, shortage), node.facts.growth_bytes_per_second
+    threshold, capacity = node.threshold_bytes or 0, node.capacity_bytes
+    if available is None or growth is None:
+        return
+    needed = winning_threshold_bytes(race_at(available, threshold, growth))
+    wins = run_race(race_at(available, needed, growth)).kubelet_first == Fraction(1)
+    if wins and needed > threshold and (capacity is None or needed < capacity):
+        yield Saving(SavedBy.THRESHOLD, needed - threshold, needed)
+
+
+def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving]:
+    """Yield changes of the victim's manifest that give it another score."""
+    if decision is None:
+        return
+    victim = decision.victim
+    is_pods = bool(node.victim.pod_uid) or node.is_pods(victim.oom_score_adj)
+    if not is_pods or is_guaranteed(node, victim.oom_score_adj):
+        return
+
+    def scored(value: int) -> _Change:
+        return lambda each: replace(each, oom_score_adj=value) if each.oom_score_adj == victim.oom_score_adj else each
+
+    yield from _by_request(node, decision, scored)
+    lowest = node.facts.profile.guaranteed_oom_score_adj
+    if decision.spares(scored(lowest)):
+        amount = decision.used_pages * node.page_bytes
+        yield Saving(SavedBy.CLASS, None, amount, lowest, QOSClass.GUARANTEED, instead=decision.instead())
+    pod = node.pod or _sketched(None)
+    priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
+    spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=priority)
+    critical = _score(node, replace(pod, spec=spec), pod.spec.containers[0].name, 1)
+    if node.facts.profile.lowest_score_for != "nobody" and decision.spares(scored(critical)):
+        yield Saving(SavedBy.PRIORITY, oom_score_adj=critical, priority=priority, instead=decision.instead())
+
+
+def _by_request(node: KilledNode, decision: Decision, scored: Callable[[int], _Change]) -> Iterator[Saving]:
+    """Yield the least request with which another dies; where the node's size is not known, the score it has to give."""
+    profile, capacity, adj = node.facts.profile, node.capacity_bytes, decision.victim.oom_score_adj
+    burstable = QOSClass.BURSTABLE if node.victim.qos_class is QOSClass.BEST_EFFORT else None
+    if capacity is None:
+        floor = 1000 + profile.guaranteed_oom_score_adj
+        lower = least(1, adj - floor, 1, lambda by: decision.spares(scored(adj - by)))
+        if lower is not None:
+            score = adj - lower
+            yield Saving(SavedBy.REQUEST, None, None, score, burstable, instead=decision.instead())
+        return
+    pod, container = _container(node, adj, capacity)
+    holder = holder_of(pod, container, MEMORY, profile)
+    stated = resources_of(pod, holder)
+    request, limit = stated.requests.get(MEMORY), stated.limits.get(MEMORY)
+    now = 0 if request is None else request.value
+
+    def score_of(amount: int) -> int:
+        return _score(node, with_request(pod, holder, MEMORY, amount), container, capacity)
+
+    most = capacity if limit is None else limit.value
+    amount = least(now + 1, most, node.page_bytes, lambda amount: decision.spares(scored(score_of(amount))))
+    if amount is not None:
+        score = score_of(amount)
+        yield Saving(SavedBy.REQUEST, amount - now, amount, score, burstable, instead=decision.instead())
+
+
+def _score(node: KilledNode, pod: Pod, container: str, capacity_bytes: int) -> int:
+    """Return the score that the kubelet gives a container."""
+    profile = node.facts.profile
+    scores = oom_scores(pod, qos_class_of(pod, profile), capacity_bytes, profile)
+    return next(each.value for each in scores if each.container == container)
+
+
+def _container(node: KilledNode, oom_score_adj: int, capacity_bytes: int) -> tuple[Pod, str]:
+    """Return the victim's pod and the container that has its score, or one made up from what the score says."""
+    pod, profile = node.pod, node.facts.profile
+    if pod is not None:
+        for each in oom_scores(pod, qos_class_of(pod, profile), capacity_bytes, profile):
+            if each.value == oom_score_adj:
+                return pod, each.container
+    # The largest request that gives this score: whatever it was, more than this lowers it.
+    largest = -(-capacity_bytes * (1001 - oom_score_adj) // 1000) - 1
+    sketched = _sketched(None if oom_score_adj >= BEST_EFFORT_OOM_SCORE_ADJ else largest)
+    return sketched, sketched.spec.containers[0].name
+
+
+def _sketched(request_bytes: int | None) -> Pod:
+    requests = {} if request_bytes is None else {MEMORY: Quantity.of_units(request_bytes, "BinarySI")}
+    return Pod(spec=PodSpec(containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)))

@@ -1,0 +1,161 @@
+"""``podqos autopsy`` for people: a screen, a post-mortem, the data of a page. Nothing in a log is trusted."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from kernel.oom_logs import CARRIERS, FORMS, cgroup, killed, machine, read
+from podqos.cli.output import _unindented
+from podqos.report.simulation.html import SLOT, page
+from podqos.report.survival.autopsy import SCREEN, death_lines, text
+from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
+from podqos.report.survival.autopsy_kills import of_kill
+from podqos.report.survival.autopsy_story import AutopsyPage, page_of
+from podqos.report.text.encoding import json_schema
+from podqos.report.text.style import Style, visible_length
+from podqos.survival.autopsy import Autopsies, Examiner
+
+ROOT = Path(__file__).parents[2]
+NARROW = Style(width=80)
+NASTY = (
+    "<img src=x onerror=alert(1)>",
+    "](http://evil.example)[x",
+    "@octocat fixes #12",
+    "`code` **bold** ~~gone~~ $x$",
+    "| a | b |",
+    "https://evil.example www.evil.example",
+    ":boom: :+1:",
+    "\x1b[2J\x1b]0;t\x07",
+    "a\u202egnp.exe",
+    "</script><script>alert(1)</script>",
+    "&lt;b&gt; &#60;",
+    "x" * 64,
+    "\\",
+)
+
+
+def autopsies(lines) -> Autopsies:
+    examiner = Examiner()
+    return Autopsies(tuple(examiner.examine(report) for report in read(lines)))
+
+
+def crowd(name: str = "a process", count: int = 400) -> list[str]:
+    rows = [(pid, 1000, 1000 + pid, 10, 0, pid % 1000, name) for pid in range(2, count)]
+    return cgroup(rows, count - 1, name)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        machine(),
+        *(machine(form=form) for form in FORMS),
+        crowd(),
+        crowd("n" * 64),
+        [*machine()[:3], *machine()[-1:]],
+        [killed(pid, "w" * 64) for pid in range(3)],
+        [
+            *crowd("member " * 6)[:-2],
+            "Tasks in /kubepods/burstable/pod" + "p" * 200 + " are going to be killed due to memory.oom.group set",
+            *(killed(pid, "member " * 6, why="Memory cgroup out of memory") for pid in range(2, 400)),
+        ],
+    ],
+)
+def test_a_death_never_takes_more_than_a_screen(lines):
+    for kill in autopsies(map(CARRIERS["syslog"], lines)).kills:
+        for told in (death_lines(of_kill(kill), NARROW), death_lines(of_kill(kill), Style(width=80, colour=True))):
+            assert len(told) <= SCREEN
+            assert max(map(visible_length, told)) <= 80
+
+
+def test_more_is_shown_when_asked_for():
+    (kill,) = autopsies(crowd()).kills
+    assert len(death_lines(of_kill(kill), NARROW, verbose=True)) > len(kill.ranking)
+
+
+def test_of_many_deaths_who_died_how_often_comes_first_and_the_last_in_full():
+    lines = [
+        line
+        for pid in range(30)
+        for line in machine([(900 + pid, 0, 90_000, 1, 0, 0, "hog")], kill=killed(900 + pid, "hog"))
+    ]
+    told = text(autopsies([*lines, *cgroup([(7, 0, 9, 1, 0, 0, "web")], 7, "web")]), NARROW)
+    assert told[0] == "31 OOMs: 31 as the rule says"
+    assert re.match(r"  DIED +WHO +BY +CAUSE +LAST", told[1])
+    assert re.match(r"  30 +hog +kernel +its own use", told[2])
+    assert re.match(r"  1 +pod 11111111-2222-3333-4444-555555555555 +kernel +its own limit", told[3])
+    assert [line for line in told if "killed." in line] == ["A container reached its limit: web (pid 7) was killed."]
+    assert sum("was killed." in line for line in text(autopsies(lines), NARROW, verbose=True)) == 30
+
+
+def test_a_post_mortem_has_timeline_cause_ranking_and_fix():
+    told = markdown(autopsies(map(CARRIERS["syslog"], machine())))
+    headings = [line for line in told if line.startswith("#")]
+    assert headings == [
+        "# Post-mortem: `java (main) [x]`",
+        "## Timeline",
+        "## What happened",
+        "### Fix: what would have saved it",
+        "### Ranking",
+        "## Assumed",
+    ]
+    assert "| `Jan 5 15:19:27` | `node-1` | `java (main) [x]` | kernel | its own use |" in told
+    assert "| 1 | `java (main) [x]` | 102 | 150,300 | 587.1Mi | 0 | **killed** |" in told
+
+
+def rendered(lines) -> str:
+    return MarkdownIt("gfm-like", {"html": True, "linkify": False}).render("\n".join(lines))
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_stay_text_in_markdown(name):
+    lines = markdown(autopsies(machine([(7, 0, 90_000, 1, 0, 0, name)], kill=killed(7, name))))
+    html = rendered(lines)
+    own = {"h1", "h2", "h3", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td", "ul", "ol", "li"}
+    assert set(re.findall(r"<(\w+)", html)) <= own
+    assert html.count("<td") == rendered(
+        markdown(autopsies(machine([(7, 0, 90_000, 1, 0, 0, "x")], kill=killed(7, "x"))))
+    ).count("<td")
+    # What GitHub does to the text afterwards, code left alone: mentions, references, addresses, emojis.
+    words = re.sub(r"<code>.*?</code>|<[^>]*>", "", html)
+    assert re.findall(r"@\w|#\w|://|www\.|:[a-z+-]\w*:|\x1b|\u202e", words) == []
+
+
+@given(st.text("<>`*_[]()!#@:/|~$&\\^=+ abw.-1\n\t\x1b", max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_no_text_is_markup(text):
+    for said in (f"a {plain(text)} b", code(text)):
+        html = MarkdownIt("gfm-like", {"html": True, "linkify": False}).renderInline(said)
+        assert set(re.findall(r"<(\w+)", html)) <= {"code"}
+        assert "<a" not in html
+        assert "<img" not in html
+        assert "\n" not in said
+
+
+def test_a_long_post_mortem_is_cut_and_says_so():
+    lines = [line for pid in range(300) for line in machine(kill=killed(pid, f"process-{pid}"))]
+    told = "\n".join(markdown(autopsies(lines)))
+    assert len(told) < MOST_CHARACTERS
+    assert "… and 250 more." in told
+    assert "more; `podqos autopsy -v` prints them all." in told
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_the_data_of_a_page_cannot_leave_its_element(name):
+    view = page_of(autopsies(machine([(7, 0, 90_000, 1, 0, 0, name)], kill=killed(7, name))))
+    made = page(f"<html>{SLOT}</html>", view)
+    data = re.fullmatch(r'<html><script id="run" type="application/json">(.*)</script></html>', made, re.DOTALL)[1]
+    assert "<" not in data
+    assert json.loads(data)["deaths"][0]["ranking"][0]["name"] == name.strip()
+
+
+def test_the_schema_of_the_page_is_published():
+    schema = msgspec.json.decode(msgspec.json.encode(_unindented(json_schema(AutopsyPage))))
+    assert schema == json.loads((ROOT / "docs/schema/autopsy-page.json").read_text())

@@ -1,0 +1,181 @@
+"""The circle: what the model decides, written as the kernel would write it, is read back as the same decision.
+
+What is said to have saved a victim is tried here with the model alone.
+"""
+
+from __future__ import annotations
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from eviction.nodes import container, pod_of
+from kernel.oom_logs import report_of
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.oom import kill, rank, select
+from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
+from podqos.survival.autopsy_savings import SavedBy
+from podqos.survival.processes import container_processes
+from survival.nodes import GI, MI, snapshot, using
+from survival.test_autopsy import examined
+
+LEVELS = (CgroupLevel.MACHINE, CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER)
+
+
+@st.composite
+def nodes(draw):
+    """Draw a node with pods of one to three containers and processes, what ran out, and the kernel's kill."""
+    memory_bytes = draw(st.sampled_from((4 * GI, 16 * GI, 16 * GI + 12_345 * 4096)))
+    drawn = []
+    for index in range(draw(st.integers(1, 5))):
+        request = draw(st.integers(0, 6))
+        limit = draw(st.sampled_from((None, max(1, request), 8)))
+        amounts = (f"memory={request * 256}Mi" if request else "", f"memory={limit * 256}Mi" if limit else "")
+        if draw(st.booleans()) and limit:
+            amounts = (f"cpu=1,memory={limit * 256}Mi",) * 2
+        made = pod_of(f"p{index}", container(f"{index:012x}", requests=amounts[0], limits=amounts[1]))
+        uid = f"{index:08x}-0000-4000-8000-000000000000"
+        made = replace(made, metadata=replace(made.metadata, uid=uid))
+        used = draw(st.integers(1, 2000)) * MI + draw(st.integers(0, 255)) * 4096
+        drawn.append(using(made, str(used), processes=draw(st.integers(1, 3))))
+    seen = snapshot(*drawn, memory_bytes=memory_bytes)
+    settings = CgroupSettings(
+        node_memory_bytes=memory_bytes,
+        cgroup_driver=draw(st.sampled_from(CgroupDriver)),
+        runtime=draw(st.sampled_from(Runtime)),
+        cgroup_version=draw(st.sampled_from(CgroupVersion)),
+    )
+    containers = container_processes(seen, settings)
+    processes = [replace(each, name=f"task {each.pid}") for found in containers for each in found.processes]
+    level = draw(st.sampled_from(LEVELS))
+    domain = _domain(draw(st.sampled_from(processes)).cgroup, level, settings)
+    total = memory_bytes // PAGE_BYTES if domain == "/" else draw(st.integers(1000, 4 * GI // PAGE_BYTES))
+    selection = select(processes, total, domain)
+    assume(selection is not None)
+    is_v2 = settings.cgroup_version is CgroupVersion.V2
+    groups = {selection.victim.process.cgroup} if is_v2 and draw(st.booleans()) else set()
+    done = kill(selection, processes, groups, cgroup_version=2 if is_v2 else 1)
+    lines = report_of(
+        done,
+        processes,
+        ram_pages=memory_bytes // PAGE_BYTES,
+        lacking_pages=draw(st.sampled_from((1, 2, 700))),
+        trigger=draw(st.sampled_from(processes)),
+        form=draw(st.sampled_from(("pgtables_bytes", "rss_anon"))),
+        cgroup_version=2 if is_v2 else 1,
+    )
+    return seen, processes, done, lines
+
+
+def _domain(path, level, settings):
+    """Return the cgroup of a level that holds a path."""
+    if level is CgroupLevel.MACHINE:
+        return "/"
+    if level is CgroupLevel.KUBEPODS:
+        return node_path(settings)
+    found = path
+    while place_of(found).level is not level and place_of(found).level is not CgroupLevel.KUBEPODS:
+        found = found.rpartition("/")[0]
+    return found
+
+
+@given(nodes())
+def test_a_simulated_oom_written_as_a_report_is_read_back_as_the_same_decision(drawn):
+    _, processes, done, lines = drawn
+    (found,) = examined(lines, most_shown=100)
+    selection = done.selection
+    victim = selection.victim.process
+    expected = rank(processes, selection.total_pages, selection.domain)
+    assert [each.badness for each in found.ranking if each.badness is not None] == [each.points for each in expected]
+    assert {(each.pid, each.badness) for each in found.ranking if each.badness is not None} == {
+        (each.process.pid, each.points) for each in expected
+    }
+    assert found.ranking[0].pid == found.chosen_pid == victim.pid
+    assert (found.follows_rule, found.total_pages) == (True, selection.total_pages)
+    assert [each.pid for each in found.victims] == [each.pid for each in done.killed]
+    assert found.group == (done.group or "")
+    runner_up = selection.runner_up
+    assert found.margin_pages == selection.margin_pages
+    assert (found.runner_up and found.runner_up.badness) == (runner_up and runner_up.points)
+    place = place_of(victim.cgroup)
+    assert (found.pod_uid, found.container_id, found.qos_class) == (place.pod_uid, place.container_id, place.qos_class)
+    assert found.scope is place_of(selection.domain).level
+    assert found.cgroup == selection.domain
+
+
+def _killed(processes, selection, lacking_pages):
+    """Return who dies until enough is free; of equals all that are."""
+    left, gone = list(processes), []
+    while lacking_pages > 0 and (chosen := select(left, selection.total_pages, selection.domain)) is not None:
+        equals = [
+            each for each in rank(left, selection.total_pages, selection.domain) if each.points == chosen.victim.points
+        ]
+        gone += [each.process.pid for each in equals]
+        left = [each for each in left if each.pid != chosen.victim.process.pid]
+        lacking_pages -= max(1, chosen.victim.process.rss_pages)
+    return gone
+
+
+def _score(request, capacity):
+    return min(999, max(3, 1000 - 1000 * request // capacity)) if request else 1000
+
+
+@given(nodes())
+def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn):
+    seen, processes, done, lines = drawn
+    (found,) = examined(lines)
+    victim, selection = done.selection.victim.process, done.selection
+    capacity = seen.node.memory_bytes
+    lacking = found.shortage.lacking_bytes // PAGE_BYTES
+    inside = {each.process.pid for each in rank(processes, selection.total_pages, selection.domain)}
+    own = {each.pid for each in (*done.killed, victim)}
+    own |= {pid for pid in inside if found.scope is CgroupLevel.CONTAINER}
+    if 0 < victim.oom_score_adj < 999:
+        own |= {each.pid for each in processes if each.oom_score_adj == victim.oom_score_adj}
+    is_shared = found.scope in {CgroupLevel.MACHINE, CgroupLevel.KUBEPODS, CgroupLevel.CLASS} and not inside <= own
+
+    def dies(change=lambda each: each, more_pages=0):
+        return bool(own & set(_killed([change(each) for each in processes], selection, lacking - more_pages)))
+
+    def scored(score):
+        return lambda each: (
+            replace(each, oom_score_adj=score)
+            if each.pid in own and each.oom_score_adj == victim.oom_score_adj
+            else each
+        )
+
+    def lighter(pages):
+        return lambda each: replace(each, rss_pages=each.rss_pages - pages) if each.pid == victim.pid else each
+
+    assert dies()
+    for saving in found.saved_by:
+        pages = (saving.more_bytes or 0) // PAGE_BYTES
+        match saving.change:
+            case SavedBy.USAGE:
+                freed = 0 if is_shared else pages
+                assert not dies(lighter(pages), freed)
+                assert dies(lighter(pages - 1), max(0, freed - 1))
+            case SavedBy.REQUEST if saving.amount_bytes is None:
+                assert not dies(scored(saving.oom_score_adj))
+                assert dies(scored(saving.oom_score_adj + 1))
+            case SavedBy.REQUEST:
+                assert saving.oom_score_adj == _score(saving.amount_bytes, capacity)
+                assert not dies(scored(saving.oom_score_adj))
+                assert dies(scored(_score(saving.amount_bytes - PAGE_BYTES, capacity)))
+            case SavedBy.LIMIT | SavedBy.NODE_SIZE:
+                assert not dies(more_pages=pages)
+                assert dies(more_pages=pages - 1)
+            case SavedBy.CLASS | SavedBy.PRIORITY:
+                assert saving.oom_score_adj == -997
+                assert not dies(scored(-997))
+        if saving.instead is not None:
+            assert saving.instead.pid not in own
+    helpful = {each.change for each in found.saved_by}
+    is_guaranteed = victim.oom_score_adj == -997
+    assert (SavedBy.CLASS in helpful) == (not is_guaranteed and not dies(scored(-997)))
+    assert (SavedBy.REQUEST in helpful) == (not is_guaranteed and not dies(scored(3)))
+    if found.scope is CgroupLevel.CONTAINER:
+        assert helpful == {SavedBy.USAGE, SavedBy.LIMIT}
+    sizes = [each.more_bytes for each in found.saved_by if each.more_bytes is not None]
+    assert sizes == sorted(sizes)
