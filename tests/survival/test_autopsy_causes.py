@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from eviction.nodes import container, pod_of
+from eviction.nodes import container, pod_of, volume
 from kernel.oom_logs import CONTAINER, POD, cgroup, killed, machine, read
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.pod import QOSClass
+from podqos.model.pod import EmptyDir, QOSClass
 from podqos.survival.autopsy import Examiner
 from podqos.survival.autopsy_causes import AutopsyCause, Cause, MemoryParts, ShortageKind, race_at
 from podqos.survival.autopsy_facts import NodeFacts
@@ -208,9 +208,9 @@ def test_daemons_are_measured_by_what_is_reserved_for_them():
     held = 100_000 * PAGE_BYTES
     assert causes(lines)[0] == (Cause.SYSTEM_DAEMONS, held, None), "more than a quarter, and the reservation unknown"
     little = KubeletConfiguration(system_reserved={"memory": "100Mi"}, kube_reserved={"memory": "20Mi"})
-    assert causes(lines, kubelet=little)[0] == (Cause.SYSTEM_DAEMONS, held, 120 * MI)
+    assert causes(lines, kubelet_of=lambda _: little)[0] == (Cause.SYSTEM_DAEMONS, held, 120 * MI)
     enough = KubeletConfiguration(system_reserved={"memory": "400Mi"})
-    assert Cause.SYSTEM_DAEMONS not in {each[0] for each in causes(lines, kubelet=enough)}
+    assert Cause.SYSTEM_DAEMONS not in {each[0] for each in causes(lines, kubelet_of=lambda _: enough)}
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,13 @@ def test_what_no_process_holds_is_the_main_cause_where_it_is_most(pages, cause):
     assert found[1] == OWN
 
 
+def test_volumes_in_memory_are_named_where_the_manifest_is_known():
+    lines = on_node(SANDBOX, info=memory_info(active_anon=230_000, shmem=130_000))
+    volumes = (volume("cache", empty_dir=EmptyDir("Memory")), volume("disk", empty_dir=EmptyDir()))
+    pods = {UID: pod_of("web", container("main", requests="memory=103Mi"), volumes=volumes)}
+    assert [each.volumes for each in examined(lines, pods=pods).causes[:2]] == [("cache",), ()]
+
+
 def test_a_quarter_is_worth_naming_after_the_processes():
     found = causes(on_node(SANDBOX, info=memory_info(active_anon=230_000, shmem=70_000)))
     assert [each[0] for each in found[:2]] == [Cause.OWN_USE, Cause.TMPFS]
@@ -240,9 +247,11 @@ def test_the_kubelet_did_not_see_the_shortage_or_came_too_late():
     kill = examined(on_node(SANDBOX, info=memory_info(**anon, inactive_file=1_000)))
     late = kill.causes[-1]
     lead = 100 * MI - 12_000 * PAGE_BYTES
-    assert late == AutopsyCause(Cause.THRESHOLD, 12_000 * PAGE_BYTES, 100 * MI, growth_bytes_per_second=lead // 10)
+    assert late == AutopsyCause(
+        Cause.THRESHOLD, 12_000 * PAGE_BYTES, 100 * MI, growth_bytes_per_second=lead // 10, is_default=True
+    )
     higher = KubeletConfiguration(eviction_hard={"memory.available": "200Mi"})
-    against = causes(on_node(SANDBOX, info=memory_info(**anon)), kubelet=higher)[-1][2]
+    against = causes(on_node(SANDBOX, info=memory_info(**anon)), kubelet_of=lambda _: higher)[-1][2]
     assert against == 200 * MI
 
 

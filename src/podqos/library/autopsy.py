@@ -7,8 +7,9 @@ import stat
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Protocol, Self
 
 from msgspec.structs import replace
@@ -23,8 +24,11 @@ from podqos.library.inputs.objects import Objects
 from podqos.library.kubelet_side import KubeletSide
 from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
@@ -81,8 +85,7 @@ def autopsy(
     threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
     objects = cluster.objects if cluster is not None else objects
-    pods = _pods(objects)
-    facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+    facts = _facts(objects, cluster, kubelet, growth_bytes_per_second, profile)
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
@@ -90,9 +93,9 @@ def autopsy(
         examiner = Examiner(most_shown, facts)
         with opened(path) as stream:
             for report in reports(stream, side):
-                kills.append(_named(examiner.examine(report), pods, profile))
+                kills.append(_named(examiner.examine(report), facts.pods, profile))
                 examined += 1
-    assumptions = (*assumed_by(kills, facts), *of_version(profile), *(() if cluster is None else cluster.assumptions))
+    assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     return side.told(found, objects, cluster, most_shown=most_shown, profile=profile)
 
@@ -114,15 +117,29 @@ def live_autopsy(
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
         for report in follow(log, say):
-            pods = _pods(objects())
-            examiner.facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
-            kill = _named(examiner.examine(report), pods, profile)
-            yield Autopsies((kill,), assumptions=(*assumed_by([kill], examiner.facts), *of_version(profile)))
+            known = objects()
+            examiner.facts = _facts(known, None, kubelet, growth_bytes_per_second, profile)
+            kill = _named(examiner.examine(report), examiner.facts.pods, profile)
+            yield Autopsies((kill,), assumptions=(*assumed_by([kill], profile), *of_version(profile)))
 
 
-def _facts(pods: dict[str, Pod], kubelet: Kubelet | None, growth: int | None, profile: Profile) -> NodeFacts:
-    config = None if kubelet is None else kubelet.config
-    return NodeFacts(pods, kubelet=config, growth_bytes_per_second=growth, profile=profile)
+def _facts(
+    objects: Objects | None,
+    cluster: ClusterSnapshot | None,
+    kubelet: Kubelet | None,
+    growth: int | None,
+    profile: Profile,
+) -> NodeFacts:
+    """Return what manifests, a cluster and options say of nodes; a kubelet that is given is that of all."""
+    nodes = () if objects is None else objects.of(Node)
+
+    @cache
+    def kubelet_of(node: str) -> KubeletConfiguration | None:
+        known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
+        return None if known is None else known.config
+
+    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
+    return NodeFacts(_pods(objects), sizes, kubelet_of, growth, profile)
 
 
 def _pods(objects: Objects | None) -> dict[str, Pod]:
@@ -363,7 +380,7 @@ class _Records:
         return self._records.read()
 
 
-def _named(kill: OOMAutopsy, pods: dict[str, Pod], profile: Profile) -> OOMAutopsy:
+def _named(kill: OOMAutopsy, pods: Mapping[str, Pod], profile: Profile) -> OOMAutopsy:
     """Return an OOM with the victim's pod, where it is known."""
     pod = pods.get(kill.pod_uid) if kill.pod_uid else None
     if pod is None:

@@ -19,8 +19,9 @@ from podqos.kernel.oom import BONUS_OF_USE_SINCE, Candidate, Process, candidate_
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
+from podqos.model.profile import Profile
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy_causes import AutopsyCause, Shortage, causes_of, shortage_of
 from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
 from podqos.survival.eviction_autopsy import PodEviction
@@ -167,12 +168,11 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
 
 
-def assumed_by(kills: Iterable[OOMAutopsy], facts: NodeFacts) -> tuple[Assumption, ...]:
+def assumed_by(kills: Iterable[OOMAutopsy], profile: Profile) -> tuple[Assumption, ...]:
     """Return what the causes take for granted."""
-    judged = any(each.cause in {Cause.THRESHOLD, Cause.NOT_COUNTED} for kill in kills for each in kill.causes)
-    if facts.kubelet is not None or not judged:
+    if not any(cause.is_default for kill in kills for cause in kill.causes):
         return ()
-    threshold = default_eviction_hard(facts.profile)[Signal.MEMORY]
+    threshold = default_eviction_hard(profile)[Signal.MEMORY]
     return (Assumption("the kubelet's eviction threshold", threshold, "--kubelet-config"),)
 
 

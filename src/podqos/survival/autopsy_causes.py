@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from podqos.kernel.oom import Candidate
 from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
+from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy_facts import KilledNode
 from podqos.survival.race import Race, winning_growth_bytes_per_second
@@ -144,6 +145,10 @@ class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
     name: str = ""
     growth_bytes_per_second: int | None = None
     """Of ThresholdTooLow: memory was lost faster than this, or the kubelet would have been first."""
+    is_default: bool = False
+    """Whether the threshold is the kubelet's default, because its settings are not stated."""
+    volumes: tuple[str, ...] = ()
+    """Of Tmpfs: the volumes in memory that the victim's pod has, where its manifest is known."""
 
 
 def shortage_of(node: KilledNode) -> Shortage | None:
@@ -363,7 +368,12 @@ def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, A
     largest = max(held.values())
     for cause, amount in sorted(held.items(), key=lambda each: -each[1]):
         if amount * _SHARE >= total:
-            yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total)
+            volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
+            yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total, volumes=volumes)
+
+
+def _volumes_in_memory(pod: Pod | None) -> tuple[str, ...]:
+    return () if pod is None else tuple(each.name for each in pod.spec.volumes if each.is_in_memory)
 
 
 def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collection[int]) -> Iterator[AutopsyCause]:
@@ -441,8 +451,9 @@ def _race_cause(node: KilledNode, shortage: Shortage) -> Iterator[AutopsyCause]:
     available, threshold = kubelet_available_bytes(node, shortage), node.threshold_bytes
     if available is None or threshold is None:
         return
+    is_default = node.kubelet is None
     if available >= threshold:
-        yield AutopsyCause(Cause.NOT_COUNTED, available, threshold)
+        yield AutopsyCause(Cause.NOT_COUNTED, available, threshold, is_default=is_default)
         return
     growth = winning_growth_bytes_per_second(race_at(available, threshold, 1))
-    yield AutopsyCause(Cause.THRESHOLD, available, threshold, growth_bytes_per_second=growth)
+    yield AutopsyCause(Cause.THRESHOLD, available, threshold, growth_bytes_per_second=growth, is_default=is_default)

@@ -7,7 +7,7 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy import OOMAutopsy
 from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, ShortageKind
 from podqos.survival.autopsy_savings import SavedBy, Saving
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 _NAME_CHARACTERS = 24
 _PATH_CHARACTERS = 60
@@ -61,18 +61,15 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
                 f"the kubelet saw {held} free, above its threshold of {against}: it counts inactive page cache as free"
             )
         case Cause.THRESHOLD:
-            faster = (
-                ""
-                if cause.growth_bytes_per_second is None
-                else f" at more than {amount(cause.growth_bytes_per_second)}/s"
-            )
+            growth = cause.growth_bytes_per_second
+            faster = "" if growth is None else f" at more than {amount(growth)}/s"
             return f"memory ran out{faster}, before the kubelet's next pass after its threshold of {against}"
         case Cause.ELSEWHERE:
             return elsewhere_words(kill.shortage) if kill.shortage is not None else ""
         case _:
-            return _PARTS[cause.cause].format(held=held) + (
-                f" of {against}" if against and cause.cause is not Cause.UNACCOUNTED else ""
-            )
+            of = f" of {against}" if cause.cause is not Cause.UNACCOUNTED else ""
+            volumes = f"; the pod's volumes in memory: {listed(cause.volumes)}" if cause.volumes else ""
+            return f"{_PARTS[cause.cause].format(held=held)}{of}{volumes}"
 
 
 def elsewhere_words(shortage: Shortage) -> str:
