@@ -188,7 +188,12 @@ class Examiner:
         """Make the decision again."""
         page_kb = report.page_kb or _USUAL_PAGE_KB
         total = _total_pages(report, page_kb)
-        tasks = {pid: task for pid, task in report.tasks.items() if (report.host, pid, task.name) not in self._dead}
+        # Ids are used again: what the kernel chose was alive.
+        tasks = {
+            pid: task
+            for pid, task in report.tasks.items()
+            if pid == report.chosen or (report.host, pid, task.name) not in self._dead
+        }
         for victim in report.victims.values():
             self._dead[report.host, victim.pid, victim.name] = None
         while len(self._dead) > _MOST_REMEMBERED:
