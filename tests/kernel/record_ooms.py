@@ -305,7 +305,9 @@ def record(case: Case, mount: Path, version: int) -> dict[str, object]:
             grower.stdin.write("stop\n")
             grower.stdin.flush()
         time.sleep(2)
-        killed = [pid for pid in roles if _is_dead(pid)]
+        # The one that grew may have stopped as it was told.
+        stopped = {each.pid for each in started.values() if each.poll() == 0}
+        killed = [pid for pid in roles if _is_dead(pid) and pid not in stopped]
         lines = _own(_records(log), str(tree.top.name) if case.limits else "")
         return {"name": case.name, "kernel": platform.release(), "killed": killed, "roles": roles, "log": lines}
 
