@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eviction.nodes import container, pod_of, volume
 from kernel.oom_logs import CONTAINER, POD, cgroup, killed, machine, read
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, QOSClass
-from podqos.survival.autopsy import Examiner
+from podqos.report.survival.autopsy_words import cause_words, saving_words, shortage_words
+from podqos.survival.autopsy import Examiner, OOMAutopsy
 from podqos.survival.autopsy_causes import AutopsyCause, Cause, MemoryParts, ShortageKind, race_at
 from podqos.survival.autopsy_facts import NodeFacts
 from podqos.survival.autopsy_savings import SavedBy
@@ -339,3 +344,23 @@ def test_processes_of_the_victims_score_share_its_fate():
     request = saved(on_node(SANDBOX, worker, other))[SavedBy.REQUEST]
     assert request.instead.pid == 7, "not the worker, which has the same request"
     assert SavedBy.USAGE not in saved(on_node(SANDBOX, worker)), "the worker would have died, of the same container"
+
+
+HOSTILE = (
+    on_node(SANDBOX, (7, 1000, 90_000, 0, 5, 0, "dockerd"), info=memory_info(active_anon=230_000, shmem=70_000)),
+    [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in cgroup([VICTIM, SANDBOX], 102, "java")],
+)
+
+
+@given(st.sampled_from(HOSTILE), st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 25)), max_size=6))
+def test_no_number_in_a_report_is_too_large_to_be_said(lines, changed):
+    text = "\n".join(lines)
+    for at, digits in changed:
+        numbers = list(re.finditer(r"\d+", text))
+        found = numbers[at % len(numbers)]
+        text = text[: found.start()] + "9" * digits + text[found.end() :]
+    for report in read(text.split("\n")):
+        kill = Examiner(facts=NodeFacts(growth_bytes_per_second=MI)).examine(report)
+        assert msgspec.json.decode(msgspec.json.encode(kill), type=OOMAutopsy) == kill
+        shown = [shortage_words(kill), *(cause_words(each, kill) for each in kill.causes)]
+        assert all(shown[1:] + [saving_words(each, kill) for each in kill.saved_by])

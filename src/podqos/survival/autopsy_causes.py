@@ -11,7 +11,7 @@ from podqos.kernel.oom import Candidate
 from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_facts import KilledNode
+from podqos.survival.autopsy_facts import MOST_BYTES, KilledNode
 from podqos.survival.race import Race, winning_growth_bytes_per_second
 
 _MOST_ZONES = 64
@@ -393,7 +393,7 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
             if request is not None:
                 above.append((used - request, each))
         else:
-            beside += used
+            beside = min(MOST_BYTES, beside + used)
     above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
     reserved = node.reserved_bytes
     most = max(0, above[0][0] if above else 0)
