@@ -8,8 +8,9 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
+from io import FileIO
 from typing import Protocol, Self
 
 from msgspec.structs import replace
@@ -21,12 +22,13 @@ from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
-from podqos.library.kubelet_side import KubeletSide
+from podqos.library.kubelet_side import KubeletSide, fated_pods
 from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_paths import cgroup_uid
@@ -85,7 +87,9 @@ def autopsy(
     threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
     objects = cluster.objects if cluster is not None else objects
-    facts = _facts(objects, cluster, kubelet, growth_bytes_per_second, profile)
+    known = fated_pods(objects, cluster)
+    pods = {cgroup_uid(pod): pod for pod in known}
+    facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile)
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
@@ -93,11 +97,11 @@ def autopsy(
         examiner = Examiner(most_shown, facts)
         with opened(path) as stream:
             for report in reports(stream, side):
-                kills.append(_named(examiner.examine(report), facts.pods, profile))
+                kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
-    return side.told(found, objects, cluster, most_shown=most_shown, profile=profile)
+    return side.told(found, known, objects, cluster, most_shown=most_shown, profile=profile)
 
 
 def live_autopsy(
@@ -118,12 +122,14 @@ def live_autopsy(
     with growing(path, say) as log:
         for report in follow(log, say):
             known = objects()
-            examiner.facts = _facts(known, None, kubelet, growth_bytes_per_second, profile)
-            kill = _named(examiner.examine(report), examiner.facts.pods, profile)
+            pods = _pods(known)
+            examiner.facts = _facts(pods, known, None, kubelet, growth_bytes_per_second, profile)
+            kill = _named(examiner.examine(report), pods, profile)
             yield Autopsies((kill,), assumptions=(*assumed_by([kill], profile), *of_version(profile)))
 
 
 def _facts(
+    pods: Mapping[str, Pod],
     objects: Objects | None,
     cluster: ClusterSnapshot | None,
     kubelet: Kubelet | None,
@@ -139,7 +145,7 @@ def _facts(
         return None if known is None else known.config
 
     sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
-    return NodeFacts(_pods(objects), sizes, kubelet_of, growth, profile)
+    return NodeFacts(pods, sizes, kubelet_of, growth, profile)
 
 
 def _pods(objects: Objects | None) -> dict[str, Pod]:
@@ -297,6 +303,11 @@ class Log:
             return head
         return b"" if self._rest is None else self._rest.read(size)
 
+    def close(self) -> None:
+        """Close the pipe that it comes from; standard input stays open."""
+        if isinstance(self._rest, FileIO):
+            self._rest.close()
+
 
 class _Unpacked:
     """A gzipped log, unpacked as it is read; one that unpacks to absurd sizes is refused."""
@@ -334,7 +345,8 @@ def opened(path: str | Log) -> Iterator[Stream]:
     where = path.name if isinstance(path, Log) else path
     try:
         if isinstance(path, Log):
-            yield _Unpacked(path) if path.head[:2] == _GZIP else path
+            with closing(path):
+                yield _Unpacked(path) if path.head[:2] == _GZIP else path
         elif path == STDIN:
             yield sys.stdin.buffer
         elif stat.S_ISCHR(os.stat(path).st_mode):
@@ -387,6 +399,7 @@ def _named(kill: OOMAutopsy, pods: Mapping[str, Pod], profile: Profile) -> OOMAu
         return kill
     names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
     # Without a status only the runtime knows which of several the id in the path belongs to.
-    _, name = containers_by_id([pod]).get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))
+    known = containers_by_id([pod]) if isinstance(pod, FatedPod) else {}
+    _, name = known.get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))
     container = name if kill.container_id else ""
     return replace(kill, pod=pod.key, container=container, qos_class=pod.status.qos_class or qos_class_of(pod, profile))

@@ -16,7 +16,8 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import EvictionMessage, QuotedUsage
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
-from podqos.model.pod import Pod, QOSClass
+from podqos.model.pod import QOSClass
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import qos_class_of
 from podqos.survival.eviction_savings import EvictionSaving, savings
@@ -103,10 +104,10 @@ def gathered(traces: Iterable[EvictionTrace]) -> list[list[EvictionTrace]]:
 
 def _nearest(trace: EvictionTrace, groups: Sequence[list[EvictionTrace]]) -> list[EvictionTrace] | None:
     """Return the eviction that a trace without a uid is of."""
-    at = seconds_of(trace.at)
     apart = []
     for group in groups:
         times = [seconds for each in group if (seconds := seconds_of(each.at)) is not None]
+        at = seconds_of(trace.at, times[0] if times else None)
         if at is None or not times:
             if not any(each.source is trace.source and each.at != trace.at for each in group):
                 return group
@@ -192,12 +193,12 @@ def _by_rule(found: PodEviction, scene: Scene, logged: tuple[str, ...], most_sho
     )
 
 
-def _with_uid(pod: Pod) -> Pod:
+def _with_uid(pod: FatedPod) -> FatedPod:
     """Return a pod that can be told apart: manifests have no uids."""
     return pod if pod.metadata.uid else replace(pod, metadata=replace(pod.metadata, uid=pod.key))
 
 
-def _is(pod: Pod, found: PodEviction) -> bool:
+def _is(pod: FatedPod, found: PodEviction) -> bool:
     return pod.metadata.uid == found.uid if found.uid and pod.metadata.uid else pod.key == found.pod
 
 
@@ -218,7 +219,8 @@ def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
 
 def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     """Return what the traces say together."""
-    causes = {each.cause for each in traces}
+    # A log that says no more than that a pod was evicted is the weakest witness.
+    causes = {each.cause for each in traces if each.message or each.source is not TraceSource.KUBELET_LOG}
     message = _best_message(traces)
     ordered = sorted(traces, key=lambda each: _BY_TIME.index(each.source))
     stated = next((each.signal for each in traces if each.signal in {*Signal}), "")
@@ -249,7 +251,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     )
 
 
-def _was_active(pod: Pod, found: PodEviction, gone: frozenset[str]) -> bool:
+def _was_active(pod: FatedPod, found: PodEviction, gone: frozenset[str]) -> bool:
     """Whether a pod ran on the node when another was evicted, as far as times say."""
     if found.node and pod.spec.node_name not in {"", found.node}:
         return False
@@ -265,7 +267,7 @@ def _was_active(pod: Pod, found: PodEviction, gone: frozenset[str]) -> bool:
     return at is not None and ended is not None and ended > at
 
 
-def _ended_at(pod: Pod) -> float | None:
+def _ended_at(pod: FatedPod) -> float | None:
     times = [each.last_transition_time or "" for each in pod.status.conditions if each.type == "DisruptionTarget"]
     states = [each.state for each in pod.status.container_statuses]
     times += [each.terminated.finished_at or "" for each in states if each is not None and each.terminated is not None]
