@@ -89,7 +89,7 @@ def autopsy(
     objects = cluster.objects if cluster is not None else objects
     known = fated_pods(objects, cluster)
     pods = {cgroup_uid(pod): pod for pod in known}
-    facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile)
+    facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile=profile)
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
@@ -107,23 +107,24 @@ def autopsy(
 def live_autopsy(
     path: str | None,
     *,
-    objects: Callable[[], Objects | None] = lambda: None,
+    known: Callable[[], ClusterSnapshot | Objects | None] = lambda: None,
     most_shown: int = MOST_SHOWN,
     kubelet: Kubelet | None = None,
     growth_bytes_per_second: int | None = None,
     profile: Profile = LATEST,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Autopsies]:
-    """Yield OOMs as they happen, by the log of this machine or a file that grows; ``objects`` is asked at every one.
+    """Yield OOMs as they happen, by the log of this machine or a file that grows.
 
-    ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
+    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
     """
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
         for report in follow(log, say):
-            known = objects()
-            pods = _pods(known)
-            examiner.facts = _facts(pods, known, None, kubelet, growth_bytes_per_second, profile)
+            now = known()
+            cluster, objects = (now, now.objects) if isinstance(now, ClusterSnapshot) else (None, now)
+            pods = {cgroup_uid(pod): pod for pod in fated_pods(objects, cluster)}
+            examiner.facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile=profile)
             kill = _named(examiner.examine(report), pods, profile)
             yield Autopsies((kill,), assumptions=(*assumed_by([kill], profile), *of_version(profile)))
 
@@ -134,6 +135,7 @@ def _facts(
     cluster: ClusterSnapshot | None,
     kubelet: Kubelet | None,
     growth: int | None,
+    *,
     profile: Profile,
 ) -> NodeFacts:
     """Return what manifests, a cluster and options say of nodes; a kubelet that is given is that of all."""
@@ -146,12 +148,6 @@ def _facts(
 
     sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
     return NodeFacts(pods, sizes, kubelet_of, growth, profile)
-
-
-def _pods(objects: Objects | None) -> dict[str, Pod]:
-    """Return pods by the uid that their cgroups have."""
-    found = () if objects is None else objects.workloads
-    return {cgroup_uid(each.workload.pod): each.workload.pod for each in found}
 
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
