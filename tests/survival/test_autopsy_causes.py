@@ -169,6 +169,13 @@ def test_what_a_cgroup_holds_is_read_from_the_statistics_of_every_version(statis
     assert examined([*lines[: at - 1], *counters, *statistics, *lines[at + 2 :]]).shortage.parts == parts
 
 
+def test_swap_that_is_full_is_not_what_ran_out():
+    lines = cgroup([VICTIM], 102, "java", limit_kb=1048576, swap_kb=512)
+    lines = [line.replace("swap: usage 0kB", "swap: usage 512kB") for line in lines]
+    lines = [line.replace("memory: usage 1048576kB", "memory: usage 1048570kB") for line in lines]
+    assert examined(lines).shortage.counter == "memory"
+
+
 def test_a_limit_says_how_often_it_was_met():
     shortage = examined(cgroup([VICTIM], 102, "java")).shortage
     assert (shortage.kind, shortage.lacking_bytes, shortage.failures) == (ShortageKind.LIMIT, PAGE_BYTES, 12)
@@ -198,6 +205,16 @@ def test_a_larger_neighbour_above_its_request_that_asked_for_the_memory_is_the_c
     assert causes(asked) == [(Cause.NEIGHBOUR, 220_000 * PAGE_BYTES, four_tenths), OWN]
     within = [line.replace("  220000 ", "  100000 ") for line in asked]
     assert [each[0] for each in causes(within)] == [Cause.OWN_USE]
+
+
+def test_where_the_size_of_the_node_is_unknown_the_score_says_which_share_is_requested():
+    rows = [(102, 1000, 20_000, 0, 0, 1000, "java"), (7, 1000, 120_000, 0, 0, 500, "db")]
+    kubepods = CONTAINER.partition("/kubepods-")[0]
+    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={kubepods}") for line in cgroup(rows, 102, "java")]
+    kill = examined(lines)
+    (cause,) = kill.causes
+    assert (cause.cause, cause.pid, cause.against_bytes, cause.request_thousandths) == (Cause.OWN_USE, 102, None, 0)
+    assert "requests 0 % of the node, further above than any other" in cause_words(cause, kill)
 
 
 def test_where_none_is_above_its_request_the_largest_is_named():
