@@ -16,12 +16,11 @@ PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 USAGE = ROOT / "scenarios" / "content-platform" / "usage.csv"
 
 WITH = {
-    "advise", "blast", "check", "cpu", "drift", "explain", "forecast", "node install", "node run", "place", "rank",
+    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "node install", "node run", "place", "rank",
     "thresholds",
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",
-    "autopsy": "the kernel knows no kubelet",
     "completion": "has nothing to set",
     "demo": "has nothing to set",
     "exporter": "a cluster tells its kubelets",

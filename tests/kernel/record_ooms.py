@@ -300,11 +300,14 @@ def record(case: Case, mount: Path, version: int) -> dict[str, object]:
         assert grower.stdin is not None
         grower.stdin.write("go\n")
         grower.stdin.flush()
-        killed = _wait(roles)
+        _wait(roles)
         with suppress(BrokenPipeError):
             grower.stdin.write("stop\n")
             grower.stdin.flush()
-        time.sleep(1)
+        time.sleep(2)
+        # The one that grew may have stopped as it was told.
+        stopped = {each.pid for each in started.values() if each.poll() == 0}
+        killed = [pid for pid in roles if _is_dead(pid) and pid not in stopped]
         lines = _own(_records(log), str(tree.top.name) if case.limits else "")
         return {"name": case.name, "kernel": platform.release(), "killed": killed, "roles": roles, "log": lines}
 
@@ -324,15 +327,13 @@ def _start(member: Member, case: Case, tree: Tree, cleanup: ExitStack, roles: di
     return hog
 
 
-def _wait(roles: Mapping[int, str]) -> list[int]:
-    """Return who died, once it has; others may follow it at once."""
+def _wait(roles: Mapping[int, str]) -> None:
+    """Wait until a process has died."""
     end = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < end:
-        if any(_is_dead(pid) for pid in roles):
-            time.sleep(0.5)
-            return [pid for pid in roles if _is_dead(pid)]
+    while not any(_is_dead(pid) for pid in roles):
+        if time.monotonic() > end:
+            raise TimeoutError
         time.sleep(0.005)
-    raise TimeoutError
 
 
 def _is_dead(pid: int) -> bool:

@@ -5,18 +5,26 @@ What is said to have saved a victim is tried here with the model alone.
 
 from __future__ import annotations
 
-from hypothesis import assume, given
+from collections import deque
+
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eviction.nodes import container, pod_of
 from kernel.oom_logs import report_of
+from podqos.agent.reasons import OOMKill
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import kill, rank, select
+from podqos.library.inputs.scenario_files import load_scenario
 from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
 from podqos.survival.autopsy_savings import SavedBy
 from podqos.survival.processes import container_processes
+from scenarios.again import recorded
+from scenarios.crowded import crowded
+from sim.test_properties import scenarios
 from survival.nodes import GI, MI, snapshot, using
 from survival.test_autopsy import examined
 
@@ -176,6 +184,57 @@ def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn
     assert (SavedBy.CLASS in helpful) == (not is_guaranteed and not dies(scored(-997)))
     assert (SavedBy.REQUEST in helpful) == (not is_guaranteed and not dies(scored(3)))
     if found.scope is CgroupLevel.CONTAINER:
-        assert helpful == {SavedBy.USAGE, SavedBy.LIMIT}
+        assert helpful == {SavedBy.LIMIT} | ({SavedBy.USAGE} if victim.rss_pages >= lacking else set())
     sizes = [each.more_bytes for each in found.saved_by if each.more_bytes is not None]
     assert sizes == sorted(sizes)
+
+
+def _reports_of_run(scenario):
+    """Yield every OOM of a simulated run: its journal entry, whose each process is, and the report of it."""
+    done, records = recorded(scenario)
+    seen = {name: deque(record.kills) for name, record in records.items()}
+    for entry in done.entries:
+        if (
+            not isinstance(entry.because, OOMKill)
+            or not seen[entry.node]
+            or seen[entry.node][0].now_us != entry.time_us
+        ):
+            continue
+        moment = seen[entry.node].popleft()
+        owners, processes = {}, []
+        for each in container_processes(moment.snapshot, moment.settings, moment.profile):
+            processes += [replace(process, name=each.usage.name) for process in each.processes]
+            owners |= {process.pid: (each.pod.pod.key, each.usage.name) for process in each.processes}
+        domain, total = moment.domain.path, moment.domain.total_bytes // PAGE_BYTES
+        selection = select(processes, total, domain)
+        done_again = kill(selection, processes, cgroup_version=1)
+        pages = moment.snapshot.node.memory_bytes // PAGE_BYTES
+        swap = total - pages if domain == "/" else 0
+        yield entry, owners, report_of(done_again, processes, ram_pages=pages, swap_pages=swap)
+
+
+def _is_read_back(scenario):
+    count = 0
+    for entry, owners, lines in _reports_of_run(scenario):
+        (found,) = examined(lines)
+        because = entry.because
+        assert found.follows_rule
+        assert owners[found.chosen_pid] == (entry.pod, entry.container)
+        assert (found.total_pages, found.cgroup) == (because.total_pages, because.domain)
+        assert found.victims[0].oom_score_adj == because.oom_score_adj
+        assert abs(found.victims[0].badness - because.points) <= 1, "pages of processes are rounded"
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("name", "kills"), [("limitrange-trap", 3), ("question-1", 1), ("question-2", 5), ("question-3", 1), ("race", 2)]
+)
+def test_every_oom_of_a_shipped_scenario_is_read_back(name, kills):
+    assert _is_read_back(load_scenario(name)) == kills
+
+
+@settings(max_examples=12)
+@given(st.one_of(crowded(), scenarios()))
+def test_every_oom_of_a_drawn_scenario_is_read_back(drawn):
+    _is_read_back(drawn)

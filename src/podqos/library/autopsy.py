@@ -9,6 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import cache
 from io import FileIO
 from typing import Protocol, Self
 
@@ -24,9 +25,12 @@ from podqos.library.inputs.objects import Objects
 from podqos.library.kubelet_side import KubeletSide, fated_pods
 from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
@@ -85,7 +89,7 @@ def autopsy(
     objects = cluster.objects if cluster is not None else objects
     known = fated_pods(objects, cluster)
     pods = {cgroup_uid(pod): pod for pod in known}
-    facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+    facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile=profile)
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
@@ -95,7 +99,7 @@ def autopsy(
             for report in reports(stream, side):
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
-    assumptions = (*assumed_by(kills, facts), *of_version(profile), *(() if cluster is None else cluster.assumptions))
+    assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     return side.told(found, known, objects, cluster, most_shown=most_shown, profile=profile)
 
@@ -103,35 +107,47 @@ def autopsy(
 def live_autopsy(
     path: str | None,
     *,
-    objects: Callable[[], Objects | None] = lambda: None,
+    known: Callable[[], ClusterSnapshot | Objects | None] = lambda: None,
     most_shown: int = MOST_SHOWN,
     kubelet: Kubelet | None = None,
     growth_bytes_per_second: int | None = None,
     profile: Profile = LATEST,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Autopsies]:
-    """Yield OOMs as they happen, by the log of this machine or a file that grows; ``objects`` is asked at every one.
+    """Yield OOMs as they happen, by the log of this machine or a file that grows.
 
-    ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
+    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
     """
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
         for report in follow(log, say):
-            pods = _pods(objects())
-            examiner.facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+            now = known()
+            cluster, objects = (now, now.objects) if isinstance(now, ClusterSnapshot) else (None, now)
+            pods = {cgroup_uid(pod): pod for pod in fated_pods(objects, cluster)}
+            examiner.facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile=profile)
             kill = _named(examiner.examine(report), pods, profile)
-            yield Autopsies((kill,), assumptions=(*assumed_by([kill], examiner.facts), *of_version(profile)))
+            yield Autopsies((kill,), assumptions=(*assumed_by([kill], profile), *of_version(profile)))
 
 
-def _facts(pods: Mapping[str, Pod], kubelet: Kubelet | None, growth: int | None, profile: Profile) -> NodeFacts:
-    config = None if kubelet is None else kubelet.config
-    return NodeFacts(pods, kubelet=config, growth_bytes_per_second=growth, profile=profile)
+def _facts(
+    pods: Mapping[str, Pod],
+    objects: Objects | None,
+    cluster: ClusterSnapshot | None,
+    kubelet: Kubelet | None,
+    growth: int | None,
+    *,
+    profile: Profile,
+) -> NodeFacts:
+    """Return what manifests, a cluster and options say of nodes; a kubelet that is given is that of all."""
+    nodes = () if objects is None else objects.of(Node)
 
+    @cache
+    def kubelet_of(node: str) -> KubeletConfiguration | None:
+        known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
+        return None if known is None else known.config
 
-def _pods(objects: Objects | None) -> dict[str, Pod]:
-    """Return pods by the uid that their cgroups have."""
-    found = () if objects is None else objects.workloads
-    return {cgroup_uid(each.workload.pod): each.workload.pod for each in found}
+    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
+    return NodeFacts(pods, sizes, kubelet_of, growth, profile)
 
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:

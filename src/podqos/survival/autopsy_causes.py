@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from podqos.kernel.oom import Candidate
 from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
+from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy_facts import KilledNode
 from podqos.survival.race import Race, winning_growth_bytes_per_second
@@ -18,6 +19,8 @@ _SHARE = 4  # what holds a quarter or more of the memory is named as a cause
 _ZONES = ("DMA", "DMA32", "Normal", "HighMem", "Movable")
 OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
 """Levels whose memory belongs to one pod or daemon."""
+
+_BY_HAND = -1
 
 # The lowest bits of gfp_mask, the same in all these kernels: include/linux/gfp_types.h.
 _GFP_DMA, _GFP_HIGHMEM, _GFP_DMA32, _GFP_MOVABLE = 1, 2, 4, 8
@@ -36,6 +39,13 @@ class ShortageKind(StrEnum):
     """The zones that could serve the request were short; zones that could not had memory."""
     NODES = "nodes"
     """The memory nodes that a cpuset or a policy allows were short; others had memory."""
+    PAGE_FAULT = "pageFault"
+    """A page fault failed (gfp_mask=0): the report does not say what was short, maybe a cgroup's memory."""
+    SYSRQ = "sysrq"
+    """The kill was asked for by hand (sysrq f, order=-1)."""
+
+
+_OF_NO_USE = set(ShortageKind) - {ShortageKind.LIMIT, ShortageKind.WATERMARKS}
 
 
 class ZoneShortage(Struct, frozen=True, rename="camel", gc=False):
@@ -118,7 +128,7 @@ class Cause(StrEnum):
     UNACCOUNTED = "Unaccounted"
     """Memory that no figure of the report accounts for: drivers, huge pages, a balloon."""
     ELSEWHERE = "MemoryElsewhere"
-    """There was memory that the request could not use (``Shortage.kind`` says why)."""
+    """There was memory, and it was of no use (``Shortage.kind`` says why)."""
 
 
 class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
@@ -135,6 +145,10 @@ class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
     name: str = ""
     growth_bytes_per_second: int | None = None
     """Of ThresholdTooLow: memory was lost faster than this, or the kubelet would have been first."""
+    is_default: bool = False
+    """Whether the threshold is the kubelet's default, because its settings are not stated."""
+    volumes: tuple[str, ...] = ()
+    """Of Tmpfs: the volumes in memory that the victim's pod has, where its manifest is known."""
 
 
 def shortage_of(node: KilledNode) -> Shortage | None:
@@ -173,10 +187,13 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     zones = [_zone(each, node, asked_pages, is_allowed=each in allowed) for each in report.zones]
     inside = [each for each in zones if each.is_allowed] or zones
     elsewhere = sum(max(0, each.free_bytes - each.kept_bytes) for each in zones if not each.is_allowed)
+    constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
+    if constrained:
+        # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
+        elsewhere += max(0, _free_bytes(node) - sum(each.free_bytes for each in zones))
     lacking: int | None = min(each.lacking_bytes for each in inside)
     kind = ShortageKind.WATERMARKS
     if elsewhere > asked_pages * node.page_bytes:
-        constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
         kind = ShortageKind.NODES if constrained else ShortageKind.ZONES
     if not lacking:
         # Others may have freed memory since; but what is in pieces is still of no use.
@@ -186,6 +203,9 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
             each is not None and each * 1024 < asked_pages * node.page_bytes for each in largest
         ):
             kind = ShortageKind.FRAGMENTATION
+    if report.order == _BY_HAND or report.gfp_mask == 0:
+        kind = ShortageKind.SYSRQ if report.order == _BY_HAND else ShortageKind.PAGE_FAULT
+        lacking = None
     return Shortage(
         "free",
         sum(each.free_kb for each in allowed) * 1024,
@@ -196,6 +216,12 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         zones=tuple(zones[:_MOST_ZONES]),
         parts=_machine_parts(node),
     )
+
+
+def _free_bytes(node: KilledNode) -> int:
+    """Return what is free of the whole machine."""
+    pages = node.report.memory_pages.get("free")
+    return sum(each.free_kb for each in node.report.zones) * 1024 if pages is None else pages * node.page_bytes
 
 
 def _allowed_zones(report: OOMReport) -> list[Zone]:
@@ -311,7 +337,7 @@ def causes_of(
     node: KilledNode, shortage: Shortage | None, candidates: Sequence[Candidate], own: Collection[int]
 ) -> Iterator[AutopsyCause]:
     """Yield what was behind an OOM, the main cause first. ``own`` are the victim and what belongs to it."""
-    if shortage is not None and shortage.kind in {ShortageKind.NODES, ShortageKind.ZONES, ShortageKind.FRAGMENTATION}:
+    if shortage is not None and shortage.kind in _OF_NO_USE:
         free = shortage.free_elsewhere_bytes or shortage.usage_bytes
         yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)
     parts = [] if shortage is None else list(_part_causes(node, shortage))
@@ -342,7 +368,12 @@ def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, A
     largest = max(held.values())
     for cause, amount in sorted(held.items(), key=lambda each: -each[1]):
         if amount * _SHARE >= total:
-            yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total)
+            volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
+            yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total, volumes=volumes)
+
+
+def _volumes_in_memory(pod: Pod | None) -> tuple[str, ...]:
+    return () if pod is None else tuple(each.name for each in pod.spec.volumes if each.is_in_memory)
 
 
 def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collection[int]) -> Iterator[AutopsyCause]:
@@ -393,12 +424,12 @@ def _limit_bytes(report: OOMReport) -> int | None:
 
 
 def kubelet_available_bytes(node: KilledNode, shortage: Shortage) -> int | None:
-    """Return what the kubelet counted as free when the kernel had nothing left; None where it does not look.
+    """Return what the kubelet counted as free when the kernel had nothing left; None where that is not the question.
 
     It subtracts what is used without inactive file pages: from the machine's memory, or from the limit of all pods.
     """
     inactive = shortage.parts.inactive_file_bytes
-    if not node.is_kubernetes or inactive is None:
+    if not node.is_kubernetes or inactive is None or shortage.kind in _OF_NO_USE:
         return None
     if shortage.kind is ShortageKind.LIMIT:
         return (
@@ -406,7 +437,7 @@ def kubelet_available_bytes(node: KilledNode, shortage: Shortage) -> int | None:
             if node.ran_out.level is CgroupLevel.KUBEPODS
             else None
         )
-    return sum(each.free_bytes for each in shortage.zones) + inactive
+    return _free_bytes(node) + inactive
 
 
 def race_at(available_bytes: int, threshold_bytes: int, growth_bytes_per_second: int) -> Race:
@@ -420,8 +451,9 @@ def _race_cause(node: KilledNode, shortage: Shortage) -> Iterator[AutopsyCause]:
     available, threshold = kubelet_available_bytes(node, shortage), node.threshold_bytes
     if available is None or threshold is None:
         return
+    is_default = node.kubelet is None
     if available >= threshold:
-        yield AutopsyCause(Cause.NOT_COUNTED, available, threshold)
+        yield AutopsyCause(Cause.NOT_COUNTED, available, threshold, is_default=is_default)
         return
     growth = winning_growth_bytes_per_second(race_at(available, threshold, 1))
-    yield AutopsyCause(Cause.THRESHOLD, available, threshold, growth_bytes_per_second=growth)
+    yield AutopsyCause(Cause.THRESHOLD, available, threshold, growth_bytes_per_second=growth, is_default=is_default)

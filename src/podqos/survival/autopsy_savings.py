@@ -196,9 +196,9 @@ def _by_size(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
 def _by_threshold(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
     """Yield the least threshold at which the kubelet always acts first, by how fast memory was used up."""
     available, growth = kubelet_available_bytes(node, shortage), node.facts.growth_bytes_per_second
-    threshold, capacity = node.threshold_bytes or 0, node.capacity_bytes
     if available is None or growth is None:
         return
+    threshold, capacity = node.threshold_bytes or 0, node.capacity_bytes
     needed = winning_threshold_bytes(race_at(available, threshold, growth))
     wins = run_race(race_at(available, needed, growth)).kubelet_first == Fraction(1)
     if wins and needed > threshold and (capacity is None or needed < capacity):

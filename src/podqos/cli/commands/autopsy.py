@@ -116,9 +116,10 @@ def _markdown(report: Autopsies, _: Style) -> list[str]:
     return markdown(report)
 
 
-def _known(arguments: argparse.Namespace) -> Objects | None:
-    """Return the objects of the files or of the snapshot that the options name; None: they name none."""
-    return _objects(arguments, Inputs([]), cluster_of(arguments))
+def _known(arguments: argparse.Namespace) -> ClusterSnapshot | Objects | None:
+    """Return the snapshot or the objects of the files that the options name; None: they name none."""
+    cluster = cluster_of(arguments)
+    return _objects(arguments, Inputs([]), None) if cluster is None else cluster
 
 
 def _pod_argument(arguments: argparse.Namespace) -> str:

@@ -7,7 +7,7 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy import OOMAutopsy
 from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, ShortageKind
 from podqos.survival.autopsy_savings import SavedBy, Saving
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 _NAME_CHARACTERS = 24
 _PATH_CHARACTERS = 60
@@ -43,7 +43,7 @@ def amount(count: int) -> str:
 def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
     """Return a cause with its figures."""
     held = "" if cause.held_bytes is None else amount(cause.held_bytes)
-    against = "" if cause.against_bytes is None else amount(cause.against_bytes)
+    against = "" if cause.against_bytes is None else amount(cause.against_bytes) if cause.against_bytes else "nothing"
     who = process(cause.name, cause.pid)
     match cause.cause:
         case Cause.OWN_LIMIT:
@@ -61,18 +61,15 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
                 f"the kubelet saw {held} free, above its threshold of {against}: it counts inactive page cache as free"
             )
         case Cause.THRESHOLD:
-            faster = (
-                ""
-                if cause.growth_bytes_per_second is None
-                else f" at more than {amount(cause.growth_bytes_per_second)}/s"
-            )
+            growth = cause.growth_bytes_per_second
+            faster = "" if growth is None else f" at more than {amount(growth)}/s"
             return f"memory ran out{faster}, before the kubelet's next pass after its threshold of {against}"
         case Cause.ELSEWHERE:
             return elsewhere_words(kill.shortage) if kill.shortage is not None else ""
         case _:
-            return _PARTS[cause.cause].format(held=held) + (
-                f" of {against}" if against and cause.cause is not Cause.UNACCOUNTED else ""
-            )
+            of = f" of {against}" if cause.cause is not Cause.UNACCOUNTED else ""
+            volumes = f"; the pod's volumes in memory: {listed(cause.volumes)}" if cause.volumes else ""
+            return f"{_PARTS[cause.cause].format(held=held)}{of}{volumes}"
 
 
 def elsewhere_words(shortage: Shortage) -> str:
@@ -81,6 +78,10 @@ def elsewhere_words(shortage: Shortage) -> str:
     match shortage.kind:
         case ShortageKind.FRAGMENTATION:
             return f"{amount(shortage.usage_bytes)} were free, but not so much in one piece"
+        case ShortageKind.PAGE_FAULT:
+            return "a page fault failed; the report does not say what was short"
+        case ShortageKind.SYSRQ:
+            return "the kill was asked for by hand (sysrq f)"
         case ShortageKind.NODES:
             return f"{free} were free on memory nodes that the process may not use"
         case ShortageKind.ZONES:

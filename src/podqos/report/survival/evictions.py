@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
-from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
 from podqos.report.survival import ranking
+from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
 from podqos.survival.eviction_autopsy import PodEviction
 from podqos.survival.eviction_savings import EvictionChange, EvictionSaving
 from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSource
