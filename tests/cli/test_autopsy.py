@@ -118,7 +118,7 @@ def test_names_cannot_draw_on_the_terminal(capsys, tmp_path):
 def test_a_log_without_kills_is_no_error(capsys, tmp_path):
     path = tmp_path / "kern.log"
     path.write_text("all is well\n")
-    assert autopsy(capsys, path) == (0, "No OOM kill and no eviction in what was given.\n", "")
+    assert autopsy(capsys, path) == (0, "No OOM kill and no eviction found.\n", "")
 
 
 @pytest.mark.parametrize(

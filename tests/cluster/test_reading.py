@@ -59,6 +59,7 @@ def test_every_resource_has_its_address_and_its_values(cluster, resource):
     except NotFound:
         # Not in the recording, or no part of Kubernetes.
         assert resource.plural in {
+            "events",
             "poddisruptionbudgets",
             "horizontalpodautoscalers",
             "ingresses",

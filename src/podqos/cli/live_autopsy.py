@@ -18,6 +18,7 @@ from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import live_autopsy
 from podqos.library.cluster_part import Part
+from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.objects import Objects
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.text.controls import cell
@@ -27,7 +28,7 @@ from podqos.survival.autopsy import Autopsies
 _FORMATS = ("text", "json", "jsonl", "csv")
 _PAUSE_SECONDS = 0.05
 
-Known = Callable[[], Objects | None]
+Known = Callable[[], ClusterSnapshot | Objects | None]
 
 
 def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
@@ -46,7 +47,7 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
             _say(f"following {path or 'the kernel log of this machine'}; Ctrl-C ends it")
             for found in live_autopsy(
                 path,
-                objects=known,
+                known=known,
                 most_shown=arguments.top,
                 kubelet=options.kubelet_option(arguments.kubelet_config),
                 growth_bytes_per_second=arguments.growth,
@@ -78,7 +79,7 @@ def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
         if mirror.fatal is not None:
             raise mirror.fatal
         arguments.cluster = mirror.snapshot()  # its version decides
-        yield lambda: mirror.snapshot().objects
+        yield mirror.snapshot
 
 
 def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:

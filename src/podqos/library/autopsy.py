@@ -7,8 +7,10 @@ import stat
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import cache
+from io import FileIO
 from typing import Protocol, Self
 
 from msgspec.structs import replace
@@ -20,11 +22,15 @@ from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
-from podqos.library.kubelet_side import KubeletSide
+from podqos.library.kubelet_side import KubeletSide, fated_pods
 from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
 from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
@@ -81,8 +87,9 @@ def autopsy(
     threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
     objects = cluster.objects if cluster is not None else objects
-    pods = _pods(objects)
-    facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+    known = fated_pods(objects, cluster)
+    pods = {cgroup_uid(pod): pod for pod in known}
+    facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile=profile)
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
@@ -92,43 +99,56 @@ def autopsy(
             for report in reports(stream, side):
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
-    assumptions = (*assumed_by(kills, facts), *of_version(profile), *(() if cluster is None else cluster.assumptions))
+    assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
-    return side.told(found, objects, cluster, most_shown=most_shown, profile=profile)
+    return side.told(found, known, objects, cluster, most_shown=most_shown, profile=profile)
 
 
 def live_autopsy(
     path: str | None,
     *,
-    objects: Callable[[], Objects | None] = lambda: None,
+    known: Callable[[], ClusterSnapshot | Objects | None] = lambda: None,
     most_shown: int = MOST_SHOWN,
     kubelet: Kubelet | None = None,
     growth_bytes_per_second: int | None = None,
     profile: Profile = LATEST,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Autopsies]:
-    """Yield OOMs as they happen, by the log of this machine or a file that grows; ``objects`` is asked at every one.
+    """Yield OOMs as they happen, by the log of this machine or a file that grows.
 
-    ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
+    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises
+    HostError where there is no right to read the log.
     """
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
         for report in follow(log, say):
-            pods = _pods(objects())
-            examiner.facts = _facts(pods, kubelet, growth_bytes_per_second, profile)
+            now = known()
+            cluster, objects = (now, now.objects) if isinstance(now, ClusterSnapshot) else (None, now)
+            pods = {cgroup_uid(pod): pod for pod in fated_pods(objects, cluster)}
+            examiner.facts = _facts(pods, objects, cluster, kubelet, growth_bytes_per_second, profile=profile)
             kill = _named(examiner.examine(report), pods, profile)
-            yield Autopsies((kill,), assumptions=(*assumed_by([kill], examiner.facts), *of_version(profile)))
+            yield Autopsies((kill,), assumptions=(*assumed_by([kill], profile), *of_version(profile)))
 
 
-def _facts(pods: dict[str, Pod], kubelet: Kubelet | None, growth: int | None, profile: Profile) -> NodeFacts:
-    config = None if kubelet is None else kubelet.config
-    return NodeFacts(pods, kubelet=config, growth_bytes_per_second=growth, profile=profile)
+def _facts(
+    pods: Mapping[str, Pod],
+    objects: Objects | None,
+    cluster: ClusterSnapshot | None,
+    kubelet: Kubelet | None,
+    growth: int | None,
+    *,
+    profile: Profile,
+) -> NodeFacts:
+    """Return what manifests, a cluster and options say of nodes; a kubelet that is given is that of all."""
+    nodes = () if objects is None else objects.of(Node)
 
+    @cache
+    def kubelet_of(node: str) -> KubeletConfiguration | None:
+        known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
+        return None if known is None else known.config
 
-def _pods(objects: Objects | None) -> dict[str, Pod]:
-    """Return pods by the uid that their cgroups have."""
-    found = () if objects is None else objects.workloads
-    return {cgroup_uid(each.workload.pod): each.workload.pod for each in found}
+    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
+    return NodeFacts(pods, sizes, kubelet_of, growth, profile)
 
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
@@ -280,6 +300,11 @@ class Log:
             return head
         return b"" if self._rest is None else self._rest.read(size)
 
+    def close(self) -> None:
+        """Close the pipe that it comes from; standard input stays open."""
+        if isinstance(self._rest, FileIO):
+            self._rest.close()
+
 
 class _Unpacked:
     """A gzipped log, unpacked as it is read; one that unpacks to absurd sizes is refused."""
@@ -317,7 +342,8 @@ def opened(path: str | Log) -> Iterator[Stream]:
     where = path.name if isinstance(path, Log) else path
     try:
         if isinstance(path, Log):
-            yield _Unpacked(path) if path.head[:2] == _GZIP else path
+            with closing(path):
+                yield _Unpacked(path) if path.head[:2] == _GZIP else path
         elif path == STDIN:
             yield sys.stdin.buffer
         elif stat.S_ISCHR(os.stat(path).st_mode):
@@ -363,13 +389,14 @@ class _Records:
         return self._records.read()
 
 
-def _named(kill: OOMAutopsy, pods: dict[str, Pod], profile: Profile) -> OOMAutopsy:
+def _named(kill: OOMAutopsy, pods: Mapping[str, Pod], profile: Profile) -> OOMAutopsy:
     """Return an OOM with the victim's pod, where it is known."""
     pod = pods.get(kill.pod_uid) if kill.pod_uid else None
     if pod is None:
         return kill
     names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
     # Without a status only the runtime knows which of several the id in the path belongs to.
-    _, name = containers_by_id([pod]).get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))
+    known = containers_by_id([pod]) if isinstance(pod, FatedPod) else {}
+    _, name = known.get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))
     container = name if kill.container_id else ""
     return replace(kill, pod=pod.key, container=container, qos_class=pod.status.qos_class or qos_class_of(pod, profile))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 
 from podqos.errors import InputError
 from podqos.library.autopsy import Log, opened
-from podqos.library.cluster_snapshot import KIND
 from podqos.library.inputs.files import STDIN, InputFile
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
-_YAML = re.compile(rb"(?:[ \t]*+(?:#[^\n]*+|---[^\n]*+)?\r?\n)*+(?:- )?" + _FIELDS + rb":(?:\s|\Z)")
+_YAML = re.compile(rb"(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*(?:- )?" + _FIELDS + rb":(?:\s|\Z)")
 _JSON = re.compile(rb"\s*+\{\s*+\"" + _FIELDS + rb"\"\s*+:")
 _AUDIT = b"audit.k8s.io"
+_SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
 def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
@@ -26,15 +26,15 @@ def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
     logs: list[str | Log] = []
     for path in paths:
         found = _begun(path)
+        head = found.head if isinstance(found, Log) else _head(path)
+        if head.startswith(_SNAPSHOT):
+            raise InputError("a snapshot of a cluster", where=path, fix="give it with --snapshot")
+        if not _is_objects(head):
+            logs.append(found)
+            continue
         with opened(found) as stream:
-            head = found.head if isinstance(found, Log) else b"" if _is_device(path) else stream.read(_READ_BYTES)
-            if KIND.encode() in head[:200]:
-                raise InputError("a snapshot of a cluster", where=path, fix="give it with --snapshot")
-            if not _is_objects(head):
-                logs.append(found)
-                continue
-            rest = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
-        objects.append(InputFile(path, data=rest if isinstance(found, Log) else head + rest))
+            data = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
+        objects.append(InputFile(path, data=data))
     return objects, logs
 
 
@@ -44,13 +44,17 @@ def _begun(path: str) -> str | Log:
         stream = sys.stdin.buffer
         return Log(path, _first(getattr(stream, "read1", stream.read)), stream)
     if os.access(path, os.R_OK) and stat.S_ISFIFO(os.stat(path).st_mode):
-        pipe = open(path, "rb", buffering=0)  # noqa: SIM115 - it is read later, and ends with the process
+        pipe = open(path, "rb", buffering=0)  # noqa: SIM115 - it is read later, and closed with the log
         return Log(path, _first(pipe.read), pipe)
     return path
 
 
-def _is_device(path: str) -> bool:
-    return os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode)
+def _head(path: str) -> bytes:
+    """Return the beginning of a file; of a device such as /dev/kmsg nothing is read."""
+    if os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode):
+        return b""
+    with opened(path) as stream:
+        return stream.read(_READ_BYTES)
 
 
 def _first(read: Callable[[int], bytes]) -> bytes:

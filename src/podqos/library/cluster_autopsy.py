@@ -56,9 +56,8 @@ def _snapshot(lines: list[bytes], cluster: Cluster) -> ClusterSnapshot:
 
 def _nodes_of(found: ClusterSnapshot, name: str) -> dict[str, None]:
     """Return the nodes on which something died, or on which a pod is or was."""
-    pods = [each.workload.pod for each in found.objects.workloads]
     nodes: dict[str, None] = {}
-    for pod in pods:
+    for pod in found.fated_pods:
         if name:
             is_meant = pod.metadata.name == name
         else:

@@ -33,6 +33,7 @@ from podqos.model.event import Event
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.stats import Summary
 
@@ -188,6 +189,11 @@ class ClusterSnapshot:
     def node_metrics(self) -> dict[str, NodeMetrics]:
         """What metrics.k8s.io says about nodes, by name."""
         return {each.metadata.name: each for each in self._items("NodeMetricsList", NodeMetrics)}
+
+    @cached_property
+    def fated_pods(self) -> tuple[FatedPod, ...]:
+        """The pods with all that nodes say about them, each once."""
+        return tuple({each.metadata.uid or each.key: each for each in self._items("PodList", FatedPod)}.values())
 
     @cached_property
     def events(self) -> tuple[Event, ...]:

@@ -17,7 +17,7 @@ from podqos.library.inputs.objects import Objects
 from podqos.manifest.decode import convert
 from podqos.model.event import Event
 from podqos.model.node import Node
-from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.placement.demand import counted
@@ -45,6 +45,21 @@ _MOST_SIGNS = 10_000
 _EVERY_LINE = 1 << 60
 _JOURNAL = b'"time_us":'
 _TABLES = (b"LAST SEEN", b"Events:", b'"involvedObject"', b'"regarding"')
+
+
+def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list[FatedPod]:
+    """Return the pods of a cluster or among objects, with all that nodes say about them."""
+    if cluster is not None:
+        return list(cluster.fated_pods)
+    pods = []
+    for each in () if objects is None else objects.workloads:
+        if each.workload.kind == _POD and objects is not None:
+            known = each.workload.pod
+            try:
+                pods.append(replace(convert(objects.plain(each), FatedPod), metadata=known.metadata, spec=known.spec))
+            except msgspec.ValidationError:  # its status is not in order: the rest is
+                pods.append(FatedPod(known.metadata, known.spec))
+    return pods
 
 
 class KubeletSide:
@@ -109,16 +124,14 @@ class KubeletSide:
     def told(
         self,
         found: Autopsies,
+        pods: list[FatedPod],
         objects: Objects | None,
         cluster: ClusterSnapshot | None,
         *,
         most_shown: int,
         profile: Profile = LATEST,
     ) -> Autopsies:
-        """Return what was found with the kubelet's side of it, by what objects or a cluster know of pods and nodes."""
-        pods = (
-            [] if objects is None else [each.workload.pod for each in objects.workloads if each.workload.kind == _POD]
-        )
+        """Return what was found with the kubelet's side of it; ``pods`` are those of the objects or of the cluster."""
         nodes = () if objects is None else objects.of(Node)
         self.add_events(() if objects is None else objects.of(Event))
         self.add_events(() if cluster is None else cluster.events)
@@ -136,7 +149,7 @@ class KubeletSide:
             node_events=tuple(self._told_signs(kills)),
         )
 
-    def _evictions(self, pods: list[Pod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
+    def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         of_pod = {each.metadata.uid or each.key: each.spec.node_name for each in pods}
         of_pod |= {each.key: each.spec.node_name for each in pods if each.key not in of_pod}
         groups = sorted(gathered(self._traces), key=_when)
@@ -155,7 +168,7 @@ class KubeletSide:
     def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
-        signs = dict.fromkeys(sorted(self._signs, key=lambda each: seconds_of(each.at) or 0.0))
+        signs = _without_starts(sorted(self._signs, key=lambda each: seconds_of(each.at) or 0.0))
         return [
             replace(each, kill=by_victim[each.pid, each.process])
             if each.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (each.pid, each.process) in by_victim
@@ -167,8 +180,8 @@ class KubeletSide:
 class _Nodes:
     """What is known of nodes, by their names; each is looked up once."""
 
-    def __init__(self, pods: Iterable[Pod], nodes: Iterable[Node], cluster: ClusterSnapshot | None) -> None:
-        self._pods: dict[str, list[Pod]] = {}
+    def __init__(self, pods: Iterable[FatedPod], nodes: Iterable[Node], cluster: ClusterSnapshot | None) -> None:
+        self._pods: dict[str, list[FatedPod]] = {}
         for pod in pods:
             self._pods.setdefault(pod.spec.node_name, []).append(pod)
         self._nodes = {each.name: each for each in nodes}
@@ -191,6 +204,19 @@ class _Nodes:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
         return KnownNode(pods, {} if seen is None else seen.pods, capacity, allocatable)
+
+
+def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
+    """Return signs once each, without pressure that ended and never began: a kubelet says that when it starts."""
+    begun: set[tuple[str, str]] = set()
+    kept: dict[NodeSign, None] = {}
+    for each in signs:
+        key = each.node, each.condition
+        if each.kind is SignKind.PRESSURE_BEGAN:
+            begun.add(key)
+        if each.kind is not SignKind.PRESSURE_ENDED or key in begun:
+            kept[each] = None
+    return kept
 
 
 def _when(traces: list[EvictionTrace]) -> float:

@@ -25,6 +25,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
 from podqos.model.pod import ManagedFields, ObjectMeta, Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 from podqos.model.selector import LabelSelector
 from podqos.model.service import Ingress, Service
@@ -71,10 +72,11 @@ MODELS: dict[str, type[Struct]] = {
     "NodeMetrics": NodeMetrics,
     "Service": Service,
     "Ingress": Ingress,
-    "Event": Event,
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"), _Workload),
 }
 """The kinds that are kept, and what of them."""
+_IN_LISTS: dict[str, type[Struct]] = {**MODELS, "Pod": FatedPod, "Event": Event}
+"""Likewise in what is written down for later questions, such as why a pod died."""
 
 # Annotations that decisions read: who a pod is, what a check is told, and what an injector would add.
 _ANNOTATIONS = ("podqos.dev/", "kubernetes.io/config.", "autoscaling.alpha.kubernetes.io/metrics")
@@ -87,12 +89,14 @@ def pruned_list(data: bytes) -> bytes | None:
     """Return an API server's list, on one line, with what decisions read; None if no decision reads such objects."""
     try:
         envelope = _ENVELOPE.decode(data)
-        model = MODELS.get(item_type(envelope.kind, envelope.api_version)[0])
+        model = _IN_LISTS.get(item_type(envelope.kind, envelope.api_version)[0])
         if model is None:
             return None
         items = _decoder(model, in_list=True).decode(data).items
         if model is Event:
             items = [item for item in items if item.reason in TELLING]
+        elif model is FatedPod:
+            _forget_small_talk(items)
     except REFUSALS as error:
         raise InputError(f"no list of an API server: {error}") from None
     return encoded_list(envelope.api_version, envelope.kind, items)
@@ -125,6 +129,18 @@ def pruned_kubelet(data: bytes) -> bytes:
         return _ENCODER.encode(_decoder(_Configz).decode(data))
     except REFUSALS as error:
         raise InputError(f"no configuration of a kubelet: {error}") from None
+
+
+def _forget_small_talk(pods: Iterable[Any]) -> None:
+    """Keep of statuses what tells of an end: messages of the kubelet's, the condition of a pod that had to go."""
+    for pod in pods:
+        status = pod.status
+        if not status:
+            continue
+        if status.reason not in TELLING:
+            status.message = UNSET
+        if status.conditions:
+            status.conditions = [each for each in status.conditions if each.type == "DisruptionTarget"] or UNSET
 
 
 class _Configz(Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
@@ -241,63 +241,12 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     os: PodOS | None = None
 
 
-class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
-    """Something that holds for a pod or not, such as DisruptionTarget."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
-    """A container that runs."""
-
-    started_at: str | None = None
-
-
-class ContainerTerminated(Struct, frozen=True, gc=False, rename="camel"):
-    """How a container ended. Its message is left out: it is what the program wrote."""
-
-    exit_code: int = 0
-    signal: int = 0
-    reason: str = ""
-    started_at: str | None = None
-    finished_at: str | None = None
-    container_id: str = field(default="", name="containerID")
-
-
-class ContainerState(Struct, frozen=True, gc=False):
-    """What has become of a container."""
-
-    running: ContainerRunning | None = None
-    terminated: ContainerTerminated | None = None
-
-
-class ContainerStatus(Struct, frozen=True, gc=False, rename="camel"):
-    """What the node says about a container."""
-
-    name: str = ""
-    container_id: str = field(default="", name="containerID")
-    """``containerd://`` and the id in the name of its cgroup."""
-    restart_count: int = 0
-    state: ContainerState | None = None
-    last_state: ContainerState | None = None
-
-
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
     """What the node says about a pod."""
 
     phase: str = ""
     qos_class: QOSClass | None = None
     start_time: str = ""
-    reason: str = ""
-    message: str = ""
-    conditions: tuple[PodCondition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(Struct, frozen=True, gc=False, rename="camel"):

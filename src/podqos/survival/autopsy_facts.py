@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -27,14 +27,16 @@ class NodeFacts(Struct, frozen=True):
     """By the uid in the name of their cgroup."""
     memory_bytes: Mapping[str, int] = {}
     """Of nodes, by name: a cgroup's report does not say how large the machine is."""
-    kubelet: KubeletConfiguration | None = None
-    """None: not stated."""
+    kubelet_of: Callable[[str], KubeletConfiguration | None] = lambda _: None
+    """Returns the settings of a node's kubelet, by its name; None where they are not stated."""
     growth_bytes_per_second: int | None = None
     """How fast memory was used up, where that is known."""
     profile: Profile = LATEST
 
 
 NOTHING_KNOWN = NodeFacts()
+MOST_BYTES = 1 << 62
+"""Of what is added up over the tasks of a table: nothing in a log is trusted, and JSON's integers end at 64 bits."""
 
 
 class KilledNode(Struct, frozen=True):
@@ -54,13 +56,22 @@ class KilledNode(Struct, frozen=True):
         return self.facts.pods.get(self.victim.pod_uid) if self.victim.pod_uid else None
 
     @property
+    def name(self) -> str:
+        """The node's, where the pod or the log says it."""
+        return (self.pod.spec.node_name if self.pod is not None else "") or self.report.host
+
+    @property
+    def kubelet(self) -> KubeletConfiguration | None:
+        """The settings of its kubelet; None where they are not stated."""
+        return self.facts.kubelet_of(self.name)
+
+    @property
     def capacity_bytes(self) -> int | None:
         """The machine's memory, as the kubelet reads it; None where nothing says."""
         report = self.report
-        if report.ram_pages is not None:
+        if report.ram_pages is not None and report.ram_pages > report.reserved_pages:
             return (report.ram_pages - report.reserved_pages) * self.page_bytes
-        node = self.pod.spec.node_name if self.pod is not None else ""
-        return self.facts.memory_bytes.get(node or report.host)
+        return self.facts.memory_bytes.get(self.name) or None
 
     @property
     def is_machine(self) -> bool:
@@ -87,7 +98,7 @@ class KilledNode(Struct, frozen=True):
     @property
     def threshold_bytes(self) -> int | None:
         """The kubelet's hard threshold of free memory, its default where nothing is stated; None: it has none."""
-        config = self.facts.kubelet or KubeletConfiguration()
+        config = self.kubelet or KubeletConfiguration()
         for each in parse_thresholds(config, self.facts.profile):
             if each.signal is Signal.MEMORY and each.is_hard:
                 return each.amount(self.capacity_bytes or 0).value
@@ -96,7 +107,7 @@ class KilledNode(Struct, frozen=True):
     @property
     def reserved_bytes(self) -> int | None:
         """What the kubelet reserves for what runs beside pods; None where its configuration is not stated."""
-        config = self.facts.kubelet
+        config = self.kubelet
         if config is None:
             return None
         amounts = (config.reserved_for_kube, config.reserved_for_system)

@@ -42,7 +42,7 @@ def journal_kill(entry: Entry, because: OOMKill) -> OOMAutopsy:
         total_pages=because.total_pages,
         page_bytes=PAGE_BYTES,
         margin_pages=None if because.margin_bytes is None else because.margin_bytes // PAGE_BYTES,
-        group=because.domain if because.as_group else "",
+        group=f"{entry.pod} {entry.container}" if because.as_group else "",
         pod=entry.pod or "",
         container=entry.container or "",
     )

@@ -16,7 +16,8 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import EvictionMessage, QuotedUsage
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
-from podqos.model.pod import Pod, QOSClass
+from podqos.model.pod import QOSClass
+from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import qos_class_of
 from podqos.survival.eviction_savings import EvictionSaving, savings
@@ -35,6 +36,7 @@ MOST_SHOWN = 10
 _ENDED = {"Succeeded", "Failed"}
 _APART_SECONDS = 600.0
 """Traces of pods with the same name that are further apart than this are of two pods."""
+_MOST_COMPARED = 16
 _FALSE = {EvictionReason.OTHER_IS_FIRST, EvictionReason.IS_CRITICAL}
 
 
@@ -86,32 +88,60 @@ def gathered(traces: Iterable[EvictionTrace]) -> list[list[EvictionTrace]]:
     A pod is evicted once, and its uid says which it is. A log names pods alone, and one of a StatefulSet comes back
     under its name: then time decides.
     """
-    groups: list[list[EvictionTrace]] = []
-    by_uid: dict[str, list[EvictionTrace]] = {}
-    by_name: dict[str, list[list[EvictionTrace]]] = {}
+    groups: list[_Gathered] = []
+    by_uid: dict[str, _Gathered] = {}
+    by_name: dict[str, list[_Gathered]] = {}
     for trace in sorted(traces, key=lambda each: not each.uid):
         group = by_uid.get(trace.uid) if trace.uid else _nearest(trace, by_name.get(trace.pod, ()))
         if group is None:
-            group = []
+            group = _Gathered()
             groups.append(group)
             by_name.setdefault(trace.pod, []).append(group)
-        group.append(trace)
+        group.add(trace)
         if trace.uid:
             by_uid[trace.uid] = group
-    return groups
+    return [group.traces for group in groups]
 
 
-def _nearest(trace: EvictionTrace, groups: Sequence[list[EvictionTrace]]) -> list[EvictionTrace] | None:
-    """Return the eviction that a trace without a uid is of."""
-    at = seconds_of(trace.at)
+class _Gathered:
+    """The traces of an eviction so far, and what is compared of them, so that many cost no more than few."""
+
+    def __init__(self) -> None:
+        self.traces: list[EvictionTrace] = []
+        self.times: tuple[float, float] | None = None
+        """The first and the last."""
+        self._told: dict[TraceSource, set[str]] = {}
+
+    def add(self, trace: EvictionTrace) -> None:
+        self.traces.append(trace)
+        self._told.setdefault(trace.source, set()).add(trace.at)
+        at = seconds_of(trace.at)
+        if at is not None:
+            first, last = self.times or (at, at)
+            self.times = min(first, at), max(last, at)
+
+    def is_told_otherwise(self, trace: EvictionTrace) -> bool:
+        """Whether the same source tells of it at another time."""
+        told = self._told.get(trace.source, ())
+        return len(told) > 1 or (len(told) == 1 and trace.at not in told)
+
+    def apart(self, at: float) -> float:
+        """Return how far a time is from those of its traces."""
+        assert self.times is not None
+        first, last = self.times
+        return max(first - at, at - last, 0)
+
+
+def _nearest(trace: EvictionTrace, groups: Sequence[_Gathered]) -> _Gathered | None:
+    """Return the eviction that a trace without a uid is of: one of the last, where a pod came back very often."""
     apart = []
-    for group in groups:
-        times = [seconds for each in group if (seconds := seconds_of(each.at)) is not None]
-        if at is None or not times:
-            if not any(each.source is trace.source and each.at != trace.at for each in group):
+    for group in groups[-_MOST_COMPARED:]:
+        at = seconds_of(trace.at, group.times[0] if group.times else None)
+        if at is None or group.times is None:
+            if not group.is_told_otherwise(trace):
                 return group
             continue
-        apart.append((min(abs(at - each) for each in times), group))
+        apart.append((group.apart(at), group))
     nearest = min(apart, key=lambda each: each[0], default=None)
     return nearest[1] if nearest is not None and nearest[0] <= _APART_SECONDS else None
 
@@ -192,12 +222,12 @@ def _by_rule(found: PodEviction, scene: Scene, logged: tuple[str, ...], most_sho
     )
 
 
-def _with_uid(pod: Pod) -> Pod:
+def _with_uid(pod: FatedPod) -> FatedPod:
     """Return a pod that can be told apart: manifests have no uids."""
     return pod if pod.metadata.uid else replace(pod, metadata=replace(pod.metadata, uid=pod.key))
 
 
-def _is(pod: Pod, found: PodEviction) -> bool:
+def _is(pod: FatedPod, found: PodEviction) -> bool:
     return pod.metadata.uid == found.uid if found.uid and pod.metadata.uid else pod.key == found.pod
 
 
@@ -218,7 +248,8 @@ def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
 
 def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     """Return what the traces say together."""
-    causes = {each.cause for each in traces}
+    # A log that says no more than that a pod was evicted is the weakest witness.
+    causes = {each.cause for each in traces if each.message or each.source is not TraceSource.KUBELET_LOG}
     message = _best_message(traces)
     ordered = sorted(traces, key=lambda each: _BY_TIME.index(each.source))
     stated = next((each.signal for each in traces if each.signal in {*Signal}), "")
@@ -249,7 +280,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     )
 
 
-def _was_active(pod: Pod, found: PodEviction, gone: frozenset[str]) -> bool:
+def _was_active(pod: FatedPod, found: PodEviction, gone: frozenset[str]) -> bool:
     """Whether a pod ran on the node when another was evicted, as far as times say."""
     if found.node and pod.spec.node_name not in {"", found.node}:
         return False
@@ -265,7 +296,7 @@ def _was_active(pod: Pod, found: PodEviction, gone: frozenset[str]) -> bool:
     return at is not None and ended is not None and ended > at
 
 
-def _ended_at(pod: Pod) -> float | None:
+def _ended_at(pod: FatedPod) -> float | None:
     times = [each.last_transition_time or "" for each in pod.status.conditions if each.type == "DisruptionTarget"]
     states = [each.state for each in pod.status.container_statuses]
     times += [each.terminated.finished_at or "" for each in states if each is not None and each.terminated is not None]

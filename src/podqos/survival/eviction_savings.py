@@ -55,6 +55,8 @@ class EvictionSaving(Struct, frozen=True, gc=False, rename="camel", omit_default
     qos_class: QOSClass | None = None
     instead: str = ""
     """The pod that would have been evicted. Empty: none."""
+    is_assumed: bool = False
+    """Whether it rests on what that pod used, which is assumed."""
 
 
 def savings(scene: Scene, threshold: int | None, available: int | None) -> tuple[EvictionSaving, ...]:
@@ -132,4 +134,9 @@ def _saving(each: Counterfactual, scene: Scene) -> EvictionSaving:
         each.container or "",
         QOSClass.GUARANTEED if each.change is PodChange.GUARANTEED else None,
         each.decision.instead or "",
+        is_assumed=any(
+            scene.bounds[other.metadata.uid].source is UsageSource.ASSUMED
+            for other in scene.others
+            if other.key == each.decision.instead
+        ),
     )

@@ -19,6 +19,7 @@ from podqos.eviction.signals import INODES, PIDS, SIGNALS, DiskUse, RankKey, Sig
 from podqos.eviction.usage import request_of, usage_of
 from podqos.model.effective import pod_limits
 from podqos.model.pod import Pod, QOSClass
+from podqos.model.pod_fate import FatedPod
 from podqos.model.resources import MEMORY
 from podqos.model.stats import ContainerStats, FsStats, MemoryStats, PodReference, PodStats, ProcessStats
 from podqos.qos.classes import qos_class_of
@@ -32,7 +33,7 @@ class EvictionReason(StrEnum):
     FIRST = "First"
     """It is the first in the ranking, whatever the other pods used."""
     FIRST_IN_LOG = "FirstInLog"
-    """It is the first of those that the kubelet's log ranks and that may be evicted."""
+    """It is the first of those that the kubelet's log, or a journal of podqos, ranks and that may be evicted."""
     FIRST_AS_MEASURED = "FirstAsMeasured"
     """It is the first with what the other pods used at another moment."""
     OWN_LIMIT = "OwnLimit"
@@ -89,7 +90,7 @@ class AutopsyPod(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tr
 class KnownNode(Struct, frozen=True):
     """What is known of the node of an eviction."""
 
-    pods: tuple[Pod, ...] = ()
+    pods: tuple[FatedPod, ...] = ()
     """All of it, those that ended included."""
     stats: Mapping[str, PodStats] = {}
     """By uid: what its kubelet measured, at another moment."""

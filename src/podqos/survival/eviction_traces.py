@@ -19,7 +19,7 @@ from podqos.eviction.message_reading import MOST_CHARACTERS, EvictionMessage, Me
 from podqos.eviction.signals import NodeCondition
 from podqos.model.event import Event
 from podqos.model.node import Node
-from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
 from podqos.model.time_units import SECOND_US
 
 FAILED = "Failed"
@@ -191,7 +191,7 @@ def event_trace(event: Event) -> EvictionTrace | None:
     )
 
 
-def status_trace(pod: Pod) -> EvictionTrace | None:
+def status_trace(pod: FatedPod) -> EvictionTrace | None:
     """Return the eviction that a pod's status tells of; None: it tells of none."""
     status = pod.status
     condition = next((each for each in status.conditions if each.type == _DISRUPTION and each.status == "True"), None)
@@ -206,7 +206,6 @@ def status_trace(pod: Pod) -> EvictionTrace | None:
     else:
         return None
     at = "" if condition is None else condition.last_transition_time or ""
-    text = (status.message or ("" if condition is None else condition.message))[:MOST_CHARACTERS]
     return EvictionTrace(
         TraceSource.STATUS,
         pod.key,
@@ -214,12 +213,12 @@ def status_trace(pod: Pod) -> EvictionTrace | None:
         at or pod.metadata.deletion_timestamp or _ended(pod) or status.start_time,
         pod.spec.node_name,
         pod.metadata.uid,
-        text,
+        status.message[:MOST_CHARACTERS],
         message,
     )
 
 
-def _ended(pod: Pod) -> str:
+def _ended(pod: FatedPod) -> str:
     """Return when the last container of a pod ended; empty where that is not known."""
     states = [each.state.terminated for each in pod.status.container_statuses if each.state is not None]
     return max((each.finished_at or "" for each in states if each is not None), default="")
@@ -306,14 +305,28 @@ def condition_signs(node: Node) -> Iterator[NodeSign]:
             yield NodeSign(SignKind.PRESSURE_BEGAN, each.last_transition_time or "", node.name, each.type)
 
 
-def seconds_of(at: str) -> float | None:
-    """Return a time as seconds since 1970; None where it does not say that much, as in logs without a year."""
-    if re.fullmatch(r"\d{9,11}(?:\.\d{1,9})?", at):
+_SECONDS = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)
+_YEARLESS = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d(?:\.\d{1,6})?)", re.ASCII)
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def seconds_of(at: str, near: float | None = None) -> float | None:
+    """Return a time as seconds since 1970; None where it does not say that much.
+
+    Logs leave out the year: it is that of a time that is ``near``, where one is known.
+    """
+    if _SECONDS.fullmatch(at):
         return float(at)
+    found_day = _YEARLESS.match(at)
+    if found_day is not None and near is not None and found_day[1] in MONTHS:
+        year = datetime.fromtimestamp(near, UTC).year
+        at = f"{year:04}-{MONTHS.index(found_day[1]) + 1:02}-{int(found_day[2]):02}T{found_day[3]}"
     try:
         found = datetime.fromisoformat(at[:40].replace(",", "."))
     except ValueError:
         return None
+    if found.year <= 1:
+        return None  # Go's for none at all
     try:
         return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
     except (OverflowError, ValueError):

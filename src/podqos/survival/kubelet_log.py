@@ -20,6 +20,7 @@ from podqos.eviction.messages import NODE_WAS_LOW, THRESHOLD_MET
 from podqos.kernel.log_lines import Message
 from podqos.model.event import Event, EventSource, ObjectReference
 from podqos.survival.eviction_traces import (
+    MONTHS,
     EvictionCause,
     EvictionTrace,
     NodeSign,
@@ -39,6 +40,7 @@ _DESCRIBED = frozenset({"Name", "Namespace", "Roles", "Reason", "Message"})
 _HEADER = re.compile(
     r"(?:^|[ :])[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) {1,8}\d{1,10} [\w./-]{1,80}:\d{1,6}\] "
 )
+_MILLISECONDS = re.compile(r"(\d{10})(\d{3})(?:\.\d{1,9})?", re.ASCII)
 _CARRIER = re.compile(r"(?:^|\s)([A-Za-z0-9._-]{1,253}) [\w.@-]{1,64}(?:\[\d{1,10}\])?:\s{0,4}$")
 _SENTENCE = re.compile(r'"((?:[^"\\]|\\.){0,200})"')
 _FIELD = re.compile(r'(\w{1,40})=("(?:[^"\\]|\\.){0,4000}"|\[[^\]]{0,200000}\]|\S{1,600})')
@@ -46,7 +48,6 @@ _OLD = re.compile(r"(eviction manager: .{1,200000})", re.DOTALL)
 _OLD_POD = re.compile(r"([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9][a-z0-9-]{0,62})\(([0-9A-Za-z-]{0,64})\)")
 _NEW_POD = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})")
 _WORD = re.compile(r"([A-Za-z][A-Za-z.-]{0,62})")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # kubectl get events, with or without -A and -o wide; kubectl describe.
 _ROW = re.compile(r"(?:^|\s)(?:Warning|Normal)\s{1,40}([A-Z][A-Za-z]{1,62})\s{1,80}(\S.{0,8000})$")
 _MESSAGES = (
@@ -91,27 +92,28 @@ class KubeletLog:
         text = message.text
         if message.fields and "msg" in message.fields:
             fields = {key: _plain(value) for key, value in message.fields.items()}
-            yield from self._said(fields.pop("msg", ""), fields, message.at, message.host)
+            yield from self._said(fields.pop("msg", ""), fields, _in_seconds(message.at), message.host)
             return
         found = _HEADER.search(text, 0, 600)
         if found is not None:
             at, host = _when(found, text[: found.start()], message)
             sentence, fields = _of_klog(text[found.end() :])
             yield from self._said(sentence, fields, at, host)
-        elif text.startswith('{"') and '"msg":' in text:
-            yield from self._of_json(text, message)
+        elif '"msg":' in text and (start := text.find('{"', 0, 600)) >= 0:
+            carrier = _CARRIER.search(text[:start])
+            host = message.host or (carrier[1] if carrier is not None else "")
+            yield from self._of_json(text[start:], message.at, host)
         else:
             yield from self._of_table(text, message)
 
-    def _of_json(self, text: str, message: Message) -> Iterator[EvictionTrace | NodeSign]:
+    def _of_json(self, text: str, at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
         try:
             read = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
             return
         if isinstance(read, dict):
             fields = {key: _plain(value) for key, value in read.items()}
-            at = message.at or fields.get("ts", "")
-            yield from self._said(fields.pop("msg", ""), fields, at, message.host)
+            yield from self._said(fields.pop("msg", ""), fields, at or _in_seconds(fields.get("ts", "")), host)
 
     def _said(self, sentence: str, fields: Mapping[str, str], at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
         if sentence == "Event occurred":
@@ -167,7 +169,7 @@ class KubeletLog:
             if at_work.threshold:
                 said += THRESHOLD_MET.format(threshold=at_work.threshold, available=at_work.available)
         message = read_message(said)
-        is_pressure = message is not None and message.kind is MessageKind.PRESSURE
+        is_pressure = bool(at_work.ranked) or (message is not None and message.kind is MessageKind.PRESSURE)
         name, _, own_uid = pod.partition("(")
         return EvictionTrace(
             TraceSource.KUBELET_LOG,
@@ -242,8 +244,14 @@ def _when(found: re.Match[str], before: str, message: Message) -> tuple[str, str
     """Return when a line was written, and where: klog says neither year nor host, what carries it may."""
     carrier = _CARRIER.search(before)
     month = int(found[1])
-    own = f"{_MONTHS[month - 1]} {int(found[2]):2} {found[3]}" if 1 <= month <= 12 else ""
+    own = f"{MONTHS[month - 1]} {int(found[2]):2} {found[3]}" if 1 <= month <= 12 else ""
     return message.at or own, message.host or (carrier[1] if carrier is not None else "")
+
+
+def _in_seconds(at: str) -> str:
+    """Return a time in seconds; up to 1.23 kubelets write milliseconds into JSON."""
+    found = _MILLISECONDS.fullmatch(at)
+    return at if found is None else f"{found[1]}.{found[2]}"
 
 
 def _of_klog(text: str) -> tuple[str, dict[str, str]]:

@@ -18,7 +18,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from podqos.model.event import Event
-from podqos.model.pod import ContainerState, ContainerStatus, ContainerTerminated, Pod
+from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod
 from podqos.survival.eviction_autopsy import PodEviction
 from podqos.survival.eviction_traces import seconds_of
 
@@ -111,7 +111,7 @@ def container_id(text: str) -> str:
     return found[0] if found is not None else ""
 
 
-def containers_by_id(pods: Iterable[Pod]) -> dict[str, tuple[Pod, str]]:
+def containers_by_id(pods: Iterable[FatedPod]) -> dict[str, tuple[FatedPod, str]]:
     """Return the pod and name of each container by its id, those that ended before included."""
     found = {}
     for pod in pods:
@@ -122,7 +122,7 @@ def containers_by_id(pods: Iterable[Pod]) -> dict[str, tuple[Pod, str]]:
     return found
 
 
-def terminations(pods: Iterable[Pod], evidence: Evidence) -> Iterator[ContainerTermination]:
+def terminations(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
     """Yield every container that was killed, by pods in their order."""
     killed: dict[str, list[int]] = {}
     for number, kill in enumerate(evidence.kills):
@@ -148,14 +148,14 @@ def terminations(pods: Iterable[Pod], evidence: Evidence) -> Iterator[ContainerT
 class _Own(Struct, frozen=True):
     """What is known of one pod."""
 
-    pod: Pod
+    pod: FatedPod
     kills: Sequence[Kill]
     killed: Mapping[str, list[int]]
     eviction: int | None
     events: Sequence[Event]
 
 
-def _statuses(pod: Pod) -> Iterator[ContainerStatus]:
+def _statuses(pod: FatedPod) -> Iterator[ContainerStatus]:
     status = pod.status
     yield from status.init_container_statuses
     yield from status.container_statuses
@@ -227,7 +227,7 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     if not uid or at is None or ended.reason != OOM_KILLED:
         return None
     for number in own.killed.get(uid, ()):
-        seconds = seconds_of(own.kills[number].at)
+        seconds = seconds_of(own.kills[number].at, at)
         if seconds is not None and abs(seconds - at) <= _NEAR_SECONDS:
             return number
     return None

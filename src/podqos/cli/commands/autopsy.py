@@ -9,6 +9,7 @@ a victim's pod and container, tell of evictions, and say who else was on the nod
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
   kubectl get pods,nodes,events -A -o json | podqos autopsy -
   podqos autopsy -n shop web-0
+  podqos autopsy --live                                         until Ctrl-C
 """
 
 from __future__ import annotations
@@ -116,9 +117,10 @@ def _markdown(report: Autopsies, _: Style) -> list[str]:
     return markdown(report)
 
 
-def _known(arguments: argparse.Namespace) -> Objects | None:
-    """Return the objects of the files or of the snapshot that the options name; None: they name none."""
-    return _objects(arguments, Inputs([]), cluster_of(arguments))
+def _known(arguments: argparse.Namespace) -> ClusterSnapshot | Objects | None:
+    """Return the snapshot or the objects of the files that the options name; None: they name none."""
+    cluster = cluster_of(arguments)
+    return _objects(arguments, Inputs([]), None) if cluster is None else cluster
 
 
 def _pod_argument(arguments: argparse.Namespace) -> str:

@@ -69,7 +69,7 @@ def headline(found: Autopsies) -> str:
     """Return how many there are, and whether they follow from the rule."""
     both = (*found.kills, *found.evictions)
     if not both:
-        return "No OOM kill and no eviction in what was given."
+        return "No OOM kill and no eviction found."
     numbers = [counted(len(each), noun) for each, noun in ((found.kills, "OOM"), (found.evictions, "eviction")) if each]
     verdicts = [each.follows_rule for each in both]
     parts = [f"{verdicts.count(each):,} {words}" for each, words in _COUNTED.items() if each in verdicts]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
+from podqos.report.survival import ranking
 from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
-from podqos.report.survival.ranking import amount
 from podqos.survival.eviction_autopsy import PodEviction
 from podqos.survival.eviction_savings import EvictionChange, EvictionSaving
 from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSource
@@ -20,7 +20,7 @@ _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 _WHY = {
     EvictionReason.FIRST: "it ranks first, whatever the others used",
-    EvictionReason.FIRST_IN_LOG: "it ranks first in the kubelet's own words",
+    EvictionReason.FIRST_IN_LOG: "it ranks first in the log of the node itself",
     EvictionReason.FIRST_AS_MEASURED: "it ranks first with what the others used when they were measured",
     EvictionReason.OWN_LIMIT: "it exceeded a limit of its own; other pods do not matter",
     EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, whatever it used; maybe it was not on the node then",
@@ -93,6 +93,11 @@ _ENDED = {
     TerminationCause.NODE_LOST: "the kubelet lost it: the node restarted, or it was removed behind the kubelet's back",
     TerminationCause.SIGKILL: "killed with SIGKILL; nothing is left that says by whom",
 }
+
+
+def amount(number: int, resource: str) -> str:
+    """Return an amount of a resource as text."""
+    return ranking.amount(number, resource) if number else "0"
 
 
 def of_eviction(eviction: PodEviction) -> AutopsyDeath:
@@ -173,7 +178,8 @@ def _saving(each: EvictionSaving, eviction: PodEviction) -> str:
     more, changed = ("?" if each is None else amount(each, eviction.resource) for each in (each.more, each.amount))
     of = f" for {each.container}" if each.container else ""
     words = _CHANGED[each.change].format(more=more, amount=changed, of=of, number=each.amount)
-    return f"{words} (then {each.instead} goes)" if each.instead else words
+    assumed = ", if it used what is assumed" if each.is_assumed else ""
+    return f"{words} (then {each.instead} goes{assumed})" if each.instead else words
 
 
 def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:

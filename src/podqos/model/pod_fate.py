@@ -1,0 +1,71 @@
+"""What became of pods: their statuses in the shape of the Kubernetes API (core/v1), for those that ask why one died.
+
+Apart from ``pod``, because no other decision reads it and a large cluster has a lot of it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from podqos.model.pod import Pod, PodStatus
+
+
+class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
+    """Something that holds for a pod or not, such as DisruptionTarget."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
+class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
+class ContainerTerminated(Struct, frozen=True, gc=False, rename="camel"):
+    """How a container ended. Its message is left out: it is what the program wrote."""
+
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+    container_id: str = field(default="", name="containerID")
+
+
+class ContainerState(Struct, frozen=True, gc=False):
+    """What has become of a container."""
+
+    running: ContainerRunning | None = None
+    terminated: ContainerTerminated | None = None
+
+
+class ContainerStatus(Struct, frozen=True, gc=False, rename="camel"):
+    """What the node says about a container."""
+
+    name: str = ""
+    container_id: str = field(default="", name="containerID")
+    """``containerd://`` and the id in the name of its cgroup."""
+    restart_count: int = 0
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class FullPodStatus(PodStatus, frozen=True, gc=False, rename="camel"):
+    """All that the node says about a pod."""
+
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class FatedPod(Pod, frozen=True, gc=False, rename="camel"):
+    """A pod with all that the node says about it."""
+
+    status: FullPodStatus = FullPodStatus()

@@ -1,0 +1,328 @@
+"""Whether an eviction follows from the rule, as far as that can be known, and what would have spared the pod."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from admission.pods import container
+from eviction.nodes import MI
+from podqos.eviction.messages import Shortage, pressure_text
+from podqos.eviction.ranking import Ranking, rank
+from podqos.eviction.signals import Signal
+from podqos.model.event import Event, EventSource, ObjectReference
+from podqos.model.pod import Container, ObjectMeta, PodSpec
+from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod, FullPodStatus
+from podqos.model.pod_fate import PodCondition as Condition
+from podqos.model.quantity import Quantity
+from podqos.model.stats import ContainerStats, MemoryStats, PodStats
+from podqos.survival.eviction_autopsy import examine_eviction, gathered
+from podqos.survival.eviction_savings import EvictionChange
+from podqos.survival.eviction_scene import EvictionReason, KnownNode
+from podqos.survival.eviction_traces import (
+    EvictionCause,
+    EvictionTrace,
+    TraceSource,
+    event_trace,
+    seconds_of,
+    status_trace,
+)
+
+AT, BEFORE, LATER = "2026-11-16T10:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T11:00:00Z"
+SHORT = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse("90Mi"))
+
+
+def pod(name: str, *containers: Container, request: str = "", limit: str = "", **spec: object) -> FatedPod:
+    """Return a pod that runs on node-1."""
+    requests, limits = (f"memory={each}" if each else "" for each in (request, limit))
+    own = containers or (container("main", requests=requests, limits=limits),)
+    return FatedPod(
+        ObjectMeta(name=name, namespace="shop", uid=f"uid-of-{name}"),
+        PodSpec(containers=own, node_name="node-1", **spec),
+        FullPodStatus(phase="Running", start_time=BEFORE),
+    )
+
+
+def stats_of(pod: FatedPod, **used: int) -> PodStats:
+    each = tuple(ContainerStats(name, MemoryStats(working_set_bytes=mi * MI)) for name, mi in used.items())
+    return PodStats(containers=each, memory=MemoryStats(working_set_bytes=sum(used.values()) * MI))
+
+
+def evicted(pod: FatedPod, **used: int) -> EvictionTrace:
+    """Return the event of an eviction, in the words of today's kubelet."""
+    text = pressure_text(SHORT, pod, stats_of(pod, **used)).message
+    trace = event_trace(
+        Event(
+            reason="Evicted",
+            message=text,
+            involved_object=ObjectReference("Pod", "shop", pod.metadata.name, pod.metadata.uid),
+            source=EventSource("kubelet", "node-1"),
+            first_timestamp=AT,
+        )
+    )
+    assert trace is not None
+    return trace
+
+
+def verdict(trace: EvictionTrace, *pods: FatedPod, **known: object) -> tuple[bool | None, EvictionReason]:
+    found = examine_eviction([trace], KnownNode(pods, **known))
+    return found.follows_rule, found.reason
+
+
+def test_the_only_pod_that_can_be_over_its_request_goes_first_whatever_the_others_used():
+    web, safe = pod("web", request="1Gi"), pod("safe", request="2Gi", limit="2Gi")
+    assert verdict(evicted(web, main=3000), web, safe) == (True, EvictionReason.FIRST)
+
+
+def test_the_lowest_priority_of_those_over_their_request_goes_first_whatever_the_others_used():
+    web, hog = pod("web", request="1Gi", priority=1), pod("hog", priority=2)
+    assert verdict(evicted(web, main=1025), web, hog) == (True, EvictionReason.FIRST)
+
+
+def test_a_pod_within_its_request_does_not_go_before_one_of_lower_priority():
+    web, low = pod("web", request="4Gi", priority=5), pod("low", request="1Gi", priority=1)
+    found = examine_eviction([evicted(web, main=100)], KnownNode((web, low)))
+    assert (found.follows_rule, found.reason, found.rivals) == (False, EvictionReason.OTHER_IS_FIRST, ("shop/low",))
+
+
+def test_where_usage_decides_nothing_is_claimed_and_the_rivals_are_named():
+    web, hog, safe = pod("web"), pod("hog"), pod("safe", request="1Gi", limit="1Gi")
+    found = examine_eviction([evicted(web, main=100)], KnownNode((web, hog, safe)))
+    assert (found.follows_rule, found.reason, found.rivals) == (None, EvictionReason.USAGE_DECIDES, ("shop/hog",))
+
+
+def test_what_the_others_used_at_another_moment_makes_it_likely():
+    web, hog = pod("web"), pod("hog")
+    stats = {hog.metadata.uid: stats_of(hog, main=50)}
+    assert verdict(evicted(web, main=100), web, hog, stats=stats) == (True, EvictionReason.FIRST_AS_MEASURED)
+    stats = {hog.metadata.uid: stats_of(hog, main=500)}
+    assert verdict(evicted(web, main=100), web, hog, stats=stats) == (None, EvictionReason.USAGE_DECIDES)
+
+
+def test_the_kubelets_own_ranking_counts_but_for_critical_pods():
+    web, hog, static = pod("web"), pod("hog"), pod("static", priority=2_000_001_000)
+    trace = replace(evicted(web, main=1), ranked=("shop/static", "shop/web", "shop/hog"))
+    assert verdict(trace, web, hog, static) == (True, EvictionReason.FIRST_IN_LOG)
+    trace = replace(trace, ranked=("shop/hog", "shop/web"))
+    assert verdict(trace, web, hog) == (None, EvictionReason.USAGE_DECIDES)
+
+
+def test_containers_within_their_requests_are_not_quoted_and_may_count():
+    two = (container("a", requests="memory=1Gi"), container("b", requests="memory=1Gi"))
+    web, other = pod("web", *two, priority=1), pod("other", request="1Gi", limit="1Gi", priority=1)
+    # 1100Mi of 2Gi at least: whether the pod is over its request depends on what b used.
+    found = examine_eviction([evicted(web, a=1100, b=1000)], KnownNode((web, other)))
+    assert found.reason is EvictionReason.USAGE_DECIDES
+    assert [each.is_at_least for each in found.ranking if each.pod == "shop/web"] == [True]
+    assert verdict(evicted(web, a=2100, b=1000), web, other) == (True, EvictionReason.FIRST)
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [((), EvictionReason.POD_UNKNOWN), ((pod("web"),), EvictionReason.PODS_UNKNOWN)],
+)
+def test_without_pods_nothing_is_claimed(known, reason):
+    assert verdict(evicted(pod("web"), main=1), *known) == (None, reason)
+
+
+def test_a_critical_pod_is_not_evicted_by_the_rule():
+    web = pod("web", priority=2_000_000_000)
+    assert verdict(evicted(web, main=1), web, pod("other")) == (False, EvictionReason.IS_CRITICAL)
+
+
+def test_only_pods_that_ran_on_the_node_then_are_candidates():
+    web = pod("web")
+    elsewhere = replace(pod("elsewhere"), spec=PodSpec(node_name="node-2"))
+    younger = replace(pod("younger"), status=FullPodStatus(phase="Running", start_time=LATER))
+    ended = replace(pod("ended"), status=FullPodStatus(phase="Failed", start_time=BEFORE))
+    gone = pod("gone")
+    by_then = replace(
+        pod("by-then"),
+        status=FullPodStatus(
+            phase="Failed",
+            start_time=BEFORE,
+            container_statuses=(
+                ContainerStatus("main", state=ContainerState(terminated=ContainerTerminated(finished_at=LATER))),
+            ),
+        ),
+    )
+    known = KnownNode((web, elsewhere, younger, ended, gone, by_then))
+    found = examine_eviction([evicted(web, main=1)], known, gone=frozenset({gone.metadata.uid}))
+    assert {each.pod for each in found.ranking} == {"shop/web", "shop/by-then"}
+
+
+# ---- savings ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_spares_a_pod_was_tried_with_the_pass_itself():
+    web, hog = pod("web", request="1Gi"), pod("hog", request="1Gi")
+    known = KnownNode((web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
+    found = examine_eviction([evicted(web, main=2048)], known)
+    saved = {each.change: each for each in found.saved_by}
+    # By less than hog, which exceeds its request by 476Mi.
+    assert saved[EvictionChange.REQUEST].amount == (2048 - 475) * MI
+    assert (saved[EvictionChange.USAGE].more, saved[EvictionChange.USAGE].amount) == (549 * MI, 1499 * MI)
+    assert saved[EvictionChange.PRIORITY].amount == 1
+    assert saved[EvictionChange.THRESHOLD].amount == 90 * MI
+    assert saved[EvictionChange.NODE_SIZE].more == 10 * MI
+    assert saved[EvictionChange.REQUEST].instead == "shop/hog"
+    assert not any(each.is_assumed for each in found.saved_by)
+
+
+def test_a_saving_that_rests_on_an_assumption_says_so():
+    web, other = pod("web"), pod("other", request="1Gi", priority=-1)
+    found = examine_eviction([evicted(web, main=100)], KnownNode((web, other)))
+    assert [each.is_assumed for each in found.saved_by if each.instead] == [True] * 3
+    assert {each.instead for each in found.saved_by} == {"shop/other", ""}
+
+
+def test_what_does_not_help_is_not_listed():
+    web, safe = pod("web", request="1Gi"), pod("safe", request="2Gi", limit="2Gi", priority=9)
+    found = examine_eviction([evicted(web, main=3000)], KnownNode((web, safe)))
+    assert {each.change for each in found.saved_by} == {EvictionChange.THRESHOLD, EvictionChange.NODE_SIZE}
+
+
+# ---- the three rankings against all that can have been ---------------------------------------------------------------
+
+amounts = st.sampled_from((0, 1, 64, 100, 500))
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> tuple[list[FatedPod], list[int]]:
+    """Return pods, and what each used, never above its limit."""
+    made, used = [], []
+    for number in range(draw(st.integers(2, 5))):
+        request, more = draw(amounts), draw(st.none() | amounts)
+        limit = "" if more is None else f"{request + more}Mi"
+        made.append(pod(f"p{number}", request=f"{request}Mi", limit=limit, priority=draw(st.integers(0, 2))))
+        top = 2000 if more is None else request + more
+        used.append(draw(st.integers(0, top)))
+    return made, used
+
+
+@given(nodes())
+@settings(max_examples=60)
+def test_a_verdict_is_never_wrong_about_what_the_rule_does(node):
+    pods, used = node
+    stats = {each.metadata.uid: stats_of(each, main=mi) for each, mi in zip(pods, used, strict=True)}
+    order = rank(pods, stats, Ranking(Signal.MEMORY))
+    for each, mi in zip(pods, used, strict=True):
+        found = examine_eviction([evicted(each, main=mi)], KnownNode(tuple(pods)))
+        is_first = order[0].pod.metadata.uid == each.metadata.uid
+        if found.reason is EvictionReason.FIRST:
+            assert is_first
+        if found.reason is EvictionReason.OTHER_IS_FIRST:
+            assert not is_first
+    first = next(each for each in pods if each.metadata.uid == order[0].pod.metadata.uid)
+    known = KnownNode(tuple(pods), stats)
+    found = examine_eviction([evicted(first, main=used[pods.index(first)])], known)
+    assert found.follows_rule is not False
+
+
+# ---- traces ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_event_a_status_and_a_log_are_one_eviction():
+    web = pod("web")
+    event = evicted(web, main=100)
+    failed = replace(
+        web,
+        status=FullPodStatus(
+            phase="Failed",
+            reason="Evicted",
+            message=event.text,
+            conditions=(Condition("DisruptionTarget", "True", "TerminationByKubelet", last_transition_time=AT),),
+        ),
+    )
+    status = status_trace(failed)
+    assert status is not None
+    log = EvictionTrace(TraceSource.KUBELET_LOG, "shop/web", EvictionCause.NODE_PRESSURE, "Nov 16 10:00:00.5")
+    (group,) = gathered([log, event, status])
+    found = examine_eviction(group)
+    assert found.found_in == (TraceSource.EVENT, TraceSource.STATUS, TraceSource.KUBELET_LOG)
+    assert (found.at, found.node, found.uid) == (AT, "node-1", "uid-of-web")
+    assert found.containers[0].used == 100 * MI
+
+
+def test_a_log_that_only_says_that_a_pod_was_evicted_does_not_outweigh_the_event():
+    log = EvictionTrace(TraceSource.KUBELET_LOG, "shop/web", EvictionCause.LOCAL_STORAGE_LIMIT, "Nov 16 10:00:00.5")
+    assert examine_eviction([evicted(pod("web"), main=100), log]).cause is EvictionCause.NODE_PRESSURE
+    assert examine_eviction([log]).cause is EvictionCause.LOCAL_STORAGE_LIMIT
+
+
+def test_a_pod_that_came_back_under_its_name_was_evicted_twice():
+    first = evicted(pod("db-0"), main=1)
+    second = replace(first, uid="another", at="2026-11-16T12:00:00Z")
+    logs = [
+        EvictionTrace(TraceSource.KUBELET_LOG, "shop/db-0", EvictionCause.NODE_PRESSURE, at)
+        for at in ("Nov 16 10:00:01", "Nov 16 12:00:01", "Nov 16 14:00:01")
+    ]
+    groups = gathered([first, second, *logs])
+    assert [[each.at for each in group] for group in groups] == [
+        [AT, "Nov 16 10:00:01"],
+        ["2026-11-16T12:00:00Z", "Nov 16 12:00:01"],
+        ["Nov 16 14:00:01"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [
+        (FullPodStatus(phase="Failed", reason="Preempting"), EvictionCause.CRITICAL_POD),
+        (FullPodStatus(phase="Failed", reason="Terminated"), EvictionCause.NODE_SHUTDOWN),
+        (FullPodStatus(phase="Failed", reason="NodeShutdown"), EvictionCause.NOT_ADMITTED_AT_SHUTDOWN),
+        (FullPodStatus(phase="Failed", reason="Evicted", message="moved by hand"), EvictionCause.OTHER),
+        (
+            FullPodStatus(phase="Failed", reason="Evicted", message="The node had condition: [DiskPressure]. "),
+            EvictionCause.NOT_ADMITTED,
+        ),
+        (
+            FullPodStatus(
+                phase="Running", conditions=(Condition("DisruptionTarget", "True", "EvictionByEvictionAPI"),)
+            ),
+            EvictionCause.EVICTION_API,
+        ),
+        (FullPodStatus(phase="Failed", reason="OutOfmemory"), None),
+        (FullPodStatus(phase="Running"), None),
+        (
+            FullPodStatus(phase="Running", conditions=(Condition("DisruptionTarget", "False", "DeletionByPodGC"),)),
+            None,
+        ),
+    ],
+)
+def test_ends_of_pods_are_told_apart(status, cause):
+    trace = status_trace(replace(pod("web"), status=status))
+    assert (None if trace is None else trace.cause) == cause
+
+
+def test_events_of_the_newer_api_are_read_alike():
+    old = evicted(pod("web"), main=100)
+    new = event_trace(
+        Event(
+            reason="Evicted",
+            note=old.text,
+            regarding=ObjectReference("Pod", "shop", "web", "uid-of-web"),
+            deprecated_source=EventSource("kubelet", "node-1"),
+            event_time=AT,
+        )
+    )
+    assert new == old
+
+
+@pytest.mark.parametrize(
+    ("at", "seconds"),
+    [
+        ("1970-01-01T00:00:01Z", 1.0),
+        ("1970-01-01T01:00:01.5+01:00", 1.5),
+        ("1794823200.25", 1794823200.25),
+        ("Nov 16 10:00:00", None),
+        ("12.000000", None),
+        ("", None),
+        ("0001-01-01T00:00:00Z", None),
+        ("x" * 100_000, None),
+    ],
+)
+def test_times_are_compared_where_they_say_enough(at, seconds):
+    assert seconds_of(at) == seconds

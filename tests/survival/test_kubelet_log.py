@@ -1,0 +1,223 @@
+"""What the eviction manager logs is read in all forms that kubelets and their carriers write."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from podqos.eviction.signals import Signal
+from podqos.kernel.log_lines import Unwrapper
+from podqos.survival.eviction_traces import EvictionCause, EvictionTrace, NodeSign, SignKind
+from podqos.survival.kubelet_log import KubeletLog
+
+UID = "11111111-2222-3333-4444-555555555555"
+WEB, DB = f"web-0_shop({UID})", "db-0_shop(21111111-2222-3333-4444-555555555555)"
+OLD = [
+    "W1116 10:00:00.100000    1234 eviction_manager.go:344] eviction manager: attempting to reclaim memory",
+    "I1116 10:00:00.200000    1234 eviction_manager.go:355] eviction manager: must evict pod(s) to reclaim memory",
+    f"I1116 10:00:00.3 1234 eviction_manager.go:373] eviction manager: pods ranked for eviction: {WEB}, {DB}",
+    f"I1116 10:00:00.4 1234 eviction_manager.go:589] eviction manager: pod {WEB} is evicted successfully",
+]
+FIELDS = [
+    ("Eviction manager: attempting to reclaim", {"resourceName": "memory"}),
+    ("Eviction manager: must evict pod(s) to reclaim", {"resourceName": "memory"}),
+    ("Eviction manager: pods ranked for eviction", {"pods": ["shop/web-0", "shop/db-0"]}),
+    ("Eviction manager: pod is evicted successfully", {"pod": "shop/web-0"}),
+]
+
+
+def klog(message: str, fields: dict[str, object], *, quoted: bool = True) -> str:
+    """Return a line as klog writes it since 1.21; lists of pods in quotes since 1.26."""
+    words = []
+    for key, value in fields.items():
+        if isinstance(value, list):
+            text = "[" + (",".join(json.dumps(each) for each in value) if quoted else " ".join(value)) + "]"
+        else:
+            text = json.dumps(value)
+        words.append(f"{key}={text}")
+    return f'I1116 10:00:00.400000    1234 eviction_manager.go:577] "{message}" {" ".join(words)}'
+
+
+def as_json(message: str, fields: dict[str, object]) -> str:
+    """Return a line of --logging-format=json."""
+
+    def reference(text: str) -> dict[str, str]:
+        namespace, _, name = text.partition("/")
+        return {"name": name, "namespace": namespace}
+
+    made = {
+        key: [reference(each) for each in value]
+        if isinstance(value, list)
+        else reference(str(value))
+        if key == "pod"
+        else value
+        for key, value in fields.items()
+    }
+    return json.dumps(
+        {"ts": 1794823200.4, "caller": "eviction/eviction_manager.go:577", "msg": message, "v": 0, **made}
+    )
+
+
+FORMS = {
+    "sentences": OLD,
+    "fields up to 1.25": [klog(message, fields, quoted=False) for message, fields in FIELDS],
+    "fields": [klog(message, fields) for message, fields in FIELDS],
+    "JSON": [as_json(message, fields) for message, fields in FIELDS],
+}
+CARRIERS = {
+    "plain": lambda line: line,
+    "syslog": lambda line: f"Nov 16 10:00:00 node-1 kubelet[1234]: {line}",
+    "journalctl -o short-iso": lambda line: f"2026-11-16T10:00:00+0000 node-1 kubelet[1234]: {line}",
+    "journalctl -o json": lambda line: json.dumps(
+        {"__REALTIME_TIMESTAMP": "1794823200000000", "_HOSTNAME": "node-1", "MESSAGE": line}
+    ),
+    "container log": lambda line: f"2026-11-16T10:00:00.123456789Z stderr F {line}",
+}
+
+
+def found(lines: list[str]) -> list[EvictionTrace | NodeSign]:
+    unwrapper, log = Unwrapper(), KubeletLog()
+    messages = [message for line in lines for message in unwrapper.feed(line)]
+    return [each for message in [*messages, *unwrapper.end()] for each in log.feed(message)]
+
+
+def evictions(lines: list[str]) -> list[EvictionTrace]:
+    return [each for each in found(lines) if isinstance(each, EvictionTrace)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_an_eviction_is_found_with_its_ranking(form, carrier):
+    (trace,) = evictions([CARRIERS[carrier](line) for line in FORMS[form]])
+    assert (trace.pod, trace.cause) == ("shop/web-0", EvictionCause.NODE_PRESSURE)
+    assert trace.ranked == ("shop/web-0", "shop/db-0")
+    assert trace.message is not None
+    assert trace.message.resource == "memory"
+    assert trace.at
+    assert trace.uid == (UID if form == "sentences" else "")
+    assert trace.node == ("" if carrier in {"plain", "container log"} else "node-1")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_threshold_that_is_met_is_a_sign_of_its_node(form):
+    (sign,) = [each for each in found([CARRIERS["syslog"](line) for line in FORMS[form]]) if isinstance(each, NodeSign)]
+    assert (sign.kind, sign.node, sign.resource) == (SignKind.THRESHOLD_MET, "node-1", "memory")
+
+
+def test_the_amounts_and_the_signal_come_from_a_verbose_log():
+    observed = klog(
+        "Eviction manager: threshold observed resource",
+        {
+            "log": "thresholds - updated stats",
+            "signal": "allocatableMemory.available",
+            "resourceName": "memory",
+            "quantity": "100Mi",
+            "available": "90Mi",
+        },
+    )
+    (trace,) = evictions([observed, *FORMS["fields"]])
+    assert trace.signal == Signal.ALLOCATABLE_MEMORY
+    assert trace.message is not None
+
+
+def test_the_line_of_the_eviction_itself_has_message_and_uid():
+    text = 'Usage of EmptyDir volume "cache" exceeds the limit "1Gi". '
+    (trace,) = evictions([klog("Evicting pod", {"pod": "shop/web-0", "podUID": UID, "message": text})])
+    assert (trace.cause, trace.uid, trace.text) == (EvictionCause.LOCAL_STORAGE_LIMIT, UID, text)
+
+
+def test_an_eviction_that_nothing_was_reclaimed_for_exceeded_a_limit_of_its_own():
+    (trace,) = evictions(FORMS["fields"][-1:])
+    assert trace.cause is EvictionCause.LOCAL_STORAGE_LIMIT
+
+
+def test_what_was_reclaimed_before_does_not_count_for_the_next_eviction():
+    reduced = klog(
+        "Eviction manager: able to reduce resource pressure without evicting pods.", {"resourceName": "memory"}
+    )
+    everything = found([FORMS["fields"][0], reduced, FORMS["fields"][-1]])
+    assert [each.kind for each in everything if isinstance(each, NodeSign)] == [
+        SignKind.THRESHOLD_MET,
+        SignKind.RECLAIMED,
+    ]
+    assert [each.cause for each in everything if isinstance(each, EvictionTrace)] == [EvictionCause.LOCAL_STORAGE_LIMIT]
+
+
+def test_hosts_in_one_log_are_kept_apart():
+    other = [line.replace("memory", "ephemeral-storage").replace("web-0", "batch-0") for line in FORMS["fields"]]
+    lines = [
+        line
+        for one, two in zip(FORMS["fields"], other, strict=True)
+        for line in (
+            CARRIERS["syslog"](one),
+            CARRIERS["syslog"](two).replace("node-1", "node-2"),
+        )
+    ]
+    assert [(each.node, each.pod, each.message and each.message.resource) for each in evictions(lines)] == [
+        ("node-1", "shop/web-0", "memory"),
+        ("node-2", "shop/batch-0", "ephemeral-storage"),
+    ]
+
+
+LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+
+
+@pytest.mark.parametrize(
+    ("lines", "pod"),
+    [
+        (["LAST SEEN   TYPE   REASON   OBJECT", f"5m   Warning   Evicted   pod/web-0   {LOW}"], "default/web-0"),
+        ([f"shop        5m19s       Warning   Evicted   pod/web-0   {LOW}"], "shop/web-0"),
+        ([f"shop  5m (x3 over 9m)  Warning  Evicted  pod/web-0  spec  kubelet, node-1  {LOW}  5m  1  x"], "shop/web-0"),
+        (
+            [
+                "Name:             web-0",
+                "Namespace:        shop",
+                "Status:           Failed",
+                "Volumes:",
+                "    Name:      kube-root-ca.crt",
+                "Events:",
+                "  Type     Reason     Age    From               Message",
+                f"  Warning  Evicted    5m     kubelet            {LOW}",
+            ],
+            "shop/web-0",
+        ),
+        (["Name:      web-0", "Namespace: shop", "Reason:    Evicted", f"Message:   {LOW}"], "shop/web-0"),
+        (
+            [f'I1116 10:00:00.0 1 event.go:307] "Event occurred" object="shop/web-0" reason="Evicted" message="{LOW}"'],
+            "shop/web-0",
+        ),
+    ],
+)  # fmt: skip
+def test_events_are_read_as_kubectl_and_kubelets_print_them(lines, pod):
+    (trace,) = evictions(lines)
+    assert (trace.pod, trace.cause, trace.message and trace.message.available) == (
+        pod,
+        EvictionCause.NODE_PRESSURE,
+        90 << 20,
+    )
+
+
+def test_a_system_oom_in_a_table_names_its_victim():
+    (sign,) = found(
+        ["5m   Warning   SystemOOM   node/node-1   System OOM encountered, victim process: java (x), pid: 77"]
+    )
+    assert isinstance(sign, NodeSign)
+    assert (sign.kind, sign.node, sign.process, sign.pid) == (SignKind.SYSTEM_OOM, "node-1", "java (x)", 77)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'I9999 99:99:99.9 1 x.go:1] "Eviction manager: pod is evicted successfully" pod=""',
+        '{"msg":["Eviction manager"],"pod":{"name":{"a":1}}}',
+        '{"msg":"Eviction manager: pods ranked for eviction","pods":[[[[1]]],null,{"name":7}]}',
+        "eviction manager: " + "[" * 100_000,
+        'I1116 10:00:00.4 1 e.go:1] "Eviction manager: pods ranked for eviction" pods=[' + "a/b " * 100_000,
+        "Warning Evicted pod/" + "x" * 100_000,
+        "Name:" + "\x00" * 9000,
+        'W1116 10:00:00.1 1 e.go:1] "' + "\\" * 50_000,
+    ],
+)
+def test_lines_that_are_not_in_order_do_no_harm(line):
+    assert evictions([line, line]) == []
