@@ -5,7 +5,7 @@ All holds for that moment: memory that keeps growing reaches every limit in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
@@ -78,7 +78,7 @@ class Decision:
 
     def __init__(
         self,
-        candidates: Iterable[Candidate],
+        candidates: Sequence[Candidate],
         rate: Callable[[Process], Candidate],
         chosen: int,
         own: Collection[int],
