@@ -153,7 +153,9 @@ def _facts(
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     """Yield a value for each death, and for what else is known."""
-    bare = replace(found, kills=(), kills_left_out=0, evictions=(), terminations=(), node_events=())
+    bare = replace(
+        found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
+    )
     yield from (replace(bare, kills=(each,)) for each in found.kills)
     yield from (replace(bare, evictions=(each,)) for each in found.evictions)
     yield from (replace(bare, terminations=(replace(each, kill=None, eviction=None),)) for each in found.terminations)
