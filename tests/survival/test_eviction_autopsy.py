@@ -29,6 +29,7 @@ from podqos.survival.eviction_traces import (
     seconds_of,
     status_trace,
 )
+from podqos.survival.pod_changes import with_priority, with_request
 
 AT, BEFORE, LATER = "2026-11-16T10:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T11:00:00Z"
 SHORT = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse("90Mi"))
@@ -219,6 +220,29 @@ def test_a_verdict_is_never_wrong_about_what_the_rule_does(node):
     known = KnownNode(tuple(pods), stats)
     found = examine_eviction([evicted(first, main=used[pods.index(first)])], known)
     assert found.follows_rule is not False
+
+
+@given(nodes())
+@settings(max_examples=60)
+def test_what_is_said_to_spare_a_pod_makes_another_first_among_all_pods(node):
+    pods, used = node
+    stats = {each.metadata.uid: stats_of(each, main=mi) for each, mi in zip(pods, used, strict=True)}
+    first = rank(pods, stats, Ranking(Signal.MEMORY))[0].pod
+    at = next(number for number, each in enumerate(pods) if each.metadata.uid == first.metadata.uid)
+    found = examine_eviction([evicted(pods[at], main=used[at])], KnownNode(tuple(pods), stats))
+    for saving in found.saved_by:
+        changed, figures = first, stats
+        if saving.change is EvictionChange.REQUEST:
+            changed = with_request(first, "main", "memory", saving.amount)
+        elif saving.change is EvictionChange.PRIORITY:
+            changed = with_priority(first, saving.amount)
+        elif saving.change is EvictionChange.USAGE:
+            figures = {**stats, first.metadata.uid: stats_of(pods[at], main=saving.amount // MI)}
+        else:
+            continue
+        others = [changed if each.metadata.uid == first.metadata.uid else each for each in pods]
+        order = rank(others, figures, Ranking(Signal.MEMORY))
+        assert order[0].pod.key == saving.instead
 
 
 # ---- traces ----------------------------------------------------------------------------------------------------------

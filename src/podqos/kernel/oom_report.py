@@ -27,6 +27,7 @@ MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
 _MOST_ZONES = 512
+_MOST_NODES = 1024
 _MOST_ORDER = 18
 _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
@@ -393,7 +394,9 @@ def _numbers(text: str) -> frozenset[int]:
         if not (first.isascii() and first.isdecimal() and len(first) < 6):
             return frozenset()
         end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
-        found.update(range(int(first), min(end, int(first) + 1024) + 1))
+        found.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
+        if len(found) > _MOST_NODES:
+            break
     return frozenset(found)
 
 

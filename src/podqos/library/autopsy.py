@@ -116,7 +116,8 @@ def live_autopsy(
 ) -> Iterator[Autopsies]:
     """Yield OOMs as they happen, by the log of this machine or a file that grows.
 
-    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
+    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises
+    HostError where there is no right to read the log.
     """
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
@@ -152,7 +153,9 @@ def _facts(
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     """Yield a value for each death, and for what else is known."""
-    bare = replace(found, kills=(), kills_left_out=0, evictions=(), terminations=(), node_events=())
+    bare = replace(
+        found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
+    )
     yield from (replace(bare, kills=(each,)) for each in found.kills)
     yield from (replace(bare, evictions=(each,)) for each in found.evictions)
     yield from (replace(bare, terminations=(replace(each, kill=None, eviction=None),)) for each in found.terminations)

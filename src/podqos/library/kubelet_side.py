@@ -42,6 +42,8 @@ from podqos.survival.terminations import Evidence, terminations
 _POD = "Pod"
 _MOST_TRACES = 100_000
 _MOST_SIGNS = 10_000
+MOST_EVICTIONS = 2_000
+"""The last of them are examined."""
 _EVERY_LINE = 1 << 60
 _JOURNAL = b'"time_us":'
 _TABLES = (b"LAST SEEN", b"Events:", b'"involvedObject"', b'"regarding"')
@@ -73,6 +75,7 @@ class KubeletSide:
         self._traces: list[EvictionTrace] = []
         self._signs: list[NodeSign] = []
         self._events: list[Event] = []
+        self._left_out = 0
         self._kills: list[OOMAutopsy] = []
 
     def begin(self, head: bytes) -> int:
@@ -145,17 +148,21 @@ class KubeletSide:
             found,
             kills=kills,
             evictions=tuple(evictions),
+            evictions_left_out=self._left_out,
             terminations=tuple(terminations(pods, evidence)),
             node_events=tuple(self._told_signs(kills)),
         )
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
+        gone: dict[str, set[str]] = {}
         of_pod = {each.metadata.uid or each.key: each.spec.node_name for each in pods}
         of_pod |= {each.key: each.spec.node_name for each in pods if each.key not in of_pod}
         groups = sorted(gathered(self._traces), key=_when)
-        gone: dict[str, set[str]] = {}
+        self._left_out = max(0, len(groups) - MOST_EVICTIONS)
+        for traces in groups[: self._left_out]:
+            gone.setdefault(next((each.node for each in traces if each.node), ""), set()).add(traces[0].uid)
         found = []
-        for traces in groups:
+        for traces in groups[self._left_out :]:
             uid = next((each.uid for each in traces if each.uid), "")
             node = next((each.node for each in traces if each.node), "")
             node = node or of_pod.get(uid) or of_pod.get(traces[0].pod) or ""

@@ -157,6 +157,8 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     """Of a log with very many the first ones, which are counted alone."""
     evictions: tuple[PodEviction, ...] = ()
     """By the kubelet."""
+    evictions_left_out: int = 0
+    """Of very many the first ones, which are counted alone."""
     terminations: tuple[ContainerTermination, ...] = ()
     """Containers that were killed, by the status of their pods."""
     node_events: tuple[NodeSign, ...] = ()

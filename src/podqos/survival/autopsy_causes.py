@@ -255,7 +255,8 @@ def _zone(zone: Zone, node: KilledNode, asked_pages: int, *, is_allowed: bool) -
     """Return what the kernel keeps of a zone: min watermark and reserve, as ``__zone_watermark_ok`` counts."""
     report = node.report
     # Of DMA32 and HighMem a kernel has one: on 32 bit the zone after DMA is Normal.
-    names = [each for each in _ZONES if each != ("DMA32" if _has(report, "HighMem") else "HighMem")]
+    absent = "DMA32" if _has(report, "HighMem") else "HighMem"
+    names = [each for each in _ZONES if each != absent]
     highest = _highest_zone(report)
     index = names.index(highest if highest in names else "Normal")
     reserves = zone.reserve_pages

@@ -13,9 +13,11 @@ from podqos.eviction.observation import Observation, SignalObservation
 from podqos.eviction.signals import SIGNALS
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.eviction.usage import request_of
+from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
+from podqos.placement.demand import counted
 from podqos.survival.counterfactual import Counterfactual, PodChange, Surroundings
 from podqos.survival.eviction_scene import Scene, UsageSource
 from podqos.survival.kubelet_counterfactual import KubeletMoment, kubelet_counterfactuals
@@ -69,16 +71,42 @@ def savings(scene: Scene, threshold: int | None, available: int | None) -> tuple
     is_known = threshold is not None and available is not None and 0 < available < threshold
     met = threshold or 2
     left = available if is_known and available is not None else met - 1
-    moment = _moment(scene, met, left)
-    surroundings = Surroundings(scene.known.allocatable, _alike(scene.pod, scene.others))
+    alike = _alike(scene.pod, scene.others)
+    pods = _deciding(scene, alike)
+    moment = _moment(scene, pods, met, left)
+    surroundings = Surroundings(_room_for(pods, scene), alike)
     tried = kubelet_counterfactuals(moment, scene.pod.metadata.uid, surroundings)
     found = [_saving(each, scene) for each in tried if each.saves]
     if tried and is_known:
-        found += _of_node(scene, met, left)
+        found += _of_node(scene, pods, met, left)
     return tuple(found)
 
 
-def _moment(scene: Scene, threshold: int, available: int) -> KubeletMoment:
+def _deciding(scene: Scene, alike: frozenset[str]) -> tuple[Pod, ...]:
+    """Return the pods that the pass is repeated with: those that change, and the first of all others.
+
+    A place in the ranking is a pod's own, so that no other can be evicted before that one.
+    """
+    changing = [each for each in scene.others if each.metadata.uid in alike]
+    own = {scene.pod.metadata.uid, *alike}
+    first = [each.pod for each in scene.order if each.spared is None and each.pod.metadata.uid not in own][:1]
+    return (scene.pod, *changing, *first)
+
+
+def _room_for(pods: Iterable[Pod], scene: Scene) -> dict[str, int] | None:
+    """Return what those pods may request together: the rest is the other pods'."""
+    if scene.known.allocatable is None:
+        return None
+    deciding = {each.metadata.uid for each in pods}
+    left = dict(scene.known.allocatable)
+    for pod in scene.others:
+        if pod.metadata.uid not in deciding:
+            for name, amount in counted(pod_requests(pod, pod_level=scene.ranking.profile.pod_level_resources)).items():
+                left[name] = left.get(name, 0) - amount
+    return left
+
+
+def _moment(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int) -> KubeletMoment:
     signal = scene.ranking.signal
     used = sum(each.likely for each in scene.bounds.values())
     capacity = max(scene.known.capacity.get(signal, 0), threshold, available + used)
@@ -91,17 +119,17 @@ def _moment(scene: Scene, threshold: int, available: int) -> KubeletMoment:
         ),
         state=ManagerState(),
         now_us=0,
-        observation=Observation({signal: SignalObservation(available, capacity)}, scene.stats),
-        pods=(scene.pod, *scene.others),
+        observation=Observation({signal: SignalObservation(available, capacity)}, scene.stats(pods)),
+        pods=pods,
     )
 
 
-def _of_node(scene: Scene, threshold: int, available: int) -> Iterator[EvictionSaving]:
+def _of_node(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int) -> Iterator[EvictionSaving]:
     """Yield what else would have kept the node from evicting anything: a lower threshold, more memory."""
     lacking = threshold - available
-    if not _evicts(_moment(scene, available, available)):
+    if not _evicts(_moment(scene, pods, available, available)):
         yield EvictionSaving(EvictionChange.THRESHOLD, lacking, available)
-    if SIGNALS[scene.ranking.signal].resource == MEMORY and not _evicts(_moment(scene, threshold, threshold)):
+    if SIGNALS[scene.ranking.signal].resource == MEMORY and not _evicts(_moment(scene, pods, threshold, threshold)):
         yield EvictionSaving(EvictionChange.NODE_SIZE, lacking)
 
 

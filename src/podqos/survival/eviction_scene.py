@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -131,13 +132,9 @@ class Scene:
         self.bounds[pod.metadata.uid] = self.own
         self.order = self._ranked((pod, *others), {uid: each.likely for uid, each in self.bounds.items()})
 
-    @property
-    def stats(self) -> dict[str, PodStats]:
-        """What pods used, as is likely."""
-        return {
-            each.metadata.uid: self._stats(each, self.bounds[each.metadata.uid].likely)
-            for each in (self.pod, *self.others)
-        }
+    def stats(self, pods: Iterable[Pod]) -> dict[str, PodStats]:
+        """Return what pods used, as is likely, by uid."""
+        return {each.metadata.uid: self._stats(each, self.bounds[each.metadata.uid].likely) for each in pods}
 
     def verdict(self, logged: tuple[str, ...]) -> tuple[EvictionReason, tuple[str, ...]]:
         """Return why the eviction follows from the rule or not, and which pods may have come first.
@@ -149,7 +146,9 @@ class Scene:
             return EvictionReason.IS_CRITICAL, ()
         against = {each: own.least if each == uid else own.most for each, own in bounds.items()}
         # Of equals the first of the node's list goes first, and that list is not known: it counts against the verdict.
-        if _first(self._ranked((*self.others, pod), against)) == uid:
+        before = takewhile(lambda each: each.pod is not pod, self._ranked((*self.others, pod), against))
+        rivals = [each.pod for each in before if each.spared is None]
+        if not rivals:
             return EvictionReason.FIRST, ()
         in_favour = {each: own.most if each == uid else own.least for each, own in bounds.items()}
         best = self._ranked((pod, *self.others), in_favour)
@@ -157,11 +156,6 @@ class Scene:
             return EvictionReason.OTHER_IS_FIRST, tuple(each.pod.key for each in best if each.spared is None)[:1]
         if first_in_log(logged, (each.key for each in self.others if each.is_critical)) == pod.key:
             return EvictionReason.FIRST_IN_LOG, ()
-        rivals = [
-            each
-            for each in self.others
-            if not each.is_critical and _first(self._ranked((each, pod), against)) == each.metadata.uid
-        ]
         is_measured = all(bounds[each.metadata.uid].source is UsageSource.MEASURED for each in rivals)
         names = tuple(each.key for each in rivals)
         if is_measured and self.own.source is UsageSource.MESSAGE and _first(self.order) == uid:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -310,6 +311,7 @@ _YEARLESS = re.compile(r"([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d(?:\.\d{1,6})
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
+@lru_cache(maxsize=4096)
 def seconds_of(at: str, near: float | None = None) -> float | None:
     """Return a time as seconds since 1970; None where it does not say that much.
 

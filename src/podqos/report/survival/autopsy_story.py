@@ -73,7 +73,8 @@ def headline(found: Autopsies) -> str:
     numbers = [counted(len(each), noun) for each, noun in ((found.kills, "OOM"), (found.evictions, "eviction")) if each]
     verdicts = [each.follows_rule for each in both]
     parts = [f"{verdicts.count(each):,} {words}" for each, words in _COUNTED.items() if each in verdicts]
-    before = f" (and {found.kills_left_out:,} OOMs before them)" if found.kills_left_out else ""
+    left_out = found.kills_left_out + found.evictions_left_out
+    before = f" (and {left_out:,} before them)" if left_out else ""
     return f"{listed(numbers)}: {', '.join(parts)}{before}"
 
 
