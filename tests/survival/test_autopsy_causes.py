@@ -318,6 +318,13 @@ def test_a_known_manifest_bounds_the_request_by_its_limit():
     assert SavedBy.REQUEST not in saved(lines, pods=limited)
 
 
+@pytest.mark.parametrize("containers", [(), (container("main"),), (container("other", requests="memory=1Mi"),)])
+def test_a_manifest_that_does_not_fit_the_score_gives_way_to_the_score(containers):
+    rival = (7, 1000, 100_000, 0, 0, 899, "rival")
+    lines = on_node(SANDBOX, rival)
+    assert saved(lines, pods=known(*containers)) == saved(lines)
+
+
 def test_of_several_containers_the_one_with_the_victims_score_is_changed():
     rival = (7, 1000, 100_000, 0, 0, 899, "rival")
     pods = known(container("side", requests="memory=500Mi"), container("main", requests="memory=103Mi"))

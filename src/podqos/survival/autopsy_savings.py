@@ -222,7 +222,7 @@ def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving
     if decision.spares(scored(lowest)):
         amount = min(MOST_BYTES, decision.used_pages * node.page_bytes)
         yield Saving(SavedBy.CLASS, None, amount, lowest, QOSClass.GUARANTEED, instead=decision.instead())
-    pod = node.pod or _sketched(None)
+    pod = node.pod if node.pod is not None and node.pod.spec.containers else _sketched(None)
     priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
     spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=priority)
     critical = _score(node, replace(pod, spec=spec), pod.spec.containers[0].name, 1)
