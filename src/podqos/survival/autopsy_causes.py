@@ -188,7 +188,8 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         return None
     allowed = _allowed_zones(report)
     asked_pages = 1 << max(0, report.order or 0)
-    zones = [_zone(each, node, asked_pages, is_allowed=each in allowed) for each in report.zones]
+    places = {(each.node, each.name) for each in allowed}
+    zones = [_zone(each, node, asked_pages, is_allowed=(each.node, each.name) in places) for each in report.zones]
     inside = [each for each in zones if each.is_allowed] or zones
     elsewhere = sum(max(0, each.free_bytes - each.kept_bytes) for each in zones if not each.is_allowed)
     constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
