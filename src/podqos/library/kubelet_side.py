@@ -164,8 +164,9 @@ class KubeletSide:
         found = []
         for traces in groups[self._left_out :]:
             uid = next((each.uid for each in traces if each.uid), "")
-            node = next((each.node for each in traces if each.node), "")
-            node = node or of_pod.get(uid) or of_pod.get(traces[0].pod) or ""
+            told = next((each.node for each in traces if each.node), "")
+            # A host in a log may be the node by another name, and a pod of a StatefulSet may have come back elsewhere.
+            node = of_pod.get(uid) or (told if nodes.has(told) else of_pod.get(traces[0].pod)) or told
             before = gone.setdefault(node, set())
             known, out = nodes.known(node), frozenset(before)
             found.append(examine_eviction(traces, known, gone=out, most_shown=most_shown, profile=profile))
@@ -195,6 +196,10 @@ class _Nodes:
         self._cluster = cluster
         self._known: dict[str, KnownNode] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether anything is known of a node."""
+        return name in self._pods or name in self._nodes
+
     def known(self, name: str) -> KnownNode:
         """Return what is known of a node; pods that name no node may be on any."""
         if name not in self._known:
@@ -210,7 +215,7 @@ class _Nodes:
         if node is not None and MEMORY in node.status.capacity:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
-        return KnownNode(pods, {} if seen is None else seen.pods, capacity, allocatable)
+        return KnownNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
 
 
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
