@@ -41,7 +41,7 @@ def reason(command: Command) -> str | None:
     first, *rest = command.words
     if "--html" in rest and not PAGE_OF_A_RUN.exists():
         return "needs the page that npm builds"
-    if "--watch" in rest:
+    if {"--watch", "--live"} & {*rest}:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))
 

@@ -1,9 +1,9 @@
 """Provokes OOMs in cgroups laid out as a kubelet does, and prints the kernel's reports with who really died.
 
-    python tests/kernel/record_ooms.py > tests/kernel/ooms/NAME.jsonl
+    PYTHONPATH=tests python tests/kernel/record_ooms.py [vm] | gzip -9n > tests/kernel/ooms/NAME.jsonl.gz
 
-On a machine only cgroups of its own run out. In a virtual machine of ours (``tests/vm/oom_guest.py``) the whole machine
-does too. A line holds ``name``, ``kernel``, ``killed`` (process ids), ``roles`` (their names here) and ``log``.
+On a machine only cgroups of its own run out. In a virtual machine of ours (``tests/vm/oom_guest.py``, ``vm``) the whole
+machine does too. A line holds ``name``, ``kernel``, ``killed`` (process ids), ``roles`` (their names here) and ``log``.
 """
 
 from __future__ import annotations
@@ -391,5 +391,26 @@ def run(cases: tuple[Case, ...], mount: Path, version: int, say: Callable[[dict[
             sys.stderr.write(f"{case.name}: {error!r}\n")
 
 
+def say(made: dict[str, object]) -> None:
+    """Print a recording."""
+    sys.stdout.write(f"{json.dumps(made)}\n")
+    sys.stdout.flush()
+
+
+def main(where: str) -> None:
+    """Record on this machine, or in a virtual machine of our own."""
+    if where == "vm":
+        from vm.boot import run_in_vm
+
+        guest = Path(__file__).parents[1] / "vm" / "oom_guest.py"
+        for made in run_in_vm(guest, memory_mib=400, timeout_seconds=1800)[0]:
+            say(made)
+    else:
+        from kernel.trials import hierarchy
+
+        found = hierarchy()
+        run(CASES, found.mount, found.version, say)
+
+
 if __name__ == "__main__":
-    run(CASES, Path("/sys/fs/cgroup/memory"), 1, lambda made: print(json.dumps(made), flush=True))  # noqa: T201
+    main("".join(sys.argv[1:]))

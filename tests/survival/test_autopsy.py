@@ -80,6 +80,17 @@ def test_root_without_the_capability_explains_a_choice_on_an_old_kernel():
     assert (kill.follows_rule, kill.reason) == (True, Reason.HIGHEST_BY_PRIVILEGE)
 
 
+def test_before_3_5_badness_is_in_whole_thousandths_up_to_1000():
+    low, high = (7, 1000, 199_900, 0, 0, 0, "a"), (8, 1000, 199_950, 0, 0, 0, "b")
+    (old,) = examined(machine([low, high], kill=killed(7, "a"), release="3.4.0"))
+    assert (old.follows_rule, {each.badness for each in old.ranking}) == (True, {762 * (GIB_PAGES // 1000)})
+    (new,) = examined(machine([low, high], kill=killed(7, "a"), release="3.5.0"))
+    assert (new.follows_rule, new.reason) == (False, Reason.OTHER_IS_HIGHER)
+    full, small = (7, 1000, 199_900, 0, 0, 900, "a"), (8, 1000, 50, 0, 0, -500, "b")
+    (kill,) = examined(machine([full, small], kill=killed(7, "a"), release="3.4.0"))
+    assert [each.badness for each in kill.ranking] == [1000 * (GIB_PAGES // 1000), GIB_PAGES // 1000]
+
+
 def test_equals_may_die_in_either_order():
     rows = [(pid, 1000, 500, 0, 0, 0, "x") for pid in (1001, 1002, 1003)]
     for pid in (1001, 1002, 1003):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eviction.nodes import container, pod_of, volume
 from kernel.oom_logs import CONTAINER, POD, cgroup, killed, machine, read
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, QOSClass
-from podqos.survival.autopsy import Examiner
+from podqos.report.survival.autopsy_words import cause_words, saving_words, shortage_words
+from podqos.survival.autopsy import Examiner, OOMAutopsy
 from podqos.survival.autopsy_causes import AutopsyCause, Cause, MemoryParts, ShortageKind, race_at
 from podqos.survival.autopsy_facts import NodeFacts
 from podqos.survival.autopsy_savings import SavedBy
@@ -164,6 +169,13 @@ def test_what_a_cgroup_holds_is_read_from_the_statistics_of_every_version(statis
     assert examined([*lines[: at - 1], *counters, *statistics, *lines[at + 2 :]]).shortage.parts == parts
 
 
+def test_swap_that_is_full_is_not_what_ran_out():
+    lines = cgroup([VICTIM], 102, "java", limit_kb=1048576, swap_kb=512)
+    lines = [line.replace("swap: usage 0kB", "swap: usage 512kB") for line in lines]
+    lines = [line.replace("memory: usage 1048576kB", "memory: usage 1048570kB") for line in lines]
+    assert examined(lines).shortage.counter == "memory"
+
+
 def test_a_limit_says_how_often_it_was_met():
     shortage = examined(cgroup([VICTIM], 102, "java")).shortage
     assert (shortage.kind, shortage.lacking_bytes, shortage.failures) == (ShortageKind.LIMIT, PAGE_BYTES, 12)
@@ -193,6 +205,16 @@ def test_a_larger_neighbour_above_its_request_that_asked_for_the_memory_is_the_c
     assert causes(asked) == [(Cause.NEIGHBOUR, 220_000 * PAGE_BYTES, four_tenths), OWN]
     within = [line.replace("  220000 ", "  100000 ") for line in asked]
     assert [each[0] for each in causes(within)] == [Cause.OWN_USE]
+
+
+def test_where_the_size_of_the_node_is_unknown_the_score_says_which_share_is_requested():
+    rows = [(102, 1000, 20_000, 0, 0, 1000, "java"), (7, 1000, 120_000, 0, 0, 500, "db")]
+    kubepods = CONTAINER.partition("/kubepods-")[0]
+    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={kubepods}") for line in cgroup(rows, 102, "java")]
+    kill = examined(lines)
+    (cause,) = kill.causes
+    assert (cause.cause, cause.pid, cause.against_bytes, cause.request_thousandths) == (Cause.OWN_USE, 102, None, 0)
+    assert "requests 0 % of the node, further above than any other" in cause_words(cause, kill)
 
 
 def test_where_none_is_above_its_request_the_largest_is_named():
@@ -339,3 +361,23 @@ def test_processes_of_the_victims_score_share_its_fate():
     request = saved(on_node(SANDBOX, worker, other))[SavedBy.REQUEST]
     assert request.instead.pid == 7, "not the worker, which has the same request"
     assert SavedBy.USAGE not in saved(on_node(SANDBOX, worker)), "the worker would have died, of the same container"
+
+
+HOSTILE = (
+    on_node(SANDBOX, (7, 1000, 90_000, 0, 5, 0, "dockerd"), info=memory_info(active_anon=230_000, shmem=70_000)),
+    [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in cgroup([VICTIM, SANDBOX], 102, "java")],
+)
+
+
+@given(st.sampled_from(HOSTILE), st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 25)), max_size=6))
+def test_no_number_in_a_report_is_too_large_to_be_said(lines, changed):
+    text = "\n".join(lines)
+    for at, digits in changed:
+        numbers = list(re.finditer(r"\d+", text))
+        found = numbers[at % len(numbers)]
+        text = text[: found.start()] + "9" * digits + text[found.end() :]
+    for report in read(text.split("\n")):
+        kill = Examiner(facts=NodeFacts(growth_bytes_per_second=MI)).examine(report)
+        assert msgspec.json.decode(msgspec.json.encode(kill), type=OOMAutopsy) == kill
+        shown = [shortage_words(kill), *(cause_words(each, kill) for each in kill.causes)]
+        assert all(shown[1:] + [saving_words(each, kill) for each in kill.saved_by])

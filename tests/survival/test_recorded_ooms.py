@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel import record_ooms, trials
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy import Reason
@@ -62,6 +63,20 @@ def test_the_autopsy_of_a_real_oom_names_who_died_at_which_level_and_why(recorde
         assert (kill.page_bytes == 16384) is recorded["kernel"].endswith("16k")
         _judged(kill, name, level)
     assert kills[0].causes[0].cause is MAIN_CAUSE.get(name, kills[0].causes[0].cause)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", record_ooms.CASES, ids=lambda case: case.name)
+def test_the_autopsy_of_an_oom_of_this_machine_names_who_died(case):
+    try:
+        found = trials.hierarchy()
+        recorded = record_ooms.record(case, found.mount, found.version)
+    except (trials.Missing, PermissionError) as reason:
+        pytest.skip(f"no memory cgroups of our own, or no kernel log: {reason}")
+    if not recorded["log"]:
+        pytest.skip("the kernel's report was left out: they are rate limited")
+    assert {victim.pid for kill in examined(recorded["log"]) for victim in kill.victims} <= set(recorded["killed"])
+    assert all(kill.follows_rule for kill in examined(recorded["log"]))
 
 
 def _judged(kill, name, level):

@@ -9,14 +9,15 @@ import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow } from "./schema"
 const MOST = 200;
 
 export function showAutopsy(page: AutopsyPage): HTMLElement[] {
-  const shown = page.deaths.slice(0, MOST);
+  // The last is what brought the reader here.
+  const shown = page.deaths.map((death, index) => ({ death, index })).slice(-MOST).toReversed();
   const more = page.deaths.length - shown.length;
-  const list = h("ol", { class: "kills" }, ...shown.map((death, index) => entry(death, index, shown.length === 1 || index === shown.length - 1)));
-  const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "more death")}: -o json has them all.`)] : [];
+  const list = h("ol", { class: "kills" }, ...shown.map(({ death, index }) => entry(death, index, index === page.deaths.length - 1)));
+  const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "earlier death")}: -o json has them all.`)] : [];
   const listed = (id: string, title: string, words: readonly string[]) => (words.length > 0 ? [card(id, title, "wide", lines(words))] : []);
   const parts = [
     ...(page.groups.length < page.deaths.length ? [card("groups", "Who died how often", "wide", groups(page.groups))] : []),
-    ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "One by one", "wide autopsy", list, ...rest)] : []),
+    ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "One by one, the last first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Containers that were killed, by the status of their pods", page.containers),
     ...listed("signs", "What nodes went through", page.signs),
     ...listed("assumed", "Assumed", page.assumptions),

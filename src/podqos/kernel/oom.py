@@ -24,8 +24,7 @@ INIT_PID = 1
 """The machine's own init is never chosen and survives group kills."""
 _BONUS_THOUSANDTHS = 30
 _PAGES_SINCE = (3, 5)
-BONUS_OF_USE_SINCE = (3, 14)
-"""Older kernels got it as a fix, from some patch release on."""
+_BONUS_OF_USE_SINCE = (3, 14)  # older kernels got it as a fix, from some patch release on
 _NO_BONUS_SINCE = (4, 17)
 _SIGNED_SINCE = (5, 9)
 
@@ -112,7 +111,7 @@ def candidate_in(
     if release is None or release >= _SIGNED_SINCE:
         return found
     step, used, adjustment = total_pages // 1000, found.used_pages, found.adjustment_pages
-    if is_privileged and release < BONUS_OF_USE_SINCE:
+    if is_privileged and release < _BONUS_OF_USE_SINCE:
         adjustment -= _BONUS_THOUSANDTHS * step
     elif is_privileged and release < _NO_BONUS_SINCE:
         used -= used * _BONUS_THOUSANDTHS // 1000

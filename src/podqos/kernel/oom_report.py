@@ -26,10 +26,14 @@ MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
-_MOST_ZONES = 4096
+_MOST_ZONES = 512
+_MOST_NODES = 1024
+_MOST_ORDER = 18
+_MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
+_MOST_ADJUSTMENT = 1000
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
 BEGINNINGS = (b"oom-kill", b"Killed process")
@@ -48,19 +52,19 @@ _OLD_PID = re.compile(r"Pid: (\d{1,10}), comm: .{1,64} (\d{1,3})\.(\d{1,4})[^ ]{
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
 _COUNTER = re.compile(
-    r"(memory|memory\+swap|swap|kmem): usage (\d{1,20})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,20}))?"
+    r"(memory|memory\+swap|swap|kmem): usage (\d{1,13})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,18}))?"
 )
 _STATISTICS = re.compile(r"Memory cgroup stats for .{1,8000}?:(?: |$)")
-_STATISTIC = re.compile(r"([a-z_]{3,40}) (\d{1,20})")
-_OLD_STATISTIC = re.compile(r"([a-z_]{3,40}):(\d{1,18})KB")
-_MEMORY_INFO = re.compile(r" ?(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|free):\d{1,15} ")
-_PAGES = re.compile(r"([a-z_]{3,40}):(\d{1,15})(?![\dk])")
-_STACK = re.compile(r" kernel_stack:(\d{1,15})kB")
-_RAM = re.compile(r"(\d{1,15}) pages (RAM|reserved)")
-_SWAP = re.compile(r"Total swap = (\d{1,18})kB")
-_ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,18})kB (?:boost:\d{1,18}kB )?min:(\d{1,18})kB")
-_PRESENT = re.compile(r" present:(\d{1,18})kB")
-_RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,15}){1,8})")
+_STATISTIC = re.compile(r"([a-z_]{3,40}) (\d{1,17})")
+_OLD_STATISTIC = re.compile(r"([a-z_]{3,40}):(\d{1,13})KB")
+_MEMORY_INFO = re.compile(r" ?(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|free):\d{1,12} ")
+_PAGES = re.compile(r"([a-z_]{3,40}):(\d{1,12})(?![\dk])")
+_STACK = re.compile(r" kernel_stack:(\d{1,13})kB")
+_RAM = re.compile(r"(\d{1,12}) pages (RAM|reserved)")
+_SWAP = re.compile(r"Total swap = (\d{1,13})kB")
+_ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,13})kB (?:boost:\d{1,13}kB )?min:(\d{1,13})kB")
+_PRESENT = re.compile(r" present:(\d{1,13})kB")
+_RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,12}){1,8})")
 _BUDDIES = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}): \d{1,12}\*(\d{1,3})kB ")
 _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
@@ -74,9 +78,9 @@ _KILLED = re.compile(
     r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
 )
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_INTEGER = re.compile(r"-?[0-9]{1,12}")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
-_AMOUNT = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,18})kB")
+_AMOUNT = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
 _REAPED = re.compile(r"oom_reaper: (?:reaped process|unable to reap pid:) ?(\d{1,10})")
@@ -306,7 +310,7 @@ class _HostLog:
                 at=message.at,
                 host=message.host,
                 trigger=found[1].strip(),
-                order=int(order[1]) if order else None,
+                order=min(int(order[1]), _MOST_ORDER) if order else None,
                 gfp_mask=int(mask[1], 16) if mask else None,
             )
         elif "Killed process" in text and (found := _KILLED.match(text)):
@@ -390,7 +394,9 @@ def _numbers(text: str) -> frozenset[int]:
         if not (first.isascii() and first.isdecimal() and len(first) < 6):
             return frozenset()
         end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
-        found.update(range(int(first), min(end, int(first) + 1024) + 1))
+        found.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
+        if len(found) > _MOST_NODES:
+            break
     return frozenset(found)
 
 
@@ -447,7 +453,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
     elif found := _MEMORY_INFO.match(text):
         report.memory_pages |= {name: int(pages) for name, pages in _PAGES.findall(text)}
     elif text.startswith("Node ") and (found := _STACK.search(text)):
-        report.kernel_stack_kb += int(found[1])
+        report.kernel_stack_kb = min(_MOST_KB, report.kernel_stack_kb + int(found[1]))
     else:
         return _read_statistics(report, text)
     return True
@@ -458,7 +464,7 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     if found := _STATISTICS.match(text):
         sums = report.statistics = report.statistics or {}
         for name, kilobytes in _OLD_STATISTIC.findall(text, found.end()):
-            sums[name] = sums.get(name, 0) + int(kilobytes) * 1024
+            sums[name] = min(_MOST_KB * 1024, sums.get(name, 0) + int(kilobytes) * 1024)
         return True
     if report.statistics is None or report.columns is not None or not (found := _STATISTIC.fullmatch(text)):
         return False
@@ -494,7 +500,7 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
         report.is_cut = True
         return
     numbers = dict(zip(columns, map(int, values), strict=True))
-    if not numbers.keys() >= _NEEDED:
+    if not numbers.keys() >= _NEEDED or abs(numbers["oom_score_adj"]) > _MOST_ADJUSTMENT:
         report.is_cut = True
         return
     pid, tables = int(row[1]), numbers.get("nr_ptes")

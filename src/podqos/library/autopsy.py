@@ -116,7 +116,8 @@ def live_autopsy(
 ) -> Iterator[Autopsies]:
     """Yield OOMs as they happen, by the log of this machine or a file that grows.
 
-    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises HostError where there is no right to read the log.
+    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises
+    HostError where there is no right to read the log.
     """
     examiner = Examiner(most_shown)
     with growing(path, say) as log:

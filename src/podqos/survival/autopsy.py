@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import BONUS_OF_USE_SINCE, Candidate, Process, candidate_in
+from podqos.kernel.oom import Candidate, Process, candidate_in
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
@@ -43,8 +42,7 @@ class Reason(StrEnum):
     HIGHEST_WITH_SWAP = "HighestWithSwap"
     """It has if the machine has enough swap, which a cgroup's report does not say."""
     HIGHEST_BY_PRIVILEGE = "HighestByPrivilege"
-    """It has if it was not privileged, which the table does not say, or root is favoured as in 3.14: old kernels favour
-    CAP_SYS_ADMIN."""
+    """It has if it was not privileged, which the table does not say: old kernels favour CAP_SYS_ADMIN."""
     ASKED = "Asked"
     """The process that asked for memory dies: vm.oom_kill_allocating_task is set."""
     OTHER_IS_HIGHER = "OtherIsHigher"
@@ -284,21 +282,12 @@ def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, 
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
     unprivileged = _rated(report, chosen.process, total, may_be_privileged=False)
-    if all(unprivileged.points >= each.points for each in others) or _is_highest_later(report, chosen, others, total):
+    if all(unprivileged.points >= each.points for each in others):
         return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
     swap = _swap_needed(report, chosen, others, total, page_kb)
     if swap is not None:
         return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
-
-
-def _is_highest_later(report: OOMReport, chosen: Candidate, others: Iterable[Candidate], total: int) -> bool:
-    """Whether it is the highest with the favour that root has since 3.14, which older kernels got as a fix."""
-    if report.release is None or report.release >= BONUS_OF_USE_SINCE:
-        return False
-    later = replace(report, release=BONUS_OF_USE_SINCE)
-    least = _rated(later, chosen.process, total).points
-    return all(least >= _rated(later, each.process, total).points for each in others)
 
 
 def _swap_needed(
@@ -346,7 +335,9 @@ def _total_pages(report: OOMReport, page_kb: int) -> int | None:
     if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}:
         allowed = [zone.present_kb or 0 for zone in report.zones if zone.node in (report.nodes or ())]
         return sum(allowed) // page_kb + swap if allowed else None
-    return None if report.ram_pages is None else report.ram_pages - report.reserved_pages + swap
+    if report.ram_pages is None or report.ram_pages <= report.reserved_pages:
+        return None
+    return report.ram_pages - report.reserved_pages + swap
 
 
 def _process(report: OOMReport, task: Task, page_kb: int) -> Process:

@@ -11,7 +11,7 @@ from podqos.kernel.oom import Candidate
 from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_facts import KilledNode
+from podqos.survival.autopsy_facts import MOST_BYTES, KilledNode
 from podqos.survival.race import Race, winning_growth_bytes_per_second
 
 _MOST_ZONES = 64
@@ -21,6 +21,7 @@ OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
 """Levels whose memory belongs to one pod or daemon."""
 
 _BY_HAND = -1
+_SWAP = "swap"
 
 # The lowest bits of gfp_mask, the same in all these kernels: include/linux/gfp_types.h.
 _GFP_DMA, _GFP_HIGHMEM, _GFP_DMA32, _GFP_MOVABLE = 1, 2, 4, 8
@@ -86,7 +87,7 @@ class Shortage(Struct, frozen=True, rename="camel", gc=False):
     """What ran out, and how far."""
 
     counter: str
-    """memory, memory+swap, kmem or swap of a cgroup; free for the machine."""
+    """memory, memory+swap or kmem of a cgroup; free for the machine."""
     usage_bytes: int
     """What is used of a limit; what is free of the machine."""
     limit_bytes: int
@@ -143,6 +144,8 @@ class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
     pid: int | None = None
     """Of OwnUse and Neighbour: the process."""
     name: str = ""
+    request_thousandths: int | None = None
+    """Of the memory of its node: what its oom_score_adj says it requests."""
     growth_bytes_per_second: int | None = None
     """Of ThresholdTooLow: memory was lost faster than this, or the kubelet would have been first."""
     is_default: bool = False
@@ -158,7 +161,8 @@ def shortage_of(node: KilledNode) -> Shortage | None:
 
 def _limit_shortage(node: KilledNode) -> Shortage | None:
     report = node.report
-    limited = [(name, each, each.limit_kb) for name, each in report.counters.items() if each.limit_kb]
+    # Swap that is full is why nothing could be reclaimed; the OOM killer is called for the others.
+    limited = [(name, each, each.limit_kb) for name, each in report.counters.items() if each.limit_kb and name != _SWAP]
     if not limited:
         return None
     name, counter, limit = max(limited, key=lambda each: _fullness(each[1]))
@@ -251,7 +255,8 @@ def _zone(zone: Zone, node: KilledNode, asked_pages: int, *, is_allowed: bool) -
     """Return what the kernel keeps of a zone: min watermark and reserve, as ``__zone_watermark_ok`` counts."""
     report = node.report
     # Of DMA32 and HighMem a kernel has one: on 32 bit the zone after DMA is Normal.
-    names = [each for each in _ZONES if each != ("DMA32" if _has(report, "HighMem") else "HighMem")]
+    absent = "DMA32" if _has(report, "HighMem") else "HighMem"
+    names = [each for each in _ZONES if each != absent]
     highest = _highest_zone(report)
     index = names.index(highest if highest in names else "Normal")
     reserves = zone.reserve_pages
@@ -393,7 +398,7 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
             if request is not None:
                 above.append((used - request, each))
         else:
-            beside += used
+            beside = min(MOST_BYTES, beside + used)
     above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
     reserved = node.reserved_bytes
     most = max(0, above[0][0] if above else 0)
@@ -406,16 +411,30 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
     found = [(amount, each) for amount, each in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
     for amount, each in found:
         used = each.process.rss_pages * node.page_bytes
-        yield _use(node, each, own, used - amount if node.is_kubernetes and capacity is not None else None)
+        request = None if capacity is None or not node.is_kubernetes else used - amount
+        yield _use(node, each, own, request, is_above=node.is_kubernetes)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
-        yield _use(node, max(candidates, key=lambda each: each.process.rss_pages), own, None)
+        yield _use(node, max(candidates, key=lambda each: each.process.rss_pages), own)
 
 
-def _use(node: KilledNode, each: Candidate, own: Collection[int], request_bytes: int | None) -> AutopsyCause:
+def _use(
+    node: KilledNode,
+    each: Candidate,
+    own: Collection[int],
+    request_bytes: int | None = None,
+    *,
+    is_above: bool = False,
+) -> AutopsyCause:
     process = each.process
-    cause = Cause.OWN_USE if process.pid in own else Cause.NEIGHBOUR
-    return AutopsyCause(cause, process.rss_pages * node.page_bytes, request_bytes, process.pid, process.name)
+    return AutopsyCause(
+        Cause.OWN_USE if process.pid in own else Cause.NEIGHBOUR,
+        process.rss_pages * node.page_bytes,
+        request_bytes,
+        process.pid,
+        process.name,
+        1000 - process.oom_score_adj if is_above else None,
+    )
 
 
 def _limit_bytes(report: OOMReport) -> int | None:

@@ -35,6 +35,8 @@ class NodeFacts(Struct, frozen=True):
 
 
 NOTHING_KNOWN = NodeFacts()
+MOST_BYTES = 1 << 62
+"""Of what is added up over the tasks of a table: nothing in a log is trusted, and JSON's integers end at 64 bits."""
 
 
 class KilledNode(Struct, frozen=True):
@@ -67,9 +69,9 @@ class KilledNode(Struct, frozen=True):
     def capacity_bytes(self) -> int | None:
         """The machine's memory, as the kubelet reads it; None where nothing says."""
         report = self.report
-        if report.ram_pages is not None:
+        if report.ram_pages is not None and report.ram_pages > report.reserved_pages:
             return (report.ram_pages - report.reserved_pages) * self.page_bytes
-        return self.facts.memory_bytes.get(self.name)
+        return self.facts.memory_bytes.get(self.name) or None
 
     @property
     def is_machine(self) -> bool:

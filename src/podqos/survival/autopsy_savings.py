@@ -21,7 +21,7 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
 from podqos.survival.autopsy_causes import OWN_LIMIT, Shortage, ShortageKind, kubelet_available_bytes, race_at
-from podqos.survival.autopsy_facts import KilledNode, is_guaranteed
+from podqos.survival.autopsy_facts import MOST_BYTES, KilledNode, is_guaranteed
 from podqos.survival.counterfactual import least
 from podqos.survival.pod_changes import holder_of, resources_of, with_request
 from podqos.survival.race import run_race, winning_threshold_bytes
@@ -220,7 +220,7 @@ def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving
     yield from _by_request(node, decision, scored)
     lowest = node.facts.profile.guaranteed_oom_score_adj
     if decision.spares(scored(lowest)):
-        amount = decision.used_pages * node.page_bytes
+        amount = min(MOST_BYTES, decision.used_pages * node.page_bytes)
         yield Saving(SavedBy.CLASS, None, amount, lowest, QOSClass.GUARANTEED, instead=decision.instead())
     pod = node.pod or _sketched(None)
     priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]

@@ -9,6 +9,7 @@ a victim's pod and container, tell of evictions, and say who else was on the nod
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
   kubectl get pods,nodes,events -A -o json | podqos autopsy -
   podqos autopsy -n shop web-0
+  podqos autopsy --live                                         until Ctrl-C
 """
 
 from __future__ import annotations

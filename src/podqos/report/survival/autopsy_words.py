@@ -49,10 +49,11 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
         case Cause.OWN_LIMIT:
             return f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit: {held} of {against}"
         case Cause.OWN_USE:
-            asked = f" and requests {against}, further above than any other" if against else ", more than any other"
-            return f"the victim's own use: {who} uses {held}{asked}"
+            asked = _request(cause, against)
+            most = f"{asked}, further above than any other" if asked else ", more than any other"
+            return f"the victim's own use: {who} uses {held}{most}"
         case Cause.NEIGHBOUR:
-            return f"a neighbour: {who} uses {held}" + (f" and requests {against}" if against else "")
+            return f"a neighbour: {who} uses {held}{_request(cause, against)}"
         case Cause.SYSTEM_DAEMONS:
             known = f"{against} are reserved for it" if against else "what is reserved for it is not known"
             return f"what runs beside pods uses {held}, and {known}"
@@ -70,6 +71,13 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
             of = f" of {against}" if cause.cause is not Cause.UNACCOUNTED else ""
             volumes = f"; the pod's volumes in memory: {listed(cause.volumes)}" if cause.volumes else ""
             return f"{_PARTS[cause.cause].format(held=held)}{of}{volumes}"
+
+
+def _request(cause: AutopsyCause, against: str) -> str:
+    if against:
+        return f" and requests {against}"
+    share = cause.request_thousandths
+    return "" if share is None else f" and requests {share / 10:g} % of the node"
 
 
 def elsewhere_words(shortage: Shortage) -> str:

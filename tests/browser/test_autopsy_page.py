@@ -1,0 +1,115 @@
+"""The page of an autopsy in a real browser: opened as a file, without a network."""
+
+from __future__ import annotations
+
+import pytest
+
+from browser.test_layout import CUT, WIDTHS
+from browser.test_viewer import Visit
+from kernel.oom_logs import CARRIERS, cgroup, killed, machine
+from podqos.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+EVIL = "<img src=x onerror=document.title=1>"
+ROWS = [(pid, 1000, 60_000 - 900 * pid, 100, 0, 500 - pid, f"worker {pid}") for pid in range(7, 60)]
+WEB = [(7, 0, 200_000, 100, 0, -500, "web"), (8, 0, 150_000, 9, 0, 0, "side"), (9, 0, 9, 9, 0, -1000, "sandbox")]
+LOG = [
+    *machine(),
+    *machine([(5, 0, 90_000, 1, 0, 0, EVIL)], kill=killed(5, EVIL)),
+    *cgroup(ROWS, 7, "worker 7", limit_kb=4 << 20),
+    *(line for _ in range(2) for line in cgroup(WEB, 7, "web")),
+    "node-1 kubelet: I0105 15:19:27.7 1 e.go:1] "
+    '"Eviction manager: pod is evicted successfully" pod="a-namespace-with-a-long-name/a-pod-with-a-name-that-does-not-end-0"',
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("autopsy")
+    (folder / "kern.log").write_text("\n".join(map(CARRIERS["syslog"], LOG)) + "\n")
+    assert main(["autopsy", str(folder / "kern.log"), "--html", str(folder / "page.html"), "-o", "csv"]) == 0
+    return folder / "page.html"
+
+
+@pytest.fixture
+def visit(browser, path):
+    opened = Visit(browser, path)
+    yield opened
+    assert opened.complaints == []
+    assert opened.requests == [path.as_uri()]
+    opened.context.close()
+
+
+def test_the_outcome_comes_first_and_the_last_death_is_open(visit):
+    assert visit.page.title() == "Autopsy – podqos"
+    assert visit.page.locator(".headline").inner_text().startswith("5 OOMs and 1 eviction: ")
+    assert visit.page.locator(".tile b").all_inner_texts()[:2] == ["5", "1"]
+    assert visit.page.locator(".kill > button[aria-expanded=true]").count() == 1
+    assert visit.page.locator(".kill").first.locator(".details").is_visible()
+
+
+def test_a_death_opens_with_the_keyboard(visit):
+    other = visit.page.locator(".kill").nth(3)
+    other.locator("button").focus()
+    visit.page.keyboard.press("Enter")
+    assert other.locator("button").get_attribute("aria-expanded") == "true"
+    assert other.locator(".verdict").inner_text() == "Follows from the rule: it has the highest badness"
+    rows = other.locator("tbody tr")
+    assert rows.count() == 10
+    assert rows.first.locator("th").inner_text() == "worker 7 killed"
+    assert other.locator(".details > div > p.quiet").inner_text() == "43 tasks further down not shown."
+    visit.page.keyboard.press("Enter")
+    assert not other.locator(".details").is_visible()
+
+
+def test_bars_are_as_long_as_what_they_show(visit):
+    web = visit.page.locator(".kill").nth(2)
+    web.locator("button").click()
+    bars = web.locator(".badness")
+    assert bars.count() == 2  # none for what is never chosen
+    # web uses more and has a lower score: what the adjustment takes off is shown, and does not count.
+    used = [bar.locator(".used").bounding_box()["width"] for bar in bars.all()]
+    assert web.locator("tbody th").all_inner_texts() == ["side", "web killed", "sandbox"]
+    assert used[0] > used[1]
+    assert bars.nth(1).locator(".off").bounding_box()["width"] > used[1]
+    assert "takes off" in bars.nth(1).get_attribute("aria-label")
+
+
+def test_names_are_text(visit):
+    evil = visit.page.locator(".kill").nth(4)
+    evil.locator("button").click()
+    assert EVIL[:20] in evil.inner_text()
+    assert visit.page.locator("img").count() == 0
+    assert visit.page.title() == "Autopsy – podqos"
+
+
+def test_the_same_victim_is_counted(visit):
+    rows = [
+        row.all_inner_texts()
+        for row in (each.locator("th, td") for each in visit.page.locator("#groups + div tbody tr").all())
+    ]
+    assert [(row[1], row[2], row[3]) for row in rows][0] == ("3×", "kernel", "its own limit")
+
+
+def test_dark_and_light(browser, path):
+    colours = []
+    for scheme in ("dark", "light"):
+        opened = Visit(browser, path, color_scheme=scheme)
+        colours.append(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        opened.page.keyboard.press("t")
+        colours.append(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        opened.context.close()
+    assert colours[0] == colours[3] != colours[1] == colours[2]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_at_every_width(browser, path, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(path.as_uri())
+    for each in page.locator(".kill > button").all():
+        if each.get_attribute("aria-expanded") == "false":
+            each.click()
+    assert page.evaluate(CUT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
