@@ -235,6 +235,14 @@ def test_daemons_are_measured_by_what_is_reserved_for_them():
     assert Cause.SYSTEM_DAEMONS not in {each[0] for each in causes(lines, kubelet_of=lambda _: enough)}
 
 
+def test_a_reservation_that_is_enforced_as_a_limit_is_that_of_daemons():
+    lines = [line.replace(CONTAINER, "/system.slice") for line in cgroup([VICTIM], 102, "java")]
+    reserving = KubeletConfiguration(system_reserved={"memory": "1Gi"}, kube_reserved={"memory": "20Mi"})
+    assert causes(lines, kubelet_of=lambda _: reserving) == [(Cause.SYSTEM_DAEMONS, GI, GI)]
+    assert causes(lines, kubelet_of=lambda _: KubeletConfiguration()) == [(Cause.OWN_LIMIT, GI, GI)]
+    assert causes(cgroup([VICTIM], 102, "java"), kubelet_of=lambda _: reserving) == [(Cause.OWN_LIMIT, GI, GI)]
+
+
 @pytest.mark.parametrize(
     ("pages", "cause"),
     [
