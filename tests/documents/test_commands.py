@@ -43,7 +43,7 @@ def reason(command: Command) -> str | None:
         return "needs the page that npm builds"
     if rest[:1] == ["webhook"] and rest[1:2] not in (["test"], ["certificate"], ["manifests"]):
         return "serves until it is interrupted"
-    if "--watch" in rest:
+    if {"--watch", "--live"} & {*rest}:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))
 
