@@ -163,7 +163,7 @@ class Reviewer:
             raise InvalidReview("cannot be read", where="request.object")
         name = workload.metadata.name or workload.metadata.generate_name
         located = LocatedWorkload(workload, CheckedObject(workload.kind, name, workload.metadata.namespace))
-        view = View(located, self._context, compares=False)
+        view = View(located, self._context, compares=False, weighs=False)
         user = request.user_info
         subject = replace(view.judged, user=user.username, groups=user.groups or ())
         decision = Decision(
@@ -309,7 +309,7 @@ def _object(request: AdmissionRequest) -> dict[str, Plain]:
 def _workload(holder: PodHolder, value: dict[str, Plain], namespace: str) -> Workload | None:
     """Return the workload in an object, in the namespace of the request: its own may not be written yet."""
     workload = workload_in(holder, value).workload
-    if workload is None or workload.pod.metadata.namespace:
+    if workload is None or workload.pod.metadata.namespace == namespace:
         return workload
     metadata, pod = workload.metadata, workload.pod
     return replace(
