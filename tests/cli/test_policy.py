@@ -170,7 +170,8 @@ def test_junit_has_a_case_for_each_object_and_budget(capsys):
     code, out, _ = policy_test(capsys, "policy.yaml", "pod.yaml", "-o", "junit")
     suites = fromstring(out)  # noqa: S314 - our own output
     assert (code, suites.get("tests"), suites.get("failures")) == (1, "2", "2")
-    assert [case.get("classname") for case in suites.iter("testcase")] == ["Pod shop/web", "budgets"]
+    assert [case.get("classname") for case in suites.iter("testcase")] == ["Pod shop/web", "Policy shop"]
+    assert [case.get("name") for case in suites.iter("testcase")] == ["warn", "b requests"]
     assert 'message="expected warn, found deny"' in out
 
 

@@ -370,6 +370,18 @@ def test_no_message_is_too_long(own, actual):
     assert len(message(replace(violation, message=own, actual=actual))) <= LONGEST
 
 
+def test_a_message_is_one_line_of_printable_characters_whatever_an_annotation_says():
+    demanded = policy(
+        "rules: [{name: r, require: {classLabel: a/b}, action: Deny, message: 'Ask\n\n  the team.'}]",
+    )
+    evil = replace(one(), metadata=ObjectMeta("web", annotations={"a/b": "x\r\nWarning: y\x1b[31m\u2028z"}))
+    (violation,) = judge([demanded], subject_of(evil)).violations
+    assert message(violation) == (
+        'policy "shop", rule "r": Ask the team: a/b (metadata.annotations[a/b]) is "x Warning: y [31m z", must be '
+        "Guaranteed, Burstable or BestEffort"
+    )
+
+
 def test_amounts_are_worded_as_written():
     (violation,) = judge([rule("{limits: [cpu]}")], subject_of(one("{requests: {cpu: 1500m}}"))).violations
     assert violation.amounts[0].request == Quantity.parse("1.5")

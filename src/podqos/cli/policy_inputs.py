@@ -7,7 +7,7 @@ import argparse
 from msgspec.structs import replace
 
 from podqos.advice.checks.configuration import demands_of
-from podqos.cli.cluster import arguments_name_cluster, cluster_of
+from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.inputs import stored_policies
 from podqos.cli.options import stated_classes
 from podqos.cli.progress import progress_line
@@ -25,6 +25,7 @@ from podqos.policy.model import Policy
 
 def judged_objects(arguments: argparse.Namespace) -> Objects:
     """Return the objects of the files; where these are policies alone, the pods of the cluster with them."""
+    object_arguments(arguments)
     given = [*(arguments.files or ()), *arguments.policies]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
@@ -39,10 +40,11 @@ def judged_objects(arguments: argparse.Namespace) -> Objects:
     if files.files and load(files, kinds=configured_kinds(files.paths)).workloads:
         stored = stored_policies(arguments)
         return _load(arguments, files, (*policies, *(() if stored is None else (stored,))))
-    cluster = cluster_of(arguments, Part(usage=False, workloads=False))
+    declared = any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
+    cluster = cluster_of(arguments, Part(usage=False, workloads=declared))
     assert cluster is not None
-    running = cluster.running()
-    both = Inputs([*running.files, *files.files], files.problems, running.assumptions)
+    own = cluster.declared() if declared else cluster.running()
+    both = Inputs([*own.files, *files.files], files.problems, own.assumptions)
     return _load(arguments, both, policies)
 
 
