@@ -50,6 +50,8 @@ def deployment(*containers, labels=None, template_labels=None, replicas=1, **met
 
 def review(thing, operation="CREATE", *, uid="u-1", old=None, namespace="shop", sub_resource="", **request):
     kind = (thing or old)["kind"]
+    if thing and "metadata" in thing:
+        thing = thing | {"metadata": {"namespace": namespace} | thing["metadata"]}
     body = {
         "uid": uid,
         "kind": {"group": GROUPS.get(kind, ""), "version": "v1", "kind": kind},

@@ -12,7 +12,8 @@ import pytest
 from podqos.admission.json_patch import PatchOperation, apply_patch
 from podqos.admission.review import encode_answer, read_review
 from podqos.advice.checks.finding import FailOn
-from podqos.advice.reviewing import Decision, Door, NotJudged, Reviewer
+from podqos.advice.reviewing import Decision, Door, NotJudged, Reviewer, _live_pod, _object, _workload
+from podqos.manifest.kinds import POD_HOLDERS
 from podqos.policy.reading import read_policy
 from podqos.report.admission.reviewed import audit_line, response
 
@@ -81,6 +82,17 @@ def test_what_is_not_judged_is_allowed_without_a_word():
         NotJudged.OPERATION, NotJudged.KIND, NotJudged.SUBRESOURCE, NotJudged.UPDATE, NotJudged.UNCHANGED,
         NotJudged.NOT_MUTATED,
     }  # fmt: skip
+
+
+def test_a_new_pod_read_in_one_pass_is_the_one_read_part_by_part():
+    compared = 0
+    for row in ROWS:
+        request = read_review(json.dumps(row["review"]).encode())
+        if request.operation == "CREATE" and request.kind.kind == "Pod" and not request.sub_resource:
+            quick = _live_pod(request)
+            assert quick is None or quick == _workload(POD_HOLDERS["Pod"], _object(request), request.namespace)
+            compared += quick is not None
+    assert compared >= 20
 
 
 def test_scaling_and_deleting_what_violates_the_policy_still_works():

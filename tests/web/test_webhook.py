@@ -9,13 +9,15 @@ import time
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from podqos.admission.review import InvalidReview, read_review
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FailOn
-from podqos.advice.reviewing import Reviewer
+from podqos.advice.reviewing import Reviewer, _live_pod, _object, _workload
+from podqos.manifest.kinds import POD_HOLDERS
 from podqos.policy.reading import read_policy
 from podqos.web.audit import AuditLog
 from podqos.web.certificate import make
@@ -405,6 +407,18 @@ def test_any_review_gets_a_decision_or_a_bad_request_and_never_an_error_of_ours(
         assert response["uid"] == json.loads(body)["request"]["uid"]
         assert isinstance(response["allowed"], bool)
         assert all("\n" not in each for each in response.get("warnings", ()))
+
+
+@given(mutilated_reviews())
+def test_a_pod_read_in_one_pass_is_the_one_read_part_by_part(body):
+    try:
+        request = read_review(body)
+    except InvalidReview:
+        return
+    quick = _live_pod(request)
+    event("read in one pass" if quick else "looked at more closely")
+    if quick is not None and quick.kind == "Pod":
+        assert quick == _workload(POD_HOLDERS["Pod"], _object(request), request.namespace)
 
 
 @given(st.binary(max_size=200))

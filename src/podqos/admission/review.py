@@ -62,6 +62,12 @@ class AdmissionRequest(Struct, frozen=True, rename="camel"):
     dry_run: bool | None = None
 
 
+class _WholeReview(Struct, frozen=True, rename="camel"):
+    kind: Literal["AdmissionReview"]
+    api_version: Literal["admission.k8s.io/v1"]
+    request: AdmissionRequest
+
+
 class _Review(Struct, frozen=True, rename="camel"):
     kind: str = ""
     api_version: str = ""
@@ -101,6 +107,7 @@ class InvalidReview(InputError):
     """What was sent is no AdmissionReview that can be answered."""
 
 
+_WHOLE = msgspec.json.Decoder(_WholeReview)
 _ENVELOPE = msgspec.json.Decoder(_Review)
 _REQUEST = msgspec.json.Decoder(AdmissionRequest)
 _ANSWER = msgspec.json.Encoder()
@@ -108,6 +115,17 @@ _ANSWER = msgspec.json.Encoder()
 
 def read_review(body: bytes) -> AdmissionRequest:
     """Return the request in the body of a review, or raise ``InvalidReview``."""
+    try:
+        request = _WHOLE.decode(body).request
+    except REFUSALS:
+        return _read_in_parts(body)
+    if not request.uid:
+        raise InvalidReview("the request has no uid, which the answer has to repeat", where="request.uid")
+    return request
+
+
+def _read_in_parts(body: bytes) -> AdmissionRequest:
+    """Find out what is wrong with a review."""
     try:
         review = _ENVELOPE.decode(body)
     except msgspec.ValidationError as error:
@@ -123,14 +141,11 @@ def read_review(body: bytes) -> AdmissionRequest:
     if bytes(review.request) == b"null":
         raise InvalidReview("there is no request in the review", where="request", fix="answers are not reviewed")
     try:
-        request = _REQUEST.decode(review.request)
+        return _REQUEST.decode(review.request)
     except msgspec.ValidationError as error:
         raise InvalidReview(f"no request: {error}", where="request") from None
     except REFUSALS as error:
         raise InvalidReview(f"no JSON: {error}", where="request") from None
-    if not request.uid:
-        raise InvalidReview("the request has no uid, which the answer has to repeat", where="request.uid")
-    return request
 
 
 def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:

@@ -33,6 +33,7 @@ from podqos.advice.checks.checking import findings_about
 from podqos.advice.checks.finding import CheckedObject, FailOn, Finding
 from podqos.advice.checks.policies import limit_range_changes_class, refused_by_limit_range
 from podqos.advice.checks.view import Context, View
+from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import Plain, parse_path
@@ -147,21 +148,22 @@ class Reviewer:
         holder = _judged_holder(request)
         if isinstance(holder, NotJudged):
             return Decision(Door.VALIDATE, request, holder)
-        new = _object(request)
-        value = _mapping(new)
-        if _mapping(value.get("metadata")).get("deletionTimestamp"):
-            return Decision(Door.VALIDATE, request, NotJudged.BEING_DELETED)
-        if request.operation == UPDATE and request.sub_resource != RESIZE:
-            why = self._unchanged(holder, value, request)
-            if why is not None:
-                return Decision(Door.VALIDATE, request, why)
-        workload = _workload(holder, value, request.namespace)
+        workload = _live_pod(request) if request.operation == CREATE and not holder.pod_path else None
+        if workload is None:
+            value = _object(request)
+            if _mapping(value.get("metadata")).get("deletionTimestamp"):
+                return Decision(Door.VALIDATE, request, NotJudged.BEING_DELETED)
+            if request.operation == UPDATE and request.sub_resource != RESIZE:
+                why = self._unchanged(holder, value, request)
+                if why is not None:
+                    return Decision(Door.VALIDATE, request, why)
+            workload = _workload(holder, value, request.namespace)
         if workload is None:
             # The API server has found it in order, so the fault is ours: the webhook's failurePolicy is to decide.
             raise InvalidReview("cannot be read", where="request.object")
         name = workload.metadata.name or workload.metadata.generate_name
         located = LocatedWorkload(workload, CheckedObject(workload.kind, name, workload.metadata.namespace))
-        view = View(located, self._context, compares=False)
+        view = View(located, self._context, compares=False, weighs=False)
         user = request.user_info
         subject = replace(view.judged, user=user.username, groups=user.groups or ())
         decision = Decision(
@@ -278,6 +280,25 @@ def _judged_holder(request: AdmissionRequest) -> PodHolder | NotJudged:
     return holder
 
 
+def _live_pod(request: AdmissionRequest) -> Workload | None:
+    """Return a new pod in one pass over its text, as nearly all of them can be read; None: look more closely."""
+    try:
+        pod: Pod = model_decoder(Pod).decode(request.object)
+    except REFUSALS:
+        return None
+    metadata, spec = pod.metadata, pod.spec
+    names = [each.name for each in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)]
+    is_plain = (
+        metadata.is_live
+        and metadata.namespace == request.namespace
+        and (metadata.name or metadata.generate_name)
+        and not metadata.deletion_timestamp
+        and spec.containers
+        and len({*names}) == len(names)
+    )
+    return Workload(request.kind.kind, metadata, pod) if is_plain else None
+
+
 def _object(request: AdmissionRequest) -> dict[str, Plain]:
     value = plain_object(request.object, "object")
     if value is None:
@@ -288,7 +309,7 @@ def _object(request: AdmissionRequest) -> dict[str, Plain]:
 def _workload(holder: PodHolder, value: dict[str, Plain], namespace: str) -> Workload | None:
     """Return the workload in an object, in the namespace of the request: its own may not be written yet."""
     workload = workload_in(holder, value).workload
-    if workload is None or workload.pod.metadata.namespace:
+    if workload is None or workload.pod.metadata.namespace == namespace:
         return workload
     metadata, pod = workload.metadata, workload.pod
     return replace(

@@ -26,6 +26,7 @@ _PIPELINED = 16
 
 
 _ABOUT_TO_ASK_SECONDS = 0.5
+_PHRASES = {int(status): status.phrase for status in HTTPStatus}
 
 
 class Request(Struct, frozen=True):
@@ -374,7 +375,7 @@ def _encoded(response: Response, *, keeps: bool) -> bytes:
     extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers)
     closing = "" if keeps else "connection: close\r\n"
     head = (
-        f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}\r\n"
+        f"HTTP/1.1 {response.status} {_PHRASES[response.status]}\r\n"
         f"content-type: {response.content_type}\r\ncontent-length: {len(response.body)}\r\n"
         f"x-content-type-options: nosniff\r\n{extra}{closing}\r\n"
     )

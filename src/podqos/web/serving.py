@@ -45,6 +45,7 @@ def serve(
     gc.enable()
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 100)  # what a request makes has no cycles
     return uvloop.run(_run(webhook, host, port, say, stopping or Stopping()))
 
 

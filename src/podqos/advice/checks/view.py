@@ -168,15 +168,20 @@ class Context:
 
 
 class View:
-    """One workload. ``compares`` says whether its findings are to be compared with other workloads."""
+    """One workload.
 
-    def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True) -> None:
+    ``compares`` says whether its findings are to be compared with other workloads, ``weighs`` whether they say what
+    they mean for survival.
+    """
+
+    def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True, weighs: bool = True) -> None:
         self.workload = found.workload
         self.scaled_by = found.scaled_by
         self.subject = found.subject
         self.context = context
         self.options = context.options
         self.compares = compares
+        self.weighs = weighs
         self.pod = found.workload.pod
         self.at = found.workload.at
         """From the path of a pod's field to that in the object."""
@@ -345,6 +350,8 @@ class View:
         )
 
     def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
+        if not self.weighs:
+            return Consequence(effect)
         if effect is Effect.DISK:
             return self._disk_consequence()
         if effect is Effect.NOT_CREATED:
