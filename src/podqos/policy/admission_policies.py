@@ -17,7 +17,8 @@ staging/src/k8s.io/api/admissionregistration/v1/types.go, apiserver/pkg/cel/envi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
@@ -252,7 +253,7 @@ class _Putting:
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": self._resource_rules(shape)},
             "matchConditions": self._conditions(shape),
-            "variables": self._variables(shape),
+            "variables": _needed(self._named_expressions(shape), validations),
             "validations": validations,
         }
         yield from self._bound("Validating", shape, spec, action=self._action(shape))
@@ -381,10 +382,6 @@ class _Putting:
 
     # ---- variables ---------------------------------------------------------------------------------------------------
 
-    def _variables(self, shape: Shape) -> list[Plain]:
-        found = dict(self._named_expressions(shape))
-        return [{"name": name, "expression": expression} for name, expression in found.items()]
-
     def _named_expressions(self, shape: Shape) -> Iterator[tuple[str, str]]:
         """Yield what several expressions use; the server evaluates a variable when it is used."""
         require, resources = self._require, self._resources
@@ -439,18 +436,20 @@ class _Putting:
         yield name, cel.amounts_of_containers("variables.containers", resource)
         if not self._speaks_for_containers(resource):
             return
-        unstated = "'0'"
-        if shape.is_template:
-            unstated = f"{cel.stated('variables.spec', 'limits', resource)}.orValue('0')"
-            if resource in QOS_RESOURCES:
-                yield f"{name}AtStart", cel.thousandths("variables.initContainers", resource)
-                regular = cel.thousandths("variables.spec.containers", resource)
-                together = cel.requested_together(regular, f"variables.{name}AtStart", "variables.initContainers")
-                yield f"{name}Together", together
-                is_requested = f"variables.containers.exists(c, {cel.stored_request('c', resource)}.hasValue())"
-                unstated = f"{is_requested} ? variables.{name}Together : {unstated}"
-            unstated = f"!variables.podIsLimited ? '0' : {unstated}"
-        yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource, unstated)
+        if not shape.is_template:
+            yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource)
+            return
+        request, limit = (cel.stated("variables.spec", side, resource) for side in ("requests", "limits"))
+        unstated = f"{limit}.orValue('0')"
+        if resource in QOS_RESOURCES:
+            yield f"{name}AtStart", cel.thousandths("variables.initContainers", resource)
+            regular = cel.thousandths("variables.spec.containers", resource)
+            together = cel.requested_together(regular, f"variables.{name}AtStart", "variables.initContainers")
+            yield f"{name}Together", together
+            is_requested = f"variables.containers.exists(c, {cel.stored_request('c', resource)}.hasValue())"
+            unstated = f"{is_requested} ? variables.{name}Together : {unstated}"
+        yield f"{name}RequestOfPod", f"{request}.orValue(!variables.podIsLimited ? '0' : {unstated})"
+        yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource, f"variables.{name}RequestOfPod")
 
     def _class(self) -> Iterator[tuple[str, str]]:
         """Yield the amounts that decide the class, the class, and what it would be without exempt containers."""
@@ -609,17 +608,18 @@ class _Putting:
             of_pod = cel.all_of((self._can_be_fixed("variables.spec", {}), f"variables.containers.all(c, {within})"))
             can_be = f"({decides} ? {of_pod} : {can_be})"
         conditions.append(can_be)
-        variables = dict(self._named_expressions(PODS)) | {"fill": cel.all_of(conditions)}
+        mutations: list[Plain] = [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
+            for each in self._mutations()
+        ]
+        variables = (*self._named_expressions(PODS), ("fill", cel.all_of(conditions)))
         spec: dict[str, Plain] = {
             "failurePolicy": "Ignore",
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": {"resourceRules": self._resource_rules(PODS)},
             "matchConditions": self._conditions(PODS),
-            "variables": [{"name": name, "expression": each} for name, each in variables.items()],
-            "mutations": [
-                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
-                for each in self._mutations()
-            ],
+            "variables": _needed(variables, mutations),
+            "mutations": mutations,
         }
         yield from self._bound("Mutating", PODS, spec, action=self._rule.action)
 
@@ -695,6 +695,17 @@ def _missing_limits(place: str, given: Mapping[str, str]) -> str:
     return f"{{{', '.join(found)}}}"
 
 
+def _needed(variables: Iterable[tuple[str, str]], users: Sequence[Plain]) -> list[Plain]:
+    """Return the variables that are used, in the order in which they use each other."""
+    text = str(users)
+    found: list[Plain] = []
+    for name, expression in reversed([*variables]):
+        if re.search(rf"\bvariables\.{name}\b", text):
+            text += f" {expression}"
+            found.append({"name": name, "expression": expression})
+    return found[::-1]
+
+
 def _actions(action: Action) -> list[Plain]:
     return [str(action)] if action is Action.AUDIT else [str(action), str(Action.AUDIT)]
 
@@ -704,7 +715,11 @@ def _condition(name: str, expression: str) -> Plain:
 
 
 def _resource_rule(group: str, operations: Sequence[str], resources: Sequence[str]) -> Plain:
-    return {"apiGroups": [group], "apiVersions": ["v1"], "operations": [*operations], "resources": [*resources]}
+    found: dict[str, Plain] = {"apiGroups": [group], "apiVersions": ["v1"], "operations": [*operations]}
+    return found | {
+        "resources": [*resources],
+        "scope": "*",
+    }  # as the server adds it, so that applying again is no change
 
 
 def _match_resources(match: Match, shape: Shape) -> dict[str, Plain]:
