@@ -7,14 +7,18 @@ import json
 import re
 import shutil
 import ssl
+import subprocess
 import time
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from cluster.test_real_server import ApiServer, writes
+from cluster.test_real_server import ASSETS, ApiServer, writes
+from podqos.cli.main import main
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.policy.admission_policies import Wish, admission_policies
 from podqos.qos.classes import classify
 from policy import drawing
@@ -37,6 +41,7 @@ class Client:
     """Asks an API server over one connection."""
 
     def __init__(self, server: ApiServer) -> None:
+        self.url = server.url
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         self._connection = http.client.HTTPSConnection(server.url.removeprefix("https://"), context=trust, timeout=60)
@@ -143,6 +148,28 @@ def test_every_drawn_object_gets_the_verdict_of_judge_and_the_class_of_classify(
     assert not wrong, f"{len(wrong)} of {right}, such as {wrong[0]}"
     assert right > 300
     assert warned > 300
+
+
+@pytest.mark.skipif(not Path(f"{ASSETS}/kubectl").exists(), reason="no kubectl beside the API server")
+def test_applying_what_is_printed_again_changes_nothing_and_all_of_it_can_be_deleted(client, capsys):
+    def kubectl(*words: str, text: str = "") -> list[str]:
+        reach = ("--server", client.url, "--token", "admin", "--insecure-skip-tls-verify", "--kubeconfig", "/dev/null")
+        ran = subprocess.run(
+            [f"{ASSETS}/kubectl", *reach, *words], input=text, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.splitlines()
+
+    assert main(["policy", "cel", "-f", str(scenario_dir("policy") / "policy.yaml"), "--fill-limits"]) == 0
+    printed = capsys.readouterr().out
+    objects = printed.count("\n---\n")
+    for change in ("created", "unchanged"):
+        answers = [line.rpartition(" ")[2] for line in kubectl("apply", "-f", "-", text=printed)]
+        assert answers == [change] * objects
+    client.await_policies()
+    deleting = [line.partition("kubectl ")[2].split() for line in printed.splitlines() if "kubectl delete" in line]
+    assert sum(len(kubectl(*words)) for words in deleting) == objects
+    time.sleep(2)
 
 
 # ---- one policy, as it is printed ------------------------------------------------------------------------------------
