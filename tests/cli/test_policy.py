@@ -170,7 +170,8 @@ def test_junit_has_a_case_for_each_object_and_budget(capsys):
     code, out, _ = policy_test(capsys, "policy.yaml", "pod.yaml", "-o", "junit")
     suites = fromstring(out)  # noqa: S314 - our own output
     assert (code, suites.get("tests"), suites.get("failures")) == (1, "2", "2")
-    assert [case.get("classname") for case in suites.iter("testcase")] == ["Pod shop/web", "budgets"]
+    assert [case.get("classname") for case in suites.iter("testcase")] == ["Pod shop/web", "Policy shop"]
+    assert [case.get("name") for case in suites.iter("testcase")] == ["warn", "b requests"]
     assert 'message="expected warn, found deny"' in out
 
 
@@ -184,6 +185,32 @@ def test_a_policy_found_in_a_directory_applies_there_and_below(capsys):
     code, out, _ = policy_test(capsys, "-f", "all", "-o", "json")
     assert code == 1
     assert [item["name"] for item in json.loads(out)["items"]] == ["web"]
+
+
+def test_a_directory_of_policies_alone_applies_to_all(capsys):
+    write(POLICY % "Deny", "policies/policy.yaml")
+    write(POD % "", "pods/pod.yaml")
+    code, _, err = policy_test(capsys, "-f", "policies", "-f", "pods")
+    assert code == 1
+    assert "own directory" not in err
+
+
+def test_check_says_which_policies_apply_to_their_own_directory_only(capsys):
+    write(POLICY % "Deny", "all/team/policy.yaml")
+    write(POD % "", "all/other/pod.yaml")
+    _, out, err = run(capsys, "check", "all")
+    assert "PQ702" not in out
+    assert "policies of all/team/policy.yaml: for their own directory and below (-f FILE or --policies: for all)" in err
+
+
+@pytest.mark.parametrize("kind", ["policy", "Polcy"])
+def test_a_policy_whose_kind_is_misspelt_is_told_and_not_left_out(capsys, kind):
+    write((POLICY % "Deny").replace("kind: Policy", f"kind: {kind}"), "policy.yaml")
+    write(POD % "", "pod.yaml")
+    for words in (("policy", "test"), ("check",)):
+        code, _, err = run(capsys, *words, "policy.yaml", "pod.yaml")
+        assert code == 2
+        assert f'policy.yaml:2:1: error: kind: must be one of Policy, not "{kind}"' in err
 
 
 def test_policies_of_the_cluster_and_its_namespaces_can_be_given_besides(capsys):
@@ -310,3 +337,51 @@ def test_the_old_name_of_a_budget_is_still_read_and_the_new_one_told(capsys):
         ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget, and still read "
         "(write policy: {budgets: [{name: memory, resource: memory, limits: 3}]})"
     ) in err
+
+
+def test_an_injected_sidecar_is_judged_with_the_pod_and_shown_at_it(capsys):
+    write((POLICY % "Deny").replace("limits: [memory]", "minClass: Guaranteed"), "policy.yaml")
+    write((POD % "").replace("limits: {cpu: 1}", "limits: {cpu: 1, memory: 1Gi}"), "pod.yaml")
+    assert policy_test(capsys, "policy.yaml", "pod.yaml")[0] == 0
+    code, out, _ = policy_test(capsys, "policy.yaml", "pod.yaml", "--inject", "istio")
+    assert code == 1
+    assert 'container "istio-proxy" has cpu request 100m and cpu limit 2' in out
+    assert "  pod.yaml:4:1: Deny" in out
+    found = run(capsys, "check", "policy.yaml", "pod.yaml", "--inject", "istio", "--only", "PQ701")[1]
+    assert "fix  choose what the injected containers request and are limited to" in found
+
+
+def test_a_ratio_of_a_policy_takes_the_place_of_the_usual_one(capsys):
+    write((POD % "").replace("limits: {cpu: 1}", "limits: {memory: 5Gi}"), "pod.yaml")
+    assert "PQ105" in run(capsys, "check", "pod.yaml")[1]
+    for ratio, found in ((6, False), (4.5, True)):
+        write(
+            (POLICY % "Deny").replace("limits: [memory]", f"maxLimitRequestRatio: {{memory: {ratio}}}"), "policy.yaml"
+        )
+        out = run(capsys, "check", "policy.yaml", "pod.yaml")[1]
+        assert "PQ105" not in out
+        assert ("PQ703" in out) is found
+
+
+@pytest.mark.parametrize("how", ["option", "configuration", "among the files"])
+def test_check_reads_a_policy_however_it_is_given(capsys, how):
+    write(POLICY % "Deny", "platform/policy.yaml")
+    write(POD % "", "apps/pod.yaml")
+    words = {"option": ["apps", "--policies", "platform"], "configuration": ["apps"], "among the files": ["."]}[how]
+    if how == "configuration":
+        write("policies: [platform]\n", ".podqos.yaml")
+    if how == "among the files":
+        write("policies: [platform/policy.yaml]\n", ".podqos.yaml")
+    code, out, _ = run(capsys, "check", *words)
+    assert code == 1
+    assert out.count("PQ702 policy-resources") == 1
+
+
+def test_a_wrong_policy_of_the_cluster_stops_check(capsys):
+    write(POLICY % "Refuse", "platform/policy.yaml")
+    write(POD % "", "pod.yaml")
+    code, _, err = run(capsys, "check", "pod.yaml", "--policies", "platform")
+    assert code == 2
+    assert (
+        'platform/policy.yaml:8:5: error: spec.rules[0].action: must be one of Deny, Warn, Audit, not "Refuse"' in err
+    )

@@ -46,6 +46,13 @@ def test_workloads_of_files_are_judged_beside_what_the_cluster_has(capsys):
     assert "assumed" not in err
 
 
+@pytest.mark.parametrize(("named", "count"), [("deploy/web", 1), ("pod/shell", 1)])
+def test_objects_of_a_cluster_can_be_named(capsys, named, count):
+    code, out, _ = podqos(capsys, "policy", "test", named, "--policies", "policy.yaml", "-n", "shop")
+    assert code == 1
+    assert out.startswith(f"{count} object: {count} would be refused.\n")
+
+
 def test_without_a_policy_a_cluster_is_not_judged(capsys):
     code, _, err = podqos(capsys, "policy", "test", "-A")
     assert code == 2

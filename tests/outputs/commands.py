@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PLATFORM = "scenarios/content-platform/platform"
 ACCIDENTAL = "scenarios/content-platform/accidental"
+POLICY_TEST = ("policy", "test", "-f", "scenarios/policy/policy.yaml", "-f", "scenarios/policy/pods")
 KUBELET = "scenarios/content-platform/node/kubelet.yaml"
 NODES = "scenarios/content-platform/node/nodes.yaml"
 INCIDENT = "scenarios/content-platform/incident"
@@ -89,6 +90,7 @@ def command_lines() -> Iterator[Line]:
     sweep = ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
     yield from _each(sweep, "json", "yaml", "csv")
     yield ("check", "--list", "-o", "json")
+    yield from _each(POLICY_TEST, "json", "yaml", "junit")
 
 
 def shown_lines() -> Iterator[Line]:
@@ -99,6 +101,7 @@ def shown_lines() -> Iterator[Line]:
     yield ("check", "--kubelet-config", KUBELET)
     yield ("check", "-f", f"{ACCIDENTAL}/article-service.yaml", "--diff")
     yield ("check", "--list")
+    yield POLICY_TEST
     yield ("check", "--explain", "PQ404")
     for path in (PLATFORM, ACCIDENTAL, "scenarios/limitrange-trap"):
         yield ("explain", "-f", path)

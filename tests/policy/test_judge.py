@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from conformance.compare import vectors
 from podqos.admission.defaulting import defaulted
 from podqos.cli.eval.resources import pod_of
-from podqos.model.pod import ObjectMeta, OwnerReference, PodStatus, QOSClass
+from podqos.model.pod import CLASS_RANK, ObjectMeta, OwnerReference, PodStatus, QOSClass
 from podqos.model.quantity import Quantity
-from podqos.policy.judge import CLASS_RANK, judge
+from podqos.policy.judge import judge
 from podqos.policy.model import Action
 from podqos.policy.violation import Why
 from podqos.policy.words import LONGEST, message
@@ -297,6 +297,9 @@ def test_where_it_is_not_known_who_asks_no_exemption_of_users_counts():
     assert not judge([demanded], subject_of(one())).allowed
 
 
+POD_LEVEL = "{requests: {memory: 1Gi}, limits: {memory: 2Gi}}"
+
+
 def sidecar(resources: str) -> str:
     return f"containers: [{container(EQUAL)}, {container(resources, 'proxy')}]"
 
@@ -310,11 +313,15 @@ def sidecar(resources: str) -> str:
         ("{minClass: Guaranteed}", f"containers: [{container('{}', 'proxy')}]", True),
         ("{maxClass: BestEffort}", f"containers: [{container()}, {container(EQUAL, 'proxy')}]", True),
         ("{priority: {required: true}}", sidecar("{}"), False),
+        ("{maxLimitRequestRatio: {memory: 1}}", f"{{{sidecar('{}')}, resources: {POD_LEVEL}}}", False),
     ],
 )
 def test_exempt_containers_are_as_if_they_were_not_there(require, spec, is_exempt):
     demanded = rule(require, more=", exemptions: [{reason: r, containers: [proxy]}]")
     assert judge([demanded], subject_of(pod(spec))).allowed is is_exempt
+    all_containers = rule(require, more=", exemptions: [{reason: r, containers: ['*']}]")
+    about_the_pod = require.startswith(("{priority", "{max"))
+    assert judge([all_containers], subject_of(pod(spec))).allowed is (not about_the_pod or is_exempt)
 
 
 @given(accepted_pods(), st.sampled_from(["Guaranteed", "Burstable"]), st.sets(st.sampled_from(["c0", "c1", "i*"])))
@@ -361,6 +368,18 @@ def test_a_message_is_cut_and_says_how_much_is_left_out():
 def test_no_message_is_too_long(own, actual):
     (violation,) = judge([rule("{limits: [cpu]}")], subject_of(one())).violations
     assert len(message(replace(violation, message=own, actual=actual))) <= LONGEST
+
+
+def test_a_message_is_one_line_of_printable_characters_whatever_an_annotation_says():
+    demanded = policy(
+        "rules: [{name: r, require: {classLabel: a/b}, action: Deny, message: 'Ask\n\n  the team.'}]",
+    )
+    evil = replace(one(), metadata=ObjectMeta("web", annotations={"a/b": "x\r\nWarning: y\x1b[31m\u2028z"}))
+    (violation,) = judge([demanded], subject_of(evil)).violations
+    assert message(violation) == (
+        'policy "shop", rule "r": Ask the team: a/b (metadata.annotations[a/b]) is "x Warning: y [31m z", must be '
+        "Guaranteed, Burstable or BestEffort"
+    )
 
 
 def test_amounts_are_worded_as_written():

@@ -165,6 +165,10 @@ WRONG = {
         RULE + "  exemptions:\n  - {reason: r, objects: [web]}\n",
         'spec.exemptions[0].objects[0]: "web" is no Kind/name (write */web)',
     ),
+    "an object in lower case": (
+        RULE + "  exemptions:\n  - {reason: r, objects: [deployment/web]}\n",
+        'spec.exemptions[0].objects[0]: no kind "deployment" (did you mean Deployment?)',
+    ),
     "no day": (
         RULE + "  exemptions:\n  - {reason: r, rules: [web], until: '2027-13-01'}\n",
         'spec.exemptions[0].until: "2027-13-01" is no day (write it as "2027-01-31")',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from fractions import Fraction
 
 from podqos import (
@@ -15,6 +16,7 @@ from podqos import (
     PlacementReport,
     PlaceOptions,
     Pod,
+    PolicyReport,
     Problem,
     Profile,
     Quantity,
@@ -23,6 +25,7 @@ from podqos import (
     cpu,
     defaulted,
     explain,
+    judge_policies,
     load,
     load_kubelet,
     oom_scores,
@@ -67,6 +70,12 @@ def explained(found: Objects, kubelet: Kubelet) -> tuple[tuple[Explanation, ...]
     """Options are one value; answers carry what they assume."""
     answer = explain(found, ExplainOptions(node_memory_bytes=64 << 30, kubelet=kubelet, profile=parse_version("1.30")))
     return answer.items, answer.assumptions
+
+
+def judged(found: Objects) -> tuple[PolicyReport, list[str]]:
+    """Policies are among the objects; an answer says which of them are refused, and why."""
+    report = judge_policies(found, today=date(2026, 11, 16), inject=["istio"])
+    return report, [each.message for item in report.items for each in item.violations if each.exemption is None]
 
 
 def admitted(found: Objects) -> AdmissionList:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec.structs import replace
+
 from podqos.advice.checks.configuration import demands_of
-from podqos.cli.cluster import arguments_name_cluster, cluster_of
+from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.inputs import stored_policies
 from podqos.cli.options import stated_classes
 from podqos.cli.progress import progress_line
@@ -23,6 +25,7 @@ from podqos.policy.model import Policy
 
 def judged_objects(arguments: argparse.Namespace) -> Objects:
     """Return the objects of the files; where these are policies alone, the pods of the cluster with them."""
+    object_arguments(arguments)
     given = [*(arguments.files or ()), *arguments.policies]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
@@ -37,23 +40,33 @@ def judged_objects(arguments: argparse.Namespace) -> Objects:
     if files.files and load(files, kinds=configured_kinds(files.paths)).workloads:
         stored = stored_policies(arguments)
         return _load(arguments, files, (*policies, *(() if stored is None else (stored,))))
-    cluster = cluster_of(arguments, Part(usage=False, workloads=False))
+    declared = any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
+    cluster = cluster_of(arguments, Part(usage=False, workloads=declared))
     assert cluster is not None
-    running = cluster.running()
-    both = Inputs([*running.files, *files.files], files.problems, running.assumptions)
+    own = cluster.declared() if declared else cluster.running()
+    both = Inputs([*own.files, *files.files], files.problems, own.assumptions)
     return _load(arguments, both, policies)
 
 
 def _load(arguments: argparse.Namespace, inputs: Inputs, policies: tuple[Inputs, ...]) -> Objects:
     selection = selection_of(arguments)
-    objects = load(
-        inputs,
-        policies=policies,
-        namespace=namespace_of(selection),
-        progress=progress_line("reading file"),
-        stated=stated_classes(arguments),
-        kinds=configured_kinds(inputs.paths),
-    )
+
+    def loaded(files: Inputs) -> Objects:
+        return load(
+            files,
+            policies=policies,
+            namespace=namespace_of(selection),
+            progress=progress_line("reading file"),
+            stated=stated_classes(arguments),
+            kinds=configured_kinds(files.paths),
+        )
+
+    objects = loaded(inputs)
+    places = {found.source for found in objects.workloads}
+    idle = {each.found.source.path for each in objects.own_policies if not any(map(each.applies_to, places))}
+    if idle:
+        # A directory of policies alone is meant for what is elsewhere.
+        objects = loaded(inputs.only(replace(each, scope=None) if each.path in idle else each for each in inputs.files))
     return select(objects, selection)
 
 

@@ -45,19 +45,28 @@ def judge_policies(
     *,
     profile: Profile = LATEST,
     today: date | None = None,
+    inject: Iterable[str] = (),
     fail_on: FailOn = FailOn.DENY,
     progress: Progress | None = None,
 ) -> PolicyReport:
     """Return what the policies among the objects, and those given besides, object to; what is wrong is a problem.
 
-    ``today`` is the day on which exemptions may have expired; without it, none has.
+    ``today`` is the day on which exemptions may have expired; without it, none has. ``inject`` names injectors that add
+    containers to every pod.
     """
     given = tuple(policies)
     named = [*given, *(each.policy for each in objects.own_policies)]
     if not named:
         fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
         raise InputError("no policy", where="-f", fix=fix)
-    options = CheckOptions(profile=profile, demands=given, today=today, only=POLICY_CHECKS, compare_up_to=-1)
+    options = CheckOptions(
+        profile=profile,
+        demands=given,
+        today=today,
+        inject=tuple(inject),
+        only=POLICY_CHECKS,
+        compare_up_to=-1,
+    )
     checked = run_checks(objects, options, Gate(show_suppressed=True), progress=progress)
     report = checked.report
     violations: dict[tuple[str, str, str, str], list[ViolationReport]] = {}

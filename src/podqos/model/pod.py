@@ -30,6 +30,10 @@ class QOSClass(StrEnum):
     BEST_EFFORT = "BestEffort"
 
 
+CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
+"""The classes in order, the strictest promise last."""
+
+
 class ManagedFields(Struct, frozen=True, gc=False):
     """A note of the API server on who set which fields. That it is there is all that matters here."""
 

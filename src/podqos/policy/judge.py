@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 from msgspec.structs import replace
 
 from podqos.manifest.plain import format_path
-from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.pod import CLASS_RANK, Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import EPHEMERAL_STORAGE, QOS_RESOURCES, ResourceRequirements, is_pod_level
 from podqos.policy.matching import exempts, matches, named
@@ -27,7 +27,6 @@ from podqos.policy.violation import Amounts, Exempted, Judgement, Violation, Why
 from podqos.qos.classes import Classification, Place, classify, deciding_resources
 from podqos.wording import listed
 
-CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 # Every container uses these, whether it states an amount or not.
 _ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)
 
@@ -85,7 +84,7 @@ class _Judging:
         for resource in require.limits:
             yield from self._not_stated(resource, Why.NO_LIMIT)
         for resource, ratio in require.max_limit_request_ratio.items():
-            for violation in self._of_ratio(resource, Fraction(str(ratio))):
+            for violation in self._of_ratio(resource, _exact(ratio)):
                 told = {Why.NO_LIMIT: require.limits, Why.NO_REQUEST: require.requests}.get(violation.why, ())
                 if resource not in told:
                     yield violation
@@ -104,7 +103,8 @@ class _Judging:
             is_met = missing <= 0 if violation.why is Why.CLASS_TOO_LOW else missing >= 0
             is_met = is_met or not (others.spec.containers or others.spec.init_containers)
             return exemptions[0] if is_met else None
-        return next((each for each in exemptions if named(each.containers, (violation.container,))), None)
+        held = violation.container
+        return next((each for each in exemptions if held and named(each.containers, (held,))), None)
 
     @property
     def lacks_priority(self) -> bool:
@@ -152,7 +152,7 @@ class _Judging:
         for field, both in (("labels", subject.labels), ("annotations", subject.annotations)):
             for prefix, stated in zip(("", f"{pod_path}."), both, strict=False):
                 if key in stated:
-                    yield f"{prefix}metadata.{field}[{key}]", stated[key]
+                    yield f"{prefix}{format_path(('metadata', field, key))}", stated[key]
 
     def _deciding(self, classified: Classification) -> tuple[Amounts, ...]:
         """Return the amounts for which a pod is not Guaranteed."""
@@ -175,7 +175,7 @@ class _Judging:
         if own is not None and is_pod_level(resource) and (own.limits.get(resource) or own.requests.get(resource)):
             yield Place("spec", ""), own
             return
-        yield from _containers(self._pod)
+        yield from self._subject.places
 
     def _not_stated(self, resource: str, why: Why) -> Iterator[Violation]:
         for place, resources in self._places(resource):
@@ -230,12 +230,6 @@ class _Judging:
             yield self._violation(Why.PRIORITY_TOO_HIGH, path, str(value), str(wanted.max))
 
 
-def _containers(pod: Pod) -> Iterator[tuple[Place, ResourceRequirements]]:
-    for field, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
-        for index, container in enumerate(containers):
-            yield Place(f"spec.{field}[{index}]", container.name), container.resources
-
-
 def _without(pod: Pod, exempt: Globs) -> Pod:
     """Return a pod without some of its containers."""
 
@@ -245,6 +239,12 @@ def _without(pod: Pod, exempt: Globs) -> Pod:
     spec = pod.spec
     left = replace(spec, containers=others(spec.containers), init_containers=others(spec.init_containers))
     return replace(pod, spec=left)
+
+
+@lru_cache(1024)
+def _exact(ratio: float) -> Fraction:
+    """Return a ratio as it is written: 1.1 is eleven tenths."""
+    return Fraction(str(ratio))
 
 
 def _shown(ratio: Fraction) -> str:

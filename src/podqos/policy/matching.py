@@ -6,21 +6,23 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 
-from podqos.model.selector import LabelSelector
 from podqos.policy.model import Exemption, Globs, Match
 from podqos.policy.subject import Subject
 
 
 def matches(match: Match, subject: Subject) -> bool:
     """Whether an object is meant. Of a workload, it is enough that the pods it makes are."""
-    return (
-        _named(match.namespaces, (subject.namespace,))
-        and _selected(match.namespace_selector, (subject.labels_of_namespace,))
-        and _named(match.kinds, (subject.workload.kind,))
-        and _named(match.names, (subject.name,))
-        and _selected(match.object_selector, subject.labels)
-        and (not match.annotations or any(_annotated(match.annotations, each) for each in subject.annotations))
-    )
+    if match.namespaces and not named(match.namespaces, (subject.namespace,)):
+        return False
+    if match.kinds and not named(match.kinds, (subject.workload.kind,)):
+        return False
+    if match.names and not named(match.names, (subject.name,)):
+        return False
+    if match.namespace_selector is not None and not match.namespace_selector.matches(subject.labels_of_namespace):
+        return False
+    if match.object_selector is not None and not any(map(match.object_selector.matches, subject.labels)):
+        return False
+    return not match.annotations or any(_annotated(match.annotations, each) for each in subject.annotations)
 
 
 def exempts(exemption: Exemption, rule: str, subject: Subject, today: date | None) -> bool:
@@ -31,7 +33,7 @@ def exempts(exemption: Exemption, rule: str, subject: Subject, today: date | Non
     return (
         _named(exemption.rules, (rule,))
         and _named(exemption.namespaces, (subject.namespace,))
-        and _selected(exemption.namespace_selector, (subject.labels_of_namespace,))
+        and (exemption.namespace_selector is None or exemption.namespace_selector.matches(subject.labels_of_namespace))
         and _named(exemption.objects, subject.identities)
         and _named(exemption.users, (subject.user,) if subject.user else ())
         and _named(exemption.groups, subject.groups)
@@ -52,10 +54,6 @@ def named(globs: Globs, names: Iterable[str]) -> bool:
 def _named(globs: Globs, names: Iterable[str]) -> bool:
     """Whether names fit a field that may not be given."""
     return not globs or named(globs, names)
-
-
-def _selected(selector: LabelSelector | None, labels: Iterable[Mapping[str, str]]) -> bool:
-    return selector is None or any(selector.matches(each) for each in labels)
 
 
 def _annotated(wanted: Mapping[str, str], annotations: Mapping[str, str]) -> bool:

@@ -13,12 +13,12 @@ from podqos.admission.names import subdomain_complaints
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
 from podqos.manifest.fields import suggestion
-from podqos.manifest.kinds import POD_HOLDERS
+from podqos.manifest.kinds import meant_holder
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Finding
+from podqos.model.pod import CLASS_RANK
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from podqos.model.selector import LabelSelector
-from podqos.policy.judge import CLASS_RANK
 from podqos.policy.model import API_VERSION, Budget, Exemption, Globs, Match, Policy, PolicySpec, Priority, Rule
 
 _GLOB = frozenset("*?[")
@@ -128,9 +128,7 @@ def _of_match(match: Match, at: FieldPath) -> Iterator[Finding]:
     globs = {"namespaces": match.namespaces, "kinds": match.kinds, "names": match.names}
     yield from _of_globs(globs, at)
     for index, kind in enumerate(match.kinds):
-        meant = next((each for each in POD_HOLDERS if each.lower() == kind.lower()), kind)
-        if meant != kind:
-            yield Finding((*at, "kinds", index), f'no kind "{kind}"', f"did you mean {meant}?")
+        yield from _of_kind(kind, (*at, "kinds", index))
     yield from _of_selector(match.namespace_selector, (*at, "namespaceSelector"))
     yield from _of_selector(match.object_selector, (*at, "objectSelector"))
     for key in match.annotations:
@@ -150,7 +148,9 @@ def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iter
         if name not in names and not _GLOB & set(name):
             yield Finding((*at, "rules", index), f'no rule or budget "{name}"', suggestion(name, names))
     for index, name in enumerate(exemption.objects):
-        if name and "/" not in name and name != "*":
+        if "/" in name:
+            yield from _of_kind(name.partition("/")[0], (*at, "objects", index))
+        elif name and name != "*":
             yield Finding((*at, "objects", index), f'"{name}" is no Kind/name', f"write */{name}")
     yield from _of_selector(exemption.namespace_selector, (*at, "namespaceSelector"))
     if exemption.until is not None:
@@ -185,6 +185,12 @@ def _of_selector(selector: LabelSelector | None, at: FieldPath) -> Iterator[Find
 def _field_errors(errors: Iterable[FieldError], at: FieldPath) -> Iterator[Finding]:
     for error in errors:
         yield Finding((*at, *parse_path(error.path)), error.words)
+
+
+def _of_kind(kind: str, at: FieldPath) -> Iterator[Finding]:
+    meant = meant_holder(kind)
+    if meant is not None and meant.kind != kind:
+        yield Finding(at, f'no kind "{kind}"', f"did you mean {meant.kind}?")
 
 
 def _of_resource(name: str, at: FieldPath) -> Iterator[Finding]:

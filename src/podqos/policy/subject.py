@@ -9,6 +9,8 @@ from functools import cached_property
 from msgspec import Struct
 
 from podqos.model.pod import ObjectMeta, Pod, Workload
+from podqos.model.resources import ResourceRequirements
+from podqos.qos.classes import Place
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _ENDED = ("Succeeded", "Failed")
@@ -69,6 +71,16 @@ class Subject(Struct, frozen=True, dict=True):
         """Its name, as far as it has one: that of a pod may only be made after admission."""
         metadata = self.workload.metadata
         return metadata.name or metadata.generate_name
+
+    @cached_property
+    def places(self) -> tuple[tuple[Place, ResourceRequirements], ...]:
+        """The containers and init containers of its pod, each with where it stands."""
+        spec = self.stored.spec
+        return tuple(
+            (Place(f"spec.{field}[{index}]", each.name), each.resources)
+            for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers))
+            for index, each in enumerate(containers)
+        )
 
     @cached_property
     def identities(self) -> tuple[str, ...]:

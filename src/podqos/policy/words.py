@@ -16,8 +16,8 @@ LONGEST = 900
 def message(violation: Violation) -> str:
     """Return what to tell those who violate a rule: which, what it says itself, what is wrong."""
     head = f'policy "{violation.policy}", rule "{violation.rule}": '
-    own = f"{violation.message.rstrip('.: ')}: " if violation.message else ""
-    return cut(f"{head}{own}{sentence(violation, LONGEST - len(head) - len(own))}")
+    own = f"{_one_line(violation.message).rstrip('.: ')}: " if violation.message else ""
+    return cut(f"{head}{own}{_one_line(sentence(violation, LONGEST - len(head) - len(own)))}")
 
 
 def budget_message(over: OverBudget) -> str:
@@ -30,6 +30,11 @@ def budget_message(over: OverBudget) -> str:
         f"{shown_ratio(over.ratio):.3g}× the {over.allocatable} allocatable, must be {float(over.allowed):g}× at most"
         f"{largest}"
     )
+
+
+def _one_line(text: str) -> str:
+    """Return a text as it can stand in a log or an HTTP header: annotations may say anything."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

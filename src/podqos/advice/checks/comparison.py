@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import CheckedObject, Effect, Finding
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import CLASS_RANK, Context, Variant
+from podqos.advice.checks.view import Context, Variant
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import RankKey, Signal
-from podqos.model.pod import Container, Pod
+from podqos.model.pod import CLASS_RANK, Container, Pod
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats

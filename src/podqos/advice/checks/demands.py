@@ -104,7 +104,10 @@ def _text(amount: object) -> str | None:
 def _patch(view: View, violation: Violation) -> Patch:
     match violation.why:
         case Why.CLASS_TOO_LOW if violation.wanted == QOSClass.GUARANTEED:
-            return patch_of(edits_to_guaranteed(view.pod, view.options.profile), view, Choice.RESOURCES)
+            edits = edits_to_guaranteed(view.pod, view.options.profile)
+            if not edits:  # the manifest is in order; what is added to it is not
+                return Patch.choose(Choice.INJECTOR_RESOURCES if view.options.inject else Choice.RESOURCES)
+            return patch_of(edits, view, Choice.RESOURCES)
         case Why.NO_SUCH_CLASS:
             return Patch.choose(Choice.QOS_CLASS, [violation.path] if violation.path else [])
         case Why.NO_PRIORITY_CLASS | Why.PRIORITY_CLASS_NOT_ALLOWED | Why.PRIORITY_TOO_LOW | Why.PRIORITY_TOO_HIGH:

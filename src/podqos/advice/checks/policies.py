@@ -23,10 +23,10 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Findin
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import CLASS_RANK, Context, View
+from podqos.advice.checks.view import Context, View
 from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
-from podqos.model.pod import PodStatus
+from podqos.model.pod import CLASS_RANK, PodStatus
 from podqos.model.policy import LimitRange
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, QOS_RESOURCES, ResourceRequirements

@@ -66,7 +66,7 @@ class LimitFarAboveRequest(Fact, frozen=True, gc=False):
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
     allowed = view.options.memory_ratio
-    if limit.nanos * allowed.denominator <= request.nanos * allowed.numerator:
+    if limit.nanos * allowed.denominator <= request.nanos * allowed.numerator or view.has_ratio(MEMORY):
         return
     edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
     view.report(

@@ -7,6 +7,7 @@ checks, and there can be ten thousand of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,12 +29,14 @@ from podqos.advice.checks.finding import (
     Patch,
     PodStanding,
 )
+from podqos.errors import InvalidManifest
 from podqos.eviction.usage import request_of
 from podqos.model.autoscaling import ResourceMetric
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, ObjectMeta, Pod, PodStatus, QOSClass, Workload
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
+from podqos.policy.matching import matches
 from podqos.policy.subject import Subject
 from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
@@ -46,7 +49,6 @@ LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says that users wait for the workload's responses."""
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
-CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 _NO_METADATA = ObjectMeta()
 _YES = ("true", "yes")
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
@@ -234,11 +236,32 @@ class View:
 
     @cached_property
     def judged(self) -> Subject:
-        """What policies of podqos judge."""
-        pod, is_stored = self.pod, self.workload.is_stored
-        is_unknown = not is_stored and any(each.kind == "PriorityClass" for each in self.context.missing_classes(pod))
-        namespace = self.context.namespace(self.workload.metadata.namespace)
-        return Subject(self.workload, self.stored, None if is_unknown else self.priority, namespace)
+        """What policies of podqos judge: the pod as stored, with what injectors add."""
+        workload, context = self.workload, self.context
+        is_unknown = not workload.is_stored and any(
+            each.kind == "PriorityClass" for each in context.missing_classes(self.pod)
+        )
+        priority = None if is_unknown else self.priority
+        stored = self.stored if workload.is_live or not self.options.inject else self._with_injected()
+        return Subject(workload, stored, priority, context.namespace(workload.metadata.namespace))
+
+    def _with_injected(self) -> Pod:
+        """Return the pod as stored with what injectors add; one that refuses it adds nothing, and PQ112 tells."""
+        from podqos.admission.injectors import inject
+
+        pod = self.pod
+        for name in self.options.inject:
+            with suppress(InvalidManifest):
+                pod = inject(pod, name, self.options.profile).pod
+        return self.stored if pod is self.pod else self.context.admit(replace(self.workload, pod=pod)).first.pod
+
+    def has_ratio(self, resource: str) -> bool:
+        """Whether a policy of podqos says how many times its request a limit may be."""
+        return any(
+            resource in rule.require.max_limit_request_ratio and matches(rule.match, self.judged)
+            for policy in self.context.demands
+            for rule in policy.spec.rules
+        )
 
     @property
     def is_expendable(self) -> bool:

@@ -32,10 +32,8 @@ from podqos.library.inputs.assumptions import KUBELET_SETTINGS
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.objects import not_judged
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.pod import QOSClass
+from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime
-
-_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -191,8 +189,8 @@ class Tally:
             print("; ".join(filter(None, (explained, ", ".join(left_out)))), file=sys.stderr)
         if errors or not found:
             return 2
-        required = arguments.require and _RANK[arguments.require]
-        return 1 if required and any(_RANK[qos_class] < required for qos_class in self.classes) else 0
+        required = arguments.require and CLASS_RANK[arguments.require]
+        return 1 if required and any(CLASS_RANK[qos_class] < required for qos_class in self.classes) else 0
 
     def _say_assumptions(self, arguments: argparse.Namespace, explaining: Explaining) -> None:
         """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_manifest_options(test)
     about = "policies of the cluster, of Kubernetes and of podqos, and its Namespaces and Nodes"
     add_list_option(test, "--policies", "FILE|DIR", about)
+    add_list_option(test, "--inject", "NAME", "add what a sidecar injector adds to every pod: istio, linkerd or vault")
     test.add_argument(
         "--fail-on",
         choices=("deny", "warn", "audit", "never"),
@@ -75,6 +76,7 @@ def _schema() -> int:
 def _test(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
+    from podqos.admission.injectors import injector_named
     from podqos.cli.cluster import profile_of
     from podqos.cli.inputs import print_problems
     from podqos.cli.output import emit, object_name
@@ -95,6 +97,7 @@ def _test(arguments: argparse.Namespace) -> int:
         given,
         profile=profile_of(arguments),
         today=datetime.now(UTC).date(),
+        inject=tuple(injector_named(name).name for name in arguments.inject),
         fail_on=FailOn(arguments.fail_on),
         progress=progress_line("judging file"),
     )

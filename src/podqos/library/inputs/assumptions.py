@@ -116,18 +116,18 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
 
 def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
     """Return which policies count for their own directory only, where that leaves a workload out."""
+    own = [each for each in objects.own_policies if each.found.source.scope is not None]
     sources = objects.policy_sources()
-    if not sources:
+    if not sources and not own:
         return ()
     alternatives = objects.alternatives
     sources = [source for source in sources if source.path not in alternatives]
     everywhere = {found.source for found in objects.workloads}
-    applied: list[str] = []
-    for source in sources:
-        covered = [each for each in everywhere if source.scope in objects.scopes(each)]
-        if len(covered) < len(everywhere):
-            applied.append(source.path)
-    return scoped_policies(applied, alternatives)
+    applied = [
+        source.path for source in sources if any(source.scope not in objects.scopes(each) for each in everywhere)
+    ]
+    applied += (each.found.source.path for each in own if not all(map(each.applies_to, everywhere)))
+    return scoped_policies(list(dict.fromkeys(applied)), alternatives)
 
 
 def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[Assumption, ...]:

@@ -22,6 +22,7 @@ from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload
+from podqos.wording import nearest
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
@@ -130,10 +131,18 @@ class PolicyObject(Struct, frozen=True):
     policy: Policy
     found: FoundObject
 
+    def applies_to(self, path: str) -> bool:
+        """Whether it is about what a file holds: found in a directory, it is about that one and those below."""
+        from podqos.library.inputs.files import STDIN
+        from podqos.library.inputs.policies import is_within, scope_of
+
+        scope = self.found.source.scope
+        return scope is None or (path != STDIN and is_within(scope_of(path), scope))
+
 
 def is_own_policy(other: Other) -> bool:
-    """Whether an object is a policy of podqos, of whatever version."""
-    return other.kind == "Policy" and group_of(other.api_version) == "podqos.dev"
+    """Whether an object is a policy of podqos, of whatever version, or was probably meant to be one."""
+    return group_of(other.api_version) == "podqos.dev" and nearest(other.kind, ("Policy",)) is not None
 
 
 def decides_about_pods(other: Other) -> bool:

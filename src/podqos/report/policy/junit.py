@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
+from podqos.advice.checks.demands import PolicyOverBudget
 from podqos.report.policy.value import JudgedObject, PolicyReport
 from podqos.report.text.junit import document, element
 
@@ -14,7 +15,9 @@ def junit(report: PolicyReport) -> str:
     for item in report.items:
         suites.setdefault(item.source, []).append(_case(item, report))
     for over in report.budgets:
-        case = element("testcase", classname="budgets", name=over.facts.text)
+        assert isinstance(over.facts, PolicyOverBudget)
+        name = " ".join(filter(None, (over.facts.budget, over.facts.side, over.facts.group)))
+        case = element("testcase", classname=f"Policy {over.facts.policy}", name=name)
         failed = report.fail_on.fails(over.action)
         case.append(element("failure" if failed else "system-out", over.message))
         suites.setdefault(over.source, []).append(case)
