@@ -195,16 +195,36 @@ def test_a_ratio_is_compared_without_a_rounding_error():
         "[",
         "web[",
         "w^*",
+        "×?*",
         "[a-]*",
         "**",
     ],
 )
 def test_patterns_fit_what_fnmatch_fits(glob):
-    for name in ("", "web", "web-1", "x-web", "wab", "b", "z", "a.b", "axb", "[", "web[", "]x", "w^", "-", "a\nb"):
+    for name in (
+        "",
+        "web",
+        "web-1",
+        "x-web",
+        "wab",
+        "b",
+        "z",
+        "a.b",
+        "axb",
+        "[",
+        "web[",
+        "]x",
+        "w^",
+        "-",
+        "a\nb",
+        "×a",
+    ):
         assert evaluate(cel.fits(cel.quoted(name), (glob,))) == fnmatchcase(name, glob), name
 
 
-@pytest.mark.parametrize("text", ["plain", "it's", 'a "b"', "back\\slash", "new\nline", "tab\t", "…×", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["plain", "it's", 'a "b"', "back\\slash", "new\nline", "tab\t", "…×", "\x00", "\U000e0001"]
+)
 def test_texts_are_quoted(text):
     assert evaluate(cel.quoted(text)) == text
 

@@ -27,14 +27,15 @@ from itertools import chain
 from msgspec import Struct
 
 from podqos.manifest.plain import Plain
-from podqos.model.pod import QOSClass
+from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import EPHEMERAL_STORAGE, QOS_RESOURCES, is_pod_level
+from podqos.model.resources import QOS_RESOURCES, is_pod_level
 from podqos.model.selector import LabelSelector
 from podqos.policy import cel
-from podqos.policy.judge import CLASS_RANK
+from podqos.policy.judge import ALWAYS_USED
 from podqos.policy.matching import has_expired, named
 from podqos.policy.model import Action, Exemption, Match, Policy, Priority, Rule
+from podqos.policy.words import LONGEST
 from podqos.wording import listed
 
 GROUP = "admissionregistration.k8s.io"
@@ -99,7 +100,7 @@ class Left(StrEnum):
     """Expressions know no date."""
     EXPIRED = "Expired"
     KIND = "Kind"
-    """Only built-in kinds are known by their resources."""
+    """Only Kubernetes' own pods, workloads and CronJobs are known by their resources."""
     RESIZE = "Resize"
     """A resize of a running pod is not judged."""
     MUTATION = "Mutation"
@@ -205,9 +206,8 @@ class _Putting:
             if (not each.rules or named(each.rules, (rule.name,)))
             and not (wish.today is not None and has_expired(each, wish.today))
         ]
-        # What exempts all containers exempts the pod, as a container without a name.
-        self._exemptions = [each for each in exemptions if not each.containers or named(each.containers, ("",))]
-        self._of_containers = [each for each in exemptions if each not in self._exemptions]
+        self._exemptions = [each for each in exemptions if not each.containers]
+        self._of_containers = [each for each in exemptions if each.containers]
         self._is_about_class = bool(self._require.class_label or self._require.min_class or self._require.max_class)
 
     def objects(self) -> Iterator[Printed]:
@@ -383,20 +383,16 @@ class _Putting:
     # ---- variables ---------------------------------------------------------------------------------------------------
 
     def _named_expressions(self, shape: Shape) -> Iterator[tuple[str, str]]:
-        """Yield what several expressions use; the server evaluates a variable when it is used."""
-        require, resources = self._require, self._resources
-        if any(each.objects for each in (*self._exemptions, *self._of_containers)):
-            yield "owners", cel.OWNERS
-            yield "identities", cel.identities("variables.owners")
-        if self._exemptions:
-            yield "exempt", cel.any_of(map(self._exempt, self._exemptions))
+        """Yield what several expressions may use; those that none uses are not printed."""
+        require = self._require
+        yield "owners", cel.OWNERS
+        yield "identities", cel.identities("variables.owners")
+        yield "exempt", cel.any_of(map(self._exempt, self._exemptions))
         yield "spec", f"{shape.pod_of('object')}.spec"
-        if resources:
-            yield "initContainers", "variables.spec.?initContainers.orValue([])"
-            yield "containers", "variables.spec.containers + variables.initContainers"
-        if shape.is_template and any(map(self._speaks_for_containers, resources)):
-            yield "podIsLimited", self._pod_is_limited()
-        for resource in resources:
+        yield "initContainers", "variables.spec.?initContainers.orValue([])"
+        yield "containers", "variables.spec.containers + variables.initContainers"
+        yield "podIsLimited", self._pod_is_limited()
+        for resource in self._resources:
             yield from self._amounts(resource, shape)
         if self._is_about_class:
             yield from self._class()
@@ -533,8 +529,7 @@ class _Putting:
             yield self._demand(resource, "Unlimited", "a.limit == ''", f"must limit {resource}")
         for resource, ratio in require.max_limit_request_ratio.items():
             most = Fraction(str(ratio))
-            # Every container uses these, whether it states an amount or not.
-            without_limit = "true" if resource in {*QOS_RESOURCES, EPHEMERAL_STORAGE} else "a.request != ''"
+            without_limit = "true" if resource in ALWAYS_USED else "a.request != ''"
             beyond = f"(a.limit == '' ? {without_limit} : a.request == '' || {cel.is_beyond_ratio('a', most)})"
             must = f"{resource} limit must be {float(most):.4g}× its request at most"
             yield self._demand(resource, "BeyondRatio", beyond, must)
@@ -580,7 +575,7 @@ class _Putting:
         return {
             "expression": expression,
             "messageExpression": cel.cut(f"{cel.quoted(head)} + {message}"),
-            "message": f"{head}{fallback}"[: cel.LONGEST],
+            "message": f"{head}{fallback}"[:LONGEST],
             "reason": "Forbidden",
         }
 
@@ -656,9 +651,12 @@ class _Putting:
                 is_lacking = f"!{self._excused('c.name')} && {is_lacking}"
             lacking = f"object.spec.{field}.filter(c, {is_lacking})"
             filled = f"Object{{spec: Object.spec{{{field}: {lacking}.map(c, {made})}}}}"
-            condition = cel.all_of(
-                ("variables.fill", f"has(object.spec.{field})", f"!{decides}".replace("!false", "true"))
-            )
+            conditions = [
+                "variables.fill",
+                f"has(object.spec.{field})",
+                *([f"!{decides}"] if decides != "false" else []),
+            ]
+            condition = cel.all_of(conditions)
             yield f"{condition} ? {filled} : Object{{}}"
         if decides != "false":
             limits = _missing_limits("object.spec", {})
@@ -715,11 +713,13 @@ def _condition(name: str, expression: str) -> Plain:
 
 
 def _resource_rule(group: str, operations: Sequence[str], resources: Sequence[str]) -> Plain:
-    found: dict[str, Plain] = {"apiGroups": [group], "apiVersions": ["v1"], "operations": [*operations]}
-    return found | {
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": [*operations],
         "resources": [*resources],
-        "scope": "*",
-    }  # as the server adds it, so that applying again is no change
+        "scope": "*",  # as the server adds it, so that applying again is no change
+    }
 
 
 def _match_resources(match: Match, shape: Shape) -> dict[str, Plain]:

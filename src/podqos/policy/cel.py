@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+from podqos.policy.words import LONGEST
 
-LONGEST = 900
-"""How many characters a message may have; API servers cut longer ones, and so do we."""
 CLASSES = "['BestEffort', 'Burstable', 'Guaranteed']"
 """A class is its position in this list where classes are compared."""
 RANKS = "{'BestEffort': 0, 'Burstable': 1, 'Guaranteed': 2}"
@@ -31,7 +30,7 @@ _WILD = frozenset("*?[")
 def quoted(text: str) -> str:
     """Return a text as CEL writes it, on one line."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + "'"
+    return "'" + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + "'"
 
 
 def list_of(texts: Iterable[str]) -> str:
@@ -105,7 +104,7 @@ def _character_class(members: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    return char if char.isalnum() or char in "_/:, " else f"\\{char}"
+    return char if char.isalnum() or not char.isascii() or char in "_/:, " else f"\\{char}"
 
 
 def selected(labels: str, selector: LabelSelector) -> str:
