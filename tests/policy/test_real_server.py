@@ -270,6 +270,54 @@ def test_every_drawn_pod_gets_the_class_that_the_mutation_makes(shop):
     assert seen.count(403) > 20
 
 
+def test_a_container_that_another_policy_injects_is_filled_in_as_well(shop):
+    """It comes later in the alphabet, so that ours has to be asked again."""
+    inject = (
+        "JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'proxy', image: 'p'}}"
+    )
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "matchConditions": [{"name": "asked", "expression": "object.?metadata.?labels[?'inject'].hasValue()"}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{inject}]"}}],
+    }
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "zz-inject"}}
+    shop.apply(
+        {**head, "kind": "MutatingAdmissionPolicy", "spec": policy},
+        {**head, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "zz-inject"}},
+    )
+    time.sleep(3)
+    value = pod(container("web", requests=FULL))
+    value["metadata"]["labels"] = {"inject": "yes"}
+    status, body, _ = shop.create(value, "?dryRun=All")
+    assert status == 201, body["message"]
+    found = {each["name"]: each["resources"].get("limits") for each in body["spec"]["containers"]}
+    assert found == {"web": FULL, "proxy": {"cpu": "100m", "memory": "64Mi"}}
+    assert body["status"]["qosClass"] == "Guaranteed"
+
+
+def test_what_a_limit_range_fills_in_counts_for_pods_and_not_for_templates(shop):
+    metadata = {"name": "limited", "labels": {"podqos.dev/class": "Guaranteed"}}
+    assert shop.create({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})[0] == 201
+    limits = {"limits": [{"type": "Container", "default": FULL, "defaultRequest": FULL}]}
+    path = "/api/v1/namespaces/limited/limitranges"
+    assert shop.ask("POST", path, {"metadata": {"name": "limits"}, "spec": limits})[0] == 201
+    time.sleep(2)
+    value = pod(container("web"))
+    value["metadata"]["namespace"] = "limited"
+    assert shop.create(value, "?dryRun=All")[0] == 201
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": value["spec"]}
+    value |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    value["spec"] = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    status, _, warnings = shop.create(value, "?dryRun=All")
+    assert (status, len(warnings)) == (201, 1)
+
+
 def test_a_deployment_is_warned_about_when_it_changes_and_can_be_scaled(shop):
     value: Value = {
         "apiVersion": "apps/v1",
