@@ -11,7 +11,6 @@ import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -102,7 +101,7 @@ def client(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def namespaces(client):
-    draw = Random(7)
+    draw = drawing.seeded(7)
     found = {name: drawing.namespace(draw, name) for name in NAMESPACES}
     for each in found.values():
         assert client.create(each)[0] == 201
@@ -111,7 +110,7 @@ def namespaces(client):
 
 def test_every_drawn_object_gets_the_verdict_of_judge_and_the_class_of_classify(client, namespaces, request):
     """All policies at once, all of them only warning: of refusals, an API server says the first alone."""
-    draw = Random(11)
+    draw = drawing.seeded(11)
     policies = [drawing.read(drawing.policy(draw, f"p{number}", NAMESPACES)) for number in range(12)]
     printed = [each.value for each in admission_policies(policies).objects]
     for each in printed:
@@ -251,7 +250,7 @@ def test_every_drawn_pod_gets_the_class_that_the_mutation_makes(shop):
         ).objects
     )
     namespace = {"metadata": {"name": "shop", "labels": {"podqos.dev/class": "Guaranteed"}}}
-    draw = Random(3)
+    draw = drawing.seeded(3)
     seen = []
     for _ in range(300):
         value = drawing.pod(draw, "shop")
