@@ -43,6 +43,11 @@ TEMPLATES = {
 }
 
 
+def seeded(seed: int) -> Random:
+    """Return what draws the same every time."""
+    return Random(seed)  # noqa: S311 - repeatable on purpose
+
+
 # ---- objects ---------------------------------------------------------------------------------------------------------
 
 

@@ -7,14 +7,17 @@ import json
 import re
 import shutil
 import ssl
+import subprocess
 import time
 from contextlib import closing
-from random import Random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.test_real_server import ApiServer, writes
+from cluster.test_real_server import ASSETS, ApiServer, writes
+from podqos.cli.main import main
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.policy.admission_policies import Wish, admission_policies
 from podqos.qos.classes import classify
 from policy import drawing
@@ -37,6 +40,7 @@ class Client:
     """Asks an API server over one connection."""
 
     def __init__(self, server: ApiServer) -> None:
+        self.url = server.url
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         self._connection = http.client.HTTPSConnection(server.url.removeprefix("https://"), context=trust, timeout=60)
@@ -97,7 +101,7 @@ def client(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def namespaces(client):
-    draw = Random(7)
+    draw = drawing.seeded(7)
     found = {name: drawing.namespace(draw, name) for name in NAMESPACES}
     for each in found.values():
         assert client.create(each)[0] == 201
@@ -106,7 +110,7 @@ def namespaces(client):
 
 def test_every_drawn_object_gets_the_verdict_of_judge_and_the_class_of_classify(client, namespaces, request):
     """All policies at once, all of them only warning: of refusals, an API server says the first alone."""
-    draw = Random(11)
+    draw = drawing.seeded(11)
     policies = [drawing.read(drawing.policy(draw, f"p{number}", NAMESPACES)) for number in range(12)]
     printed = [each.value for each in admission_policies(policies).objects]
     for each in printed:
@@ -143,6 +147,28 @@ def test_every_drawn_object_gets_the_verdict_of_judge_and_the_class_of_classify(
     assert not wrong, f"{len(wrong)} of {right}, such as {wrong[0]}"
     assert right > 300
     assert warned > 300
+
+
+@pytest.mark.skipif(not Path(f"{ASSETS}/kubectl").exists(), reason="no kubectl beside the API server")
+def test_applying_what_is_printed_again_changes_nothing_and_all_of_it_can_be_deleted(client, capsys):
+    def kubectl(*words: str, text: str = "") -> list[str]:
+        reach = ("--server", client.url, "--token", "admin", "--insecure-skip-tls-verify", "--kubeconfig", "/dev/null")
+        ran = subprocess.run(
+            [f"{ASSETS}/kubectl", *reach, *words], input=text, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.splitlines()
+
+    assert main(["policy", "cel", "-f", str(scenario_dir("policy") / "policy.yaml"), "--fill-limits"]) == 0
+    printed = capsys.readouterr().out
+    objects = printed.count("\n---\n")
+    for change in ("created", "unchanged"):
+        answers = [line.rpartition(" ")[2] for line in kubectl("apply", "-f", "-", text=printed)]
+        assert answers == [change] * objects
+    client.await_policies()
+    deleting = [line.partition("kubectl ")[2].split() for line in printed.splitlines() if "kubectl delete" in line]
+    assert sum(len(kubectl(*words)) for words in deleting) == objects
+    time.sleep(2)
 
 
 # ---- one policy, as it is printed ------------------------------------------------------------------------------------
@@ -224,7 +250,7 @@ def test_every_drawn_pod_gets_the_class_that_the_mutation_makes(shop):
         ).objects
     )
     namespace = {"metadata": {"name": "shop", "labels": {"podqos.dev/class": "Guaranteed"}}}
-    draw = Random(3)
+    draw = drawing.seeded(3)
     seen = []
     for _ in range(300):
         value = drawing.pod(draw, "shop")
@@ -241,6 +267,54 @@ def test_every_drawn_pod_gets_the_class_that_the_mutation_makes(shop):
         seen.append(status)
     assert seen.count(201) > 50
     assert seen.count(403) > 20
+
+
+def test_a_container_that_another_policy_injects_is_filled_in_as_well(shop):
+    """It comes later in the alphabet, so that ours has to be asked again."""
+    inject = (
+        "JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{name: 'proxy', image: 'p'}}"
+    )
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ]
+        },
+        "matchConditions": [{"name": "asked", "expression": "object.?metadata.?labels[?'inject'].hasValue()"}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": f"[{inject}]"}}],
+    }
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "zz-inject"}}
+    shop.apply(
+        {**head, "kind": "MutatingAdmissionPolicy", "spec": policy},
+        {**head, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": "zz-inject"}},
+    )
+    time.sleep(3)
+    value = pod(container("web", requests=FULL))
+    value["metadata"]["labels"] = {"inject": "yes"}
+    status, body, _ = shop.create(value, "?dryRun=All")
+    assert status == 201, body["message"]
+    found = {each["name"]: each["resources"].get("limits") for each in body["spec"]["containers"]}
+    assert found == {"web": FULL, "proxy": {"cpu": "100m", "memory": "64Mi"}}
+    assert body["status"]["qosClass"] == "Guaranteed"
+
+
+def test_what_a_limit_range_fills_in_counts_for_pods_and_not_for_templates(shop):
+    metadata = {"name": "limited", "labels": {"podqos.dev/class": "Guaranteed"}}
+    assert shop.create({"kind": "Namespace", "apiVersion": "v1", "metadata": metadata})[0] == 201
+    limits = {"limits": [{"type": "Container", "default": FULL, "defaultRequest": FULL}]}
+    path = "/api/v1/namespaces/limited/limitranges"
+    assert shop.ask("POST", path, {"metadata": {"name": "limits"}, "spec": limits})[0] == 201
+    time.sleep(2)
+    value = pod(container("web"))
+    value["metadata"]["namespace"] = "limited"
+    assert shop.create(value, "?dryRun=All")[0] == 201
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": value["spec"]}
+    value |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+    value["spec"] = {"selector": {"matchLabels": {"app": "web"}}, "template": template}
+    status, _, warnings = shop.create(value, "?dryRun=All")
+    assert (status, len(warnings)) == (201, 1)
 
 
 def test_a_deployment_is_warned_about_when_it_changes_and_can_be_scaled(shop):

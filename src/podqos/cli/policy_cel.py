@@ -34,12 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from podqos.cli.cluster import profile_of
     from podqos.cli.inputs import print_problems
-    from podqos.cli.output import print_file, print_value
+    from podqos.cli.output import print_file, print_value, say_assumptions
     from podqos.cli.policy_inputs import given_policies
     from podqos.errors import InputError, InvalidOption
     from podqos.library.inputs.configured import FILE_NAME
     from podqos.library.inputs.gathering import manifest_files
     from podqos.library.inputs.objects import load
+    from podqos.model.assumption import of_version
     from podqos.policy.admission_policies import STABLE_SINCE, Wish, admission_policies
     from podqos.report.policy.admission import as_list, documents, not_expressed
 
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     for left in found.not_expressed:
         print(f"not in CEL: {not_expressed(left)}", file=sys.stderr)
+    say_assumptions(of_version(profile))
     return EXIT_OK
 
 

@@ -17,7 +17,8 @@ staging/src/k8s.io/api/admissionregistration/v1/types.go, apiserver/pkg/cel/envi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
@@ -26,14 +27,15 @@ from itertools import chain
 from msgspec import Struct
 
 from podqos.manifest.plain import Plain
-from podqos.model.pod import QOSClass
+from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import EPHEMERAL_STORAGE, QOS_RESOURCES, is_pod_level
+from podqos.model.resources import QOS_RESOURCES, is_pod_level
 from podqos.model.selector import LabelSelector
 from podqos.policy import cel
-from podqos.policy.judge import CLASS_RANK
+from podqos.policy.judge import ALWAYS_USED
 from podqos.policy.matching import has_expired, named
 from podqos.policy.model import Action, Exemption, Match, Policy, Priority, Rule
+from podqos.policy.words import LONGEST
 from podqos.wording import listed
 
 GROUP = "admissionregistration.k8s.io"
@@ -98,7 +100,7 @@ class Left(StrEnum):
     """Expressions know no date."""
     EXPIRED = "Expired"
     KIND = "Kind"
-    """Only built-in kinds are known by their resources."""
+    """Only Kubernetes' own pods, workloads and CronJobs are known by their resources."""
     RESIZE = "Resize"
     """A resize of a running pod is not judged."""
     MUTATION = "Mutation"
@@ -204,9 +206,8 @@ class _Putting:
             if (not each.rules or named(each.rules, (rule.name,)))
             and not (wish.today is not None and has_expired(each, wish.today))
         ]
-        # What exempts all containers exempts the pod, as a container without a name.
-        self._exemptions = [each for each in exemptions if not each.containers or named(each.containers, ("",))]
-        self._of_containers = [each for each in exemptions if each not in self._exemptions]
+        self._exemptions = [each for each in exemptions if not each.containers]
+        self._of_containers = [each for each in exemptions if each.containers]
         self._is_about_class = bool(self._require.class_label or self._require.min_class or self._require.max_class)
 
     def objects(self) -> Iterator[Printed]:
@@ -252,7 +253,7 @@ class _Putting:
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": self._resource_rules(shape)},
             "matchConditions": self._conditions(shape),
-            "variables": self._variables(shape),
+            "variables": _needed(self._named_expressions(shape), validations),
             "validations": validations,
         }
         yield from self._bound("Validating", shape, spec, action=self._action(shape))
@@ -381,25 +382,17 @@ class _Putting:
 
     # ---- variables ---------------------------------------------------------------------------------------------------
 
-    def _variables(self, shape: Shape) -> list[Plain]:
-        found = dict(self._named_expressions(shape))
-        return [{"name": name, "expression": expression} for name, expression in found.items()]
-
     def _named_expressions(self, shape: Shape) -> Iterator[tuple[str, str]]:
-        """Yield what several expressions use; the server evaluates a variable when it is used."""
-        require, resources = self._require, self._resources
-        if any(each.objects for each in (*self._exemptions, *self._of_containers)):
-            yield "owners", cel.OWNERS
-            yield "identities", cel.identities("variables.owners")
-        if self._exemptions:
-            yield "exempt", cel.any_of(map(self._exempt, self._exemptions))
+        """Yield what several expressions may use; those that none uses are not printed."""
+        require = self._require
+        yield "owners", cel.OWNERS
+        yield "identities", cel.identities("variables.owners")
+        yield "exempt", cel.any_of(map(self._exempt, self._exemptions))
         yield "spec", f"{shape.pod_of('object')}.spec"
-        if resources:
-            yield "initContainers", "variables.spec.?initContainers.orValue([])"
-            yield "containers", "variables.spec.containers + variables.initContainers"
-        if shape.is_template and any(map(self._speaks_for_containers, resources)):
-            yield "podIsLimited", self._pod_is_limited()
-        for resource in resources:
+        yield "initContainers", "variables.spec.?initContainers.orValue([])"
+        yield "containers", "variables.spec.containers + variables.initContainers"
+        yield "podIsLimited", self._pod_is_limited()
+        for resource in self._resources:
             yield from self._amounts(resource, shape)
         if self._is_about_class:
             yield from self._class()
@@ -439,18 +432,20 @@ class _Putting:
         yield name, cel.amounts_of_containers("variables.containers", resource)
         if not self._speaks_for_containers(resource):
             return
-        unstated = "'0'"
-        if shape.is_template:
-            unstated = f"{cel.stated('variables.spec', 'limits', resource)}.orValue('0')"
-            if resource in QOS_RESOURCES:
-                yield f"{name}AtStart", cel.thousandths("variables.initContainers", resource)
-                regular = cel.thousandths("variables.spec.containers", resource)
-                together = cel.requested_together(regular, f"variables.{name}AtStart", "variables.initContainers")
-                yield f"{name}Together", together
-                is_requested = f"variables.containers.exists(c, {cel.stored_request('c', resource)}.hasValue())"
-                unstated = f"{is_requested} ? variables.{name}Together : {unstated}"
-            unstated = f"!variables.podIsLimited ? '0' : {unstated}"
-        yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource, unstated)
+        if not shape.is_template:
+            yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource)
+            return
+        request, limit = (cel.stated("variables.spec", side, resource) for side in ("requests", "limits"))
+        unstated = f"{limit}.orValue('0')"
+        if resource in QOS_RESOURCES:
+            yield f"{name}AtStart", cel.thousandths("variables.initContainers", resource)
+            regular = cel.thousandths("variables.spec.containers", resource)
+            together = cel.requested_together(regular, f"variables.{name}AtStart", "variables.initContainers")
+            yield f"{name}Together", together
+            is_requested = f"variables.containers.exists(c, {cel.stored_request('c', resource)}.hasValue())"
+            unstated = f"{is_requested} ? variables.{name}Together : {unstated}"
+        yield f"{name}RequestOfPod", f"{request}.orValue(!variables.podIsLimited ? '0' : {unstated})"
+        yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource, f"variables.{name}RequestOfPod")
 
     def _class(self) -> Iterator[tuple[str, str]]:
         """Yield the amounts that decide the class, the class, and what it would be without exempt containers."""
@@ -534,8 +529,7 @@ class _Putting:
             yield self._demand(resource, "Unlimited", "a.limit == ''", f"must limit {resource}")
         for resource, ratio in require.max_limit_request_ratio.items():
             most = Fraction(str(ratio))
-            # Every container uses these, whether it states an amount or not.
-            without_limit = "true" if resource in {*QOS_RESOURCES, EPHEMERAL_STORAGE} else "a.request != ''"
+            without_limit = "true" if resource in ALWAYS_USED else "a.request != ''"
             beyond = f"(a.limit == '' ? {without_limit} : a.request == '' || {cel.is_beyond_ratio('a', most)})"
             must = f"{resource} limit must be {float(most):.4g}× its request at most"
             yield self._demand(resource, "BeyondRatio", beyond, must)
@@ -581,7 +575,7 @@ class _Putting:
         return {
             "expression": expression,
             "messageExpression": cel.cut(f"{cel.quoted(head)} + {message}"),
-            "message": f"{head}{fallback}"[: cel.LONGEST],
+            "message": f"{head}{fallback}"[:LONGEST],
             "reason": "Forbidden",
         }
 
@@ -609,17 +603,18 @@ class _Putting:
             of_pod = cel.all_of((self._can_be_fixed("variables.spec", {}), f"variables.containers.all(c, {within})"))
             can_be = f"({decides} ? {of_pod} : {can_be})"
         conditions.append(can_be)
-        variables = dict(self._named_expressions(PODS)) | {"fill": cel.all_of(conditions)}
+        mutations: list[Plain] = [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
+            for each in self._mutations()
+        ]
+        variables = (*self._named_expressions(PODS), ("fill", cel.all_of(conditions)))
         spec: dict[str, Plain] = {
             "failurePolicy": "Ignore",
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": {"resourceRules": self._resource_rules(PODS)},
             "matchConditions": self._conditions(PODS),
-            "variables": [{"name": name, "expression": each} for name, each in variables.items()],
-            "mutations": [
-                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
-                for each in self._mutations()
-            ],
+            "variables": _needed(variables, mutations),
+            "mutations": mutations,
         }
         yield from self._bound("Mutating", PODS, spec, action=self._rule.action)
 
@@ -656,9 +651,12 @@ class _Putting:
                 is_lacking = f"!{self._excused('c.name')} && {is_lacking}"
             lacking = f"object.spec.{field}.filter(c, {is_lacking})"
             filled = f"Object{{spec: Object.spec{{{field}: {lacking}.map(c, {made})}}}}"
-            condition = cel.all_of(
-                ("variables.fill", f"has(object.spec.{field})", f"!{decides}".replace("!false", "true"))
-            )
+            conditions = [
+                "variables.fill",
+                f"has(object.spec.{field})",
+                *([f"!{decides}"] if decides != "false" else []),
+            ]
+            condition = cel.all_of(conditions)
             yield f"{condition} ? {filled} : Object{{}}"
         if decides != "false":
             limits = _missing_limits("object.spec", {})
@@ -695,6 +693,17 @@ def _missing_limits(place: str, given: Mapping[str, str]) -> str:
     return f"{{{', '.join(found)}}}"
 
 
+def _needed(variables: Iterable[tuple[str, str]], users: Sequence[Plain]) -> list[Plain]:
+    """Return the variables that are used, in the order in which they use each other."""
+    text = str(users)
+    found: list[Plain] = []
+    for name, expression in reversed([*variables]):
+        if re.search(rf"\bvariables\.{name}\b", text):
+            text += f" {expression}"
+            found.append({"name": name, "expression": expression})
+    return found[::-1]
+
+
 def _actions(action: Action) -> list[Plain]:
     return [str(action)] if action is Action.AUDIT else [str(action), str(Action.AUDIT)]
 
@@ -704,7 +713,13 @@ def _condition(name: str, expression: str) -> Plain:
 
 
 def _resource_rule(group: str, operations: Sequence[str], resources: Sequence[str]) -> Plain:
-    return {"apiGroups": [group], "apiVersions": ["v1"], "operations": [*operations], "resources": [*resources]}
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": [*operations],
+        "resources": [*resources],
+        "scope": "*",  # as the server adds it, so that applying again is no change
+    }
 
 
 def _match_resources(match: Match, shape: Shape) -> dict[str, Plain]:

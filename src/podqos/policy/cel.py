@@ -15,14 +15,12 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+from podqos.policy.words import LONGEST
 
-LONGEST = 900
-"""How many characters a message may have; API servers cut longer ones, and so do we."""
 CLASSES = "['BestEffort', 'Burstable', 'Guaranteed']"
 """A class is its position in this list where classes are compared."""
 RANKS = "{'BestEffort': 0, 'Burstable': 1, 'Guaranteed': 2}"
 """The same the other way round."""
-_OR_ZERO = ".orValue('0')"
 _WILD = frozenset("*?[")
 
 
@@ -32,7 +30,7 @@ _WILD = frozenset("*?[")
 def quoted(text: str) -> str:
     """Return a text as CEL writes it, on one line."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in escaped) + "'"
+    return "'" + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + "'"
 
 
 def list_of(texts: Iterable[str]) -> str:
@@ -106,7 +104,7 @@ def _character_class(members: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    return char if char.isalnum() or char in "_/:, " else f"\\{char}"
+    return char if char.isalnum() or not char.isascii() or char in "_/:, " else f"\\{char}"
 
 
 def selected(labels: str, selector: LabelSelector) -> str:
@@ -162,13 +160,13 @@ def stored_request(container: str, resource: str) -> str:
 def amounts_of_containers(containers: str, resource: str) -> str:
     """Return the amounts of every container."""
     request, limit = stored_request("c", resource), stated("c", "limits", resource)
-    return f"{containers}.map(c, {_amounts('string(c.name)', resource, request + _OR_ZERO, limit + _OR_ZERO)})"
+    return f"{containers}.map(c, {_amounts('string(c.name)', resource, request, limit)})"
 
 
-def amounts_of_pod(spec: str, resource: str, unstated_request: str = "'0'") -> str:
-    """Return the amounts a pod states for itself; its container has no name."""
-    request = f"{stated(spec, 'requests', resource)}.orValue({unstated_request})"
-    return _amounts("''", resource, request, stated(spec, "limits", resource) + _OR_ZERO)
+def amounts_of_pod(spec: str, resource: str, request: str | None = None) -> str:
+    """Return the amounts a pod states for itself, or those with another request; its container has no name."""
+    optional = stated(spec, "requests", resource) if request is None else f"optional.of({request})"
+    return _amounts("''", resource, optional, stated(spec, "limits", resource))
 
 
 def _amounts(container: str, resource: str, request: str, limit: str) -> str:
@@ -177,8 +175,8 @@ def _amounts(container: str, resource: str, request: str, limit: str) -> str:
 
 
 def _above_zero(amount: str) -> str:
-    """Return an amount, or that there is none; ``sign`` is a function, not a method."""
-    return f"[string({amount})].map(q, sign(quantity(q)) > 0 ? q : '')[0]"
+    """Return an optional amount, or that there is none; ``sign`` is a function, not a method."""
+    return f"{amount}.optMap(q, sign(quantity(q)) > 0 ? string(q) : '').orValue('')"
 
 
 def class_of(found: str) -> str:
@@ -222,7 +220,7 @@ def thousandths(containers: str, resource: str) -> str:
     ``1500e-3`` if it was written with an exponent.
     """
     whole, other = "quantity(q).asInteger() * 1000", "int(q.replace('m', '').replace('e-3', ''))"
-    requests = f"{containers}.map(c, {stored_request('c', resource)}{_OR_ZERO})"
+    requests = f"{containers}.map(c, {stored_request('c', resource)}.orValue('0'))"
     return f"{requests}.map(q, quantity(q).isInteger() ? {whole} : {other})"
 
 

@@ -28,7 +28,7 @@ from podqos.qos.classes import Classification, Place, classify, deciding_resourc
 from podqos.wording import listed
 
 # Every container uses these, whether it states an amount or not.
-_ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)
+ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)
 
 
 def judge(
@@ -187,7 +187,7 @@ class _Judging:
         for place, resources in self._places(resource):
             limit, request = resources.limits.get(resource), resources.requests.get(resource)
             if not limit:
-                if request or resource in _ALWAYS_USED:
+                if request or resource in ALWAYS_USED:
                     yield self._of_place(Why.NO_LIMIT, place, resources, resource)
             elif not request:
                 yield self._of_place(Why.NO_REQUEST, place, resources, resource)

@@ -29,7 +29,7 @@ _LEFT = {
     Left.TEMPLATE_POD_LIMITS: "limits of a template's pods as a whole that follow from those of containers ({of})",
     Left.EXPIRY: "an end: print the policies again after {detail}, the last day of {of}",
     Left.EXPIRED: "what has expired is left out: {of}, on {detail}",
-    Left.KIND: "kind {detail}, which is none of Kubernetes' own ({of})",
+    Left.KIND: "objects of kind {detail}: only Kubernetes' own pods, workloads and CronJobs are judged ({of})",
     Left.RESIZE: "a resize of a running pod, which keeps its class and may change its amounts ({of})",
     Left.MUTATION: "limits are not filled in: MutatingAdmissionPolicy is there since 1.34 ({of})",
     Left.MUTATION_OFF: (
@@ -78,7 +78,8 @@ def not_expressed(left: NotExpressed) -> str:
 
 def documents(found: AdmissionPolicies) -> Iterator[str]:
     """Yield the objects as YAML, each with a comment on what it is for; what they do not say comes first."""
-    yield "# Admission policies made by podqos policy cel. To be rid of all of them:"
+    if found.objects:
+        yield "# Admission policies made by podqos policy cel. To be rid of all of them:"
     for kind in dict.fromkeys(f"{each.value['kind']}".removesuffix("Binding").lower() for each in found.objects):
         kinds = f"{kind.removesuffix('y')}ies,{kind}bindings"
         yield f"#   kubectl delete {kinds} -l app.kubernetes.io/managed-by=podqos"
