@@ -28,6 +28,7 @@ from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.written_files import write_chunks
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
+from podqos.manifest.plain import Plain
 from podqos.model.assumption import Assumption
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
@@ -142,14 +143,18 @@ class ClusterSnapshot:
         return self._inputs({})
 
     def declared(self) -> Inputs:
-        """Return the workloads, pods that none of them made, and what decides about them, as files to read."""
+        """Return the workloads, pods that none of them made, and what decides about them, as files to read.
+
+        What quotas have counted is of these very pods, and is left out: they would be charged twice.
+        """
         known = {
             (workloads.kind.removesuffix("List"), f"{each.metadata.namespace}/{each.metadata.name}")
             for workloads in self._lists
             if workloads.kind in _WORKLOADS
             for each in self._decoded(workloads, _Made)
         }
-        return self._inputs(dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known)))
+        own = dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known))
+        return self._inputs({**own, "ResourceQuotaList": _uncharged})
 
     @cached_property
     def objects(self) -> Objects:
@@ -293,8 +298,23 @@ class _RawList(Struct, frozen=True, rename="camel"):
     items: list[msgspec.Raw] = []
 
 
+class _QuotaList(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    items: list[dict[str, Plain]] = []
+
+
 def _as_it_is(data: bytes) -> bytes:
     return data
+
+
+def _uncharged(data: bytes) -> bytes:
+    """Return a list of quotas as if nothing was used of them."""
+    found = msgspec.json.decode(data, type=_QuotaList)
+    for quota in found.items:
+        if isinstance(status := quota.get("status"), dict) and isinstance(hard := status.get("hard"), dict):
+            status["used"] = dict.fromkeys(hard, "0")
+    return msgspec.json.encode(found)
 
 
 def _without_made(known: set[tuple[str, str]], data: bytes) -> bytes:
