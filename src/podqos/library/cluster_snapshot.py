@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property, partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +28,6 @@ from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.written_files import write_chunks
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
-from podqos.manifest.plain import Plain
 from podqos.model.assumption import Assumption
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
@@ -301,7 +300,7 @@ class _RawList(Struct, frozen=True, rename="camel"):
 class _QuotaList(Struct, frozen=True, rename="camel"):
     api_version: str
     kind: str
-    items: list[dict[str, Plain]] = []
+    items: list[dict[str, Any]] = []
 
 
 def _as_it_is(data: bytes) -> bytes:
