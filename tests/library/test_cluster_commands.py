@@ -208,6 +208,16 @@ def test_a_policy_that_changes_is_held_against_the_one_of_the_cluster(served, ca
     assert changed["one"]["scores"][0]["oomScoreAdj"] == 750  # a request of 2Gi on a node of 8Gi
 
 
+def test_pods_that_run_are_not_charged_to_their_quota_once_more(served, capsys):
+    full = {**QUOTA, "status": {"hard": {"pods": "4"}, "used": {"pods": "4"}}, "spec": {"hard": {"pods": "4"}}}
+    page = {"kind": "ResourceQuotaList", "apiVersion": "v1", "metadata": {}, "items": [full]}
+    served(lambda asked: json.dumps(page).encode() if asked.path.endswith("resourcequotas") else api_server(asked))
+    Path("new.yaml").write_text(NEW.replace("{name: one}", "{name: one, namespace: shop}"))
+
+    assert "PQ207" not in podqos(capsys, "check", "-A")[1]
+    assert "exceeded quota: most, requested: pods=1, used: pods=4" in podqos(capsys, "admit", "-A", "-f", "new.yaml")[1]
+
+
 @pytest.mark.parametrize(
     ("line", "missing"),
     [

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cached_property, partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -145,14 +145,18 @@ class ClusterSnapshot:
         return self._inputs({})
 
     def declared(self) -> Inputs:
-        """Return the workloads, pods that none of them made, and what decides about them, as files to read."""
+        """Return the workloads, pods that none of them made, and what decides about them, as files to read.
+
+        What quotas have counted is of these very pods, and is left out: they would be charged twice.
+        """
         known = {
             (workloads.kind.removesuffix("List"), f"{each.metadata.namespace}/{each.metadata.name}")
             for workloads in self._lists
             if workloads.kind in _WORKLOADS
             for each in self._decoded(workloads, _Made)
         }
-        return self._inputs(dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known)))
+        own = dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known))
+        return self._inputs({**own, "ResourceQuotaList": _uncharged})
 
     @cached_property
     def objects(self) -> Objects:
@@ -306,8 +310,23 @@ class _RawList(Struct, frozen=True, rename="camel"):
     items: list[msgspec.Raw] = []
 
 
+class _QuotaList(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    items: list[dict[str, Any]] = []
+
+
 def _as_it_is(data: bytes) -> bytes:
     return data
+
+
+def _uncharged(data: bytes) -> bytes:
+    """Return a list of quotas as if nothing was used of them."""
+    found = msgspec.json.decode(data, type=_QuotaList)
+    for quota in found.items:
+        if isinstance(status := quota.get("status"), dict) and isinstance(hard := status.get("hard"), dict):
+            status["used"] = dict.fromkeys(hard, "0")
+    return msgspec.json.encode(found)
 
 
 def _without_made(known: set[tuple[str, str]], data: bytes) -> bytes:

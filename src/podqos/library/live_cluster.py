@@ -255,7 +255,8 @@ def _nodes(names: list[str]) -> str:
 
 def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
     try:
-        for resource, namespace in ((NODE_METRICS, ""), (POD_METRICS, part.namespace)):
+        wanted: tuple[tuple[Resource[Any], str], ...] = ((NODE_METRICS, ""), (POD_METRICS, part.namespace))
+        for resource, namespace in wanted:
             asked = question("list", resource, namespace)
             answer = cluster.client.get(resource.path(namespace), asked=asked, patience=ONCE)
             line = pruned_list(answer.data)
