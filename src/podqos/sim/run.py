@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import Entry
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.cluster.long_journal import whole_journal
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
@@ -54,9 +55,10 @@ def simulate(
     recorder: Recorder | None = None,
     check: bool = False,
     progress: Progress | None = None,
+    known: KnownNodes | None = None,
 ) -> FinishedRun:
     """Run a scenario. ``check`` asserts the invariants after every event, which is slow."""
-    return Simulation(scenario, recorder=recorder, check=check).finish(progress)
+    return Simulation(scenario, recorder=recorder, check=check, known=known).finish(progress)
 
 
 class Simulation:
@@ -69,12 +71,17 @@ class Simulation:
         recorder: Recorder | None = None,
         check: bool = False,
         columns: bool | None = None,
+        known: KnownNodes | None = None,
     ) -> None:
-        """Set it up. ``columns`` is whether bends that cannot matter are left out; None is where that pays."""
+        """Set it up. ``columns`` is whether bends that cannot matter are left out; None is where that pays.
+
+        ``known`` is what shards of one fleet share.
+        """
         self._scenario = scenario
         self._queue = EventQueue(scenario.duration_us)
         is_watched = _watched(recorder, check=check)
-        self._cluster = SimCluster(scenario, self._queue, is_watched=is_watched, columns=_columns(scenario, columns))
+        made = _columns(scenario, columns)
+        self._cluster = SimCluster(scenario, self._queue, is_watched=is_watched, columns=made, known=known)
         self._watch = _Watch(self._cluster, recorder, check=check) if recorder is not None or check else None
         while self._queue.next is not None and self._queue.next[0] == 0:
             self._step()

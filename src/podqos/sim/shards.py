@@ -5,28 +5,32 @@ or ``spread``, and none is ever replaced by a pod that could go anywhere; a temp
 replaced there. The first is seen in the scenario (``together``), the second while it runs: a shard in which it happens
 says so, and the fleet has to be simulated together.
 
-A shard is a scenario with some of the nodes and their pods, under the same names and numbers. Its journal is that of
-the whole fleet, without the other nodes.
+A shard is the scenario of the whole fleet and the names of some of its nodes. Its journal is that of the whole fleet,
+without the other nodes.
 """
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.journal import encode
+from podqos.agent.journal import Entry, encode
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.cluster import LeavesShard
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.node.recording import NodeRecord, Recorder
-from podqos.sim.recorded_node import node_names
-from podqos.sim.run import Tallies, simulate
+from podqos.sim.run import FinishedRun, Tallies, simulate
 from podqos.sim.scenario.replicas import is_bound
-from podqos.sim.scenario.scenario import ELSEWHERE, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
+
+_AT_A_TIME = 1
 
 
 class Because(StrEnum):
@@ -63,7 +67,7 @@ class ShardRun(Struct, frozen=True):
 
 def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
-    if sum(group.count for group in scenario.nodes) == 1:
+    if len(scenario.node_names) == 1:
         return Together(Because.ONE_NODE)
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
@@ -74,32 +78,58 @@ def together(scenario: Scenario) -> Together | None:
 
 
 def shard(scenario: Scenario, names: Collection[str]) -> Scenario:
-    """Return a scenario with these nodes only, and the pods on them."""
+    """Return a scenario of which these nodes only are simulated, with their pods."""
     here = frozenset(names)
-    every = tuple(name if name in here else ELSEWHERE for name in node_names(scenario))
-
-    def part(workload: ScenarioWorkload) -> ScenarioWorkload:
-        own = tuple(name if name in here else ELSEWHERE for name in workload.nodes)
-        return replace(workload, nodes=own or every, spread=False)
-
     return replace(
         scenario,
-        nodes=tuple(piece for group in scenario.nodes for piece in _pieces(group, here)),
-        workloads=tuple(map(part, scenario.workloads)),
+        only=tuple(name for name in scenario.node_names if name in here),
         happenings=tuple(each for each in scenario.happenings if each.node in here),
-        is_shard=True,
     )
 
 
-def run_shard(scenario: Scenario, recorded: Sequence[str] = (), *, check: bool = False) -> ShardRun | Together:
-    """Run a shard, or return the pod that could have left it. ``recorded`` are the nodes to record, of any shard."""
-    own = [name for name in node_names(scenario) if name in recorded]
-    recorder = Recorder(only=own)
+def run_shard(scenario: Scenario, recorded: Collection[str] = (), *, check: bool = False) -> ShardRun | Together:
+    """Run a shard, or return the pod that could have left it. ``recorded`` are the nodes to record, of any shard.
+
+    A few nodes are simulated at a time: they stay in the processor's caches, and memory does not grow with the shard.
+    """
+    with _leaving_nothing():
+        return _run(scenario, KnownNodes(scenario), Recorder(only=recorded), check=check)
+
+
+def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bool) -> ShardRun | Together:
+    names = scenario.node_names
+    entries: list[Entry] = []
+    tallies: list[Tallies] = []
+    for first in range(0, len(names), _AT_A_TIME):
+        own = shard(scenario, names[first : first + _AT_A_TIME])
+        is_recorded = any(map(recorder.records, own.node_names))
+        with _leaving_nothing():
+            try:
+                run = simulate(own, recorder=recorder if is_recorded else None, check=check, known=known)
+            except LeavesShard as left:
+                return Together(Because.REPLACED, left.pod, left.time_us)
+            entries += run.entries
+            tallies.append(run.tallies)
+            del run
+    entries.sort(key=lambda entry: (entry.time_us, entry.node))
+    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies))
+    return ShardRun(encode(entries), whole.tallies, run_summary(whole), dict(recorder.nodes))
+
+
+@contextmanager
+def _leaving_nothing() -> Iterator[None]:
+    """Free what a run leaves: its nodes refer to each other and to themselves.
+
+    All that it made is young, because nothing is collected meanwhile.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        run = simulate(scenario, recorder=recorder if own else None, check=check)
-    except LeavesShard as left:
-        return Together(Because.REPLACED, left.pod, left.time_us)
-    return ShardRun(encode(run.entries), run.tallies, run_summary(run), dict(recorder.nodes))
+        yield
+    finally:
+        gc.collect(0)
+        if was_enabled:
+            gc.enable()
 
 
 def total(runs: Iterable[Tallies]) -> Tallies:
@@ -110,20 +140,6 @@ def total(runs: Iterable[Tallies]) -> Tallies:
         events += each.events
         kinds.update(each.kinds)
     return Tallies(events, dict(sorted(kinds.items())))
-
-
-def _pieces(group: NodeGroup, here: Collection[str]) -> Iterator[NodeGroup]:
-    """Yield the parts of a group that are here, each without gaps."""
-    begin: int | None = None
-    for index in range(group.count + 1):
-        is_here = index < group.count and group.name_of(index) in here
-        if is_here and begin is None:
-            begin = index
-        elif not is_here and begin is not None:
-            whole = index - begin == group.count
-            first = group.first if whole else (group.first or 0) + begin
-            yield replace(group, count=index - begin, first=first)
-            begin = None
 
 
 def _name(workload: ScenarioWorkload) -> str:

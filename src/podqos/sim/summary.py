@@ -95,8 +95,7 @@ def run_summary(run: FinishedRun) -> RunSummary:
         return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
-    nodes = sum(group.count for group in scenario.nodes)
-    return summarized(run.entries, owners, nodes=nodes, end_us=run.end_us)
+    return summarized(run.entries, owners, nodes=len(scenario.node_names), end_us=run.end_us)
 
 
 def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:

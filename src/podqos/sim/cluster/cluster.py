@@ -21,16 +21,15 @@ from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 from podqos.sim.cluster.fleet import Fleet
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.replicas import (
     Replica,
     daemons,
     is_bound,
     is_there_first,
-    places,
     pod_of,
     replacement,
     unreachable_seconds,
@@ -62,12 +61,14 @@ class SimCluster:
         *,
         is_watched: Callable[[str], bool] = lambda _: True,
         columns: MakeColumns | None = None,
+        known: KnownNodes | None = None,
     ) -> None:
         """Set up the cluster. Unwatched nodes are left out, or sleep, while provably nothing happens there."""
         self.scenario = scenario
         self.queue = queue
         self.entries: list[Entry] = []
-        self.requests = MemoryRequests(scenario.profile)
+        known = known or KnownNodes(scenario)
+        self.requests = known.requests
         self.pods: dict[str, tuple[Pod, str | None]] = {}
         """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
@@ -80,7 +81,7 @@ class SimCluster:
         self._daemon_backoff = DaemonBackoff()
         self._first_daemons: set[str] = set()
         """The uids of the first pods of all DaemonSets on all nodes."""
-        self.fleet = Fleet(self, is_watched, columns)
+        self.fleet = Fleet(self, known, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         self._plan_all()
 
@@ -129,7 +130,7 @@ class SimCluster:
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         elif is_bound(workload):
-            for number, name in places(workload, self.fleet.names):
+            for number, name in self.fleet.places(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         else:
             for number, pod in enumerate(self._pods_of(workload)):
@@ -181,7 +182,7 @@ class SimCluster:
                 yield pod
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
-        if self.scenario.is_shard:
+        if self.scenario.only is not None:
             raise LeavesShard(pod.key, self.queue.now_us)
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
@@ -213,7 +214,7 @@ class SimCluster:
     def _delete_unseen(self, workload: ScenarioWorkload) -> None:
         """Write that pods are deleted the moment they arrive, before any of them runs: no node hears of them."""
         if is_bound(workload):
-            unseen = [(pod_of(workload, number), name) for number, name in places(workload, self.fleet.names)]
+            unseen = [(pod_of(workload, number), name) for number, name in self.fleet.places(workload)]
         else:
             unseen = [(pod, "") for pod in self._pods_of(workload)]
         for pod, name in unseen:
