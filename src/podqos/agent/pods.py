@@ -83,7 +83,7 @@ def started(turn: Turn, uid: str) -> None:
     record = turn.state.pods.get(uid)
     if record is not None and record.stage is Stage.STARTING:
         turn.note(Kind.STARTED, pod=record.pod.key, because=turn.config.plan_of(record.pod).promised)
-        turn.put(containers.all_started(replace(record, stage=Stage.RUNNING)))
+        turn.put(containers.all_started(record))
 
 
 def delete(turn: Turn, uid: str) -> None:

@@ -20,7 +20,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.journal import Entry, encode
+from podqos.agent.journal import Entry, encode, in_order
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.cluster.known_nodes import KnownNodes
@@ -30,7 +30,6 @@ from podqos.sim.scenario.replicas import is_bound
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
 
-_AT_A_TIME = 1
 
 
 class Because(StrEnum):
@@ -90,44 +89,43 @@ def shard(scenario: Scenario, names: Collection[str]) -> Scenario:
 def run_shard(scenario: Scenario, recorded: Collection[str] = (), *, check: bool = False) -> ShardRun | Together:
     """Run a shard, or return the pod that could have left it. ``recorded`` are the nodes to record, of any shard.
 
-    A few nodes are simulated at a time: they stay in the processor's caches, and memory does not grow with the shard.
+    One node is simulated after the other: it stays in the processor's caches, and memory does not grow with the shard.
     """
-    with _leaving_nothing():
+    with _leaving_nothing(generation=1):
         return _run(scenario, KnownNodes(scenario), Recorder(only=recorded), check=check)
 
 
 def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bool) -> ShardRun | Together:
-    names = scenario.node_names
     entries: list[Entry] = []
     tallies: list[Tallies] = []
-    for first in range(0, len(names), _AT_A_TIME):
-        own = shard(scenario, names[first : first + _AT_A_TIME])
-        is_recorded = any(map(recorder.records, own.node_names))
+    for name in scenario.node_names:
+        watching = recorder if recorder.records(name) else None
         with _leaving_nothing():
             try:
-                run = simulate(own, recorder=recorder if is_recorded else None, check=check, known=known)
+                run = simulate(shard(scenario, (name,)), recorder=watching, check=check, known=known)
             except LeavesShard as left:
                 return Together(Because.REPLACED, left.pod, left.time_us)
             entries += run.entries
             tallies.append(run.tallies)
             del run
-    entries.sort(key=lambda entry: (entry.time_us, entry.node))
+    entries.sort(key=in_order)
     whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies))
     return ShardRun(encode(entries), whole.tallies, run_summary(whole), dict(recorder.nodes))
 
 
 @contextmanager
-def _leaving_nothing() -> Iterator[None]:
+def _leaving_nothing(generation: int = 0) -> Iterator[None]:
     """Free what a run leaves: its nodes refer to each other and to themselves.
 
-    All that it made is young, because nothing is collected meanwhile.
+    All that it made is young, because nothing is collected meanwhile; what was there during the runs of others is one
+    generation older.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.collect(0)
+        gc.collect(generation)
         if was_enabled:
             gc.enable()
 

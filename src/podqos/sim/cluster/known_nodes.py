@@ -6,6 +6,7 @@ Shards that run one after the other share it: what nodes have in common is worke
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -29,6 +30,7 @@ class KnownNodes:
     """All nodes of a scenario, by name."""
 
     def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
         self.requests = MemoryRequests(scenario.profile)
         self.initial_states = InitialStates(scenario, self.requests)
         self._nodes: dict[str, KnownNode] = {}
@@ -38,6 +40,17 @@ class KnownNodes:
             for index in range(group.count):
                 node = KnownNode(len(self._nodes), settings, group.loop_phase_us(index))
                 self._nodes[group.name_of(index)] = node
+
+    @cached_property
+    def bends(self) -> int:
+        """About how many bends of memory and CPU there are to follow: by the first demand of each workload."""
+        bends = 0
+        for workload in self._scenario.workloads:
+            for demand in workload.demands[0].values():
+                for curve in (demand.anon_bytes, demand.cpu_milli):
+                    turns = 1 if curve.period_us is None else self._scenario.duration_us // curve.period_us + 1
+                    bends += workload.replicas * (len(curve.knots) - 1) * turns
+        return bends
 
     def __getitem__(self, name: str) -> KnownNode:
         return self._nodes[name]

@@ -170,12 +170,8 @@ class SimNode:
 
     def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Plan an action on this node, unless the machine is gone by then."""
-
-        def happen(now_us: int) -> None:
-            if not self.is_lost:
-                action(now_us)
-
-        self.queue.plan(time_us, self.index, priority, happen)
+        if not self.is_lost:
+            self.queue.plan(time_us, self.index, priority, action)
 
     def report(self, event: Event) -> None:
         """Deliver an event to the agent."""
@@ -232,6 +228,7 @@ class SimNode:
         """Lose the machine."""
         if not self.is_lost:
             self.is_lost = True
+            self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
 
