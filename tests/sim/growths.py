@@ -188,7 +188,7 @@ def drawn(seed: int) -> Setting:
         for place, weight in enumerate(weights)
     )
     seconds = 10 ** chance.uniform(-0.3, 2.3)
-    age_us = chance.choice((0, 0, 0, chance.randrange(1, 9 * SECOND_US)))
+    age_us = chance.choice((0, 0, 0, chance.randrange(1, 25 * SECOND_US)))
     if config.kernel_memcg_notification and config.eviction_soft:
         # The simulator leaves out passes with figures from before a crossing, also where they would end a grace period.
         age_us = 0

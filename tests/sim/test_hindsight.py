@@ -13,7 +13,7 @@ from podqos.sim.run import simulate
 from sim.growths import INTERVAL_US, MI, Setting, drawn
 
 PHASES_US = [place * INTERVAL_US // 8 + 77_777 for place in range(8)]
-START_US = 2 * INTERVAL_US
+START_US = 3 * INTERVAL_US
 FAST, ALL = range(40), range(400)
 
 

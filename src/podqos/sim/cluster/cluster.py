@@ -74,6 +74,8 @@ class SimCluster:
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
+        self._given_up_us: dict[str, int] = {}
+        """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self._later = 0
@@ -235,6 +237,7 @@ class SimCluster:
         uid = pod.metadata.uid
         del self.pods[uid]
         self._why.pop(uid, None)
+        self._given_up_us.pop(uid, None)
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
@@ -306,12 +309,25 @@ class SimCluster:
             return
         self.fleet.add(name)
         self.control_plane.joined(name)
+        self._start_again(name)
         for workload in self.scenario.workloads:
             is_over = workload.deleted_us is not None and workload.deleted_us <= now_us
             if workload.kind == DAEMON_SET and workload.arrives_us < now_us and not is_over:
                 for pod in self._new_daemons(workload, (name,)):
                     number = self.fleet.names.index(name)
                     self._let_wait(pod, Replica(workload, number, self._next_order()))
+
+    def _start_again(self, name: str) -> None:
+        """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
+        for uid, _ in self.in_order():
+            pod, place = self.pods[uid]
+            if place != name:
+                continue
+            self._given_up_us.pop(uid, None)
+            if uid in self._why:
+                self._replace(pod, self._why[uid])
+            else:
+                self._let_know(self.fleet.get(name), pod)
 
     def lost(self, node: SimNode) -> None:
         """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""
@@ -326,8 +342,10 @@ class SimCluster:
     def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
         seconds = unreachable_seconds(pod.spec.tolerations)
         if seconds is not None:
-            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
+            self._given_up_us[uid] = noticed_us + seconds * SECOND_US
+            self.plan(self._given_up_us[uid], partial(self._lost_pod, uid))
 
-    def _lost_pod(self, uid: str, _: int) -> None:
-        if uid in self.pods:
+    def _lost_pod(self, uid: str, now_us: int) -> None:
+        if self._given_up_us.get(uid) == now_us:
+            del self._given_up_us[uid]
             self._replace(self.pods[uid][0], "NodeLost")

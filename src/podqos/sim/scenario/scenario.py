@@ -121,7 +121,7 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
 
 
 class NodeAdded(Struct, frozen=True, gc=False, tag=True):
-    """A machine that was lost joins again, empty."""
+    """A machine joins, for the first time or again; pods that are still bound to it start anew."""
 
     at_us: int
     node: str
