@@ -159,9 +159,7 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
         if not 0 <= index < self._count:
             raise IndexError(index)
         turn, place = divmod(index, AT_ONCE)
-        memory, cpu = (
-            Curve(Knots(self._times, array("q", values[place].tobytes()))) for values in self._drawn(turn)
-        )
+        memory, cpu = (Curve(Knots(self._times, array("q", values[place].tobytes()))) for values in self._drawn(turn))
         return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
 
     def _draw(self, turn: int) -> list[NDArray[np.int64]]:

@@ -10,7 +10,7 @@ from podqos.sim.hindsight import KubeletInTime, hindsights
 from podqos.sim.node.recording import Recorder
 from podqos.sim.recorded_node import recorded_nodes
 from podqos.sim.run import simulate
-from sim.growths import INTERVAL_US, MI, Setting, drawn
+from sim.growths import INTERVAL_US, Setting, drawn
 
 PHASES_US = [place * INTERVAL_US // 8 + 77_777 for place in range(8)]
 START_US = 3 * INTERVAL_US
@@ -43,5 +43,7 @@ def test_a_threshold_that_is_named_is_in_time_at_every_phase(seeds):
         relieved += bool(setting.growing().course.steps)
         firsts = setting.with_hard(found.threshold_bytes).simulated(PHASES_US, until_us, START_US)
         assert {first and first.by for first in firsts} == {By.KUBELET}, (seed, found)
-        assert {first.pod for first in firsts if first} <= {name.rpartition("-")[0].split("/")[1] for name in found.evicted}
+        assert {first.pod for first in firsts if first} <= {
+            name.rpartition("-")[0].split("/")[1] for name in found.evicted
+        }
     assert named > relieved > 0, "some run out of page cache, some of memory"

@@ -122,7 +122,9 @@ def _a_page_more(stats, own, signal):
     resource = SIGNALS[signal].resource
     if resource == "pids":
         return stats
-    return {uid: _less(each, -PAGE_BYTES, resource, inodes=False) if uid in own else each for uid, each in stats.items()}
+    return {
+        uid: _less(each, -PAGE_BYTES, resource, inodes=False) if uid in own else each for uid, each in stats.items()
+    }
 
 
 def _fits(before, after, allocatable):

@@ -203,8 +203,7 @@ def _recorded(turn: Turn, pod: Pod, plan: PodPlan) -> tuple[PodRecord, tuple[Cgr
     at = next(index for index, cgroup in enumerate(cgroups) if cgroup.level is Level.SANDBOX)
     own, sandbox, runtime = cgroups[:at], cgroups[at], cgroups[at + 1 :]
     plans = [
-        ContainerPlan(score.container, cgroup, score.value)
-        for score, cgroup in zip(plan.scores, runtime, strict=True)
+        ContainerPlan(score.container, cgroup, score.value) for score, cgroup in zip(plan.scores, runtime, strict=True)
     ]
     record = PodRecord(
         pod=pod,

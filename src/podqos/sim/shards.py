@@ -31,7 +31,6 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
 
 
-
 class Because(StrEnum):
     """Why the nodes of a fleet have to be simulated together."""
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, cause_of
-from podqos.model.time_units import SECOND_US
 from podqos.model.assumption import Assumption
+from podqos.model.time_units import SECOND_US
 
 
 class Victim(Struct, frozen=True, gc=False, rename="camel"):

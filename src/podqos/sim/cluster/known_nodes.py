@@ -67,4 +67,6 @@ class KnownNodes:
                 by_name.setdefault(name, []).append(turn)
         some = by_name if len(by_name) < len(names) else names
         here = set(names)
-        return Turns(len(listed), sorted((turn, name) for name in some if name in here for turn in by_name.get(name, ())))
+        return Turns(
+            len(listed), sorted((turn, name) for name in some if name in here for turn in by_name.get(name, ()))
+        )
