@@ -139,7 +139,7 @@ def built_viewer() -> str:
         raise HostError(what) from error
 
 
-def _known(scenario: Scenario, given: Sequence[str] | None) -> list[str] | None:
+def _known(scenario: Scenario, given: Sequence[str] | None) -> Sequence[str] | None:
     """Return the nodes to show; None where the run has to tell."""
     known = scenario.node_names
     if given is None:

@@ -438,7 +438,7 @@ def _rows(points: Sequence[_Points], grid: Column) -> list[_Row]:
 
 def _even_rows(values: Sequence[Column | array[int]], width: int) -> Iterator[_Row]:
     padded = (own if len(own) == width else np.pad(own, (0, width - len(own)), "edge") for own in values)
-    starts = np.frombuffer(b"".join(padded), dtype=np.int64).reshape(len(values), width)
+    starts = np.frombuffer(b"".join(own.tobytes() for own in padded), dtype=np.int64).reshape(len(values), width)
     ends = np.concatenate([starts[:, 1:], starts[:, -1:]], axis=1)
     # A slope is rounded towards zero: what falls ends a trifle higher.
     ends += ends < starts

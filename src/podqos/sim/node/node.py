@@ -7,7 +7,7 @@ threshold is met or remembered and no gauge has crossed one, a pass changes noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -146,11 +146,11 @@ class SimNode:
         self.looks.append(sample)
         return sample
 
-    def carry_out(self, command: Command) -> tuple[Event, ...]:
+    def carry_out(self, command: Command) -> Sequence[Event]:
         """Carry out a command."""
         if isinstance(command, CleanUpNode):
             self._is_fresh = True
-        return tuple(self.world.carry_out(command))
+        return self.world.carry_out(command)
 
     # ---- what happens ----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -57,7 +56,7 @@ def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile)
         yield named(made, made.metadata.name)
 
 
-class Turns(NamedTuple):
+class Turns(Struct, frozen=True, gc=False):
     """The nodes that pods are bound to in turn without asking the scheduler."""
 
     count: int
