@@ -27,7 +27,7 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import overload
 from zlib import crc32
 
@@ -278,7 +278,7 @@ def measure_split(kind: str, nodes: int, hours: int, times: int) -> None:
     """Run one row on two cores and print it: nodes that do not interact are simulated apart."""
     made = scenario(kind, nodes, hours, times)
     began, began_cpu = time.perf_counter(), _cpu_seconds()
-    run = simulate(made, record=False, engine="processes", jobs=_CORES)
+    run = simulate(made, record=False, engine="processes", jobs=_CORES, progress=partial(_tell, made.duration_us))
     assert run.together is None, "the nodes were simulated apart"
     kinds = Counter(entry.kind.value for entry in run.journal)
     wall, cpu = time.perf_counter() - began, _cpu_seconds() - began_cpu
@@ -293,6 +293,12 @@ def measure_split(kind: str, nodes: int, hours: int, times: int) -> None:
     name = f"simulate {kind}, {nodes} nodes, {hours} h"
     record(f"{name}, CPU", cpu, "s")
     record(f"{name}, peak memory", peak, "bytes")
+
+
+def _tell(end_us: int, time_us: int, events: int) -> None:
+    """Show how far a fleet is; its last shard ends the line."""
+    end = "\n" if time_us == end_us else "\r"
+    print(f"{time_us * 100 // end_us} %, {events:,} events", end=end, file=sys.stderr, flush=True)
 
 
 _CORES = 2

@@ -14,8 +14,8 @@ from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.shards import ShardRun, Together, run_shard, shard, together, total
 from podqos.sim.summary import RunSummary, SplitRun, added_up
 
-_MOST_NODES = 250
-"""In one shard: what a worker keeps in memory."""
+_MOST_NODES = 125
+"""In one shard: a worker keeps its journal in memory, and tells of it when it is done."""
 _SHARDS_PER_JOB = 4
 """So that all cores are done at about the same time."""
 
