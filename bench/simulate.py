@@ -27,14 +27,14 @@ import time
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
-from random import Random
+from functools import lru_cache, partial
 from typing import overload
 from zlib import crc32
 
 import numpy as np
 from history import record
 from msgspec.structs import replace
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from podqos.agent.journal import encode
@@ -53,6 +53,8 @@ MI, GI = 1 << 20, 1 << 30
 HOUR_US = 3600 * SECOND_US
 WORKLOADS, PER_NODE = 20, 5
 """So many workloads with so many pods each on every node: 100 pods."""
+AT_ONCE = 16
+"""For so many pods demands are drawn at a time."""
 
 SIZES = {
     "quiet": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
@@ -129,12 +131,18 @@ def spill(hours: int, times: int) -> Demands:
 
 
 class Noise(Sequence[dict[str, ContainerDemand]]):
-    """Demands of which no two are alike, made when they are asked for: a daily curve, and a new value at every step."""
+    """Demands of which no two are alike, made when they are asked for: a daily curve, and a new value at every step.
+
+    They are drawn for some pods at once and kept for a while: how long it takes to make them up is not the question.
+    """
 
     def __init__(self, name: str, count: int, hours: int, every_us: int) -> None:
         self._count = count
         self._seed = crc32(name.encode()) << 32
         self._times = range(0, hours * HOUR_US + 1, every_us)
+        day = 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
+        self._days = sliding_window_view(np.concatenate([day, day]), len(day))
+        self._drawn = lru_cache(maxsize=PER_NODE + 1)(self._draw)
 
     def __len__(self) -> int:
         return self._count
@@ -150,22 +158,18 @@ class Noise(Sequence[dict[str, ContainerDemand]]):
             return [self[each] for each in range(*index.indices(self._count))]
         if not 0 <= index < self._count:
             raise IndexError(index)
-        random = Random(self._seed + index)
-        phase, size = random.randrange(len(self._times)), random.randrange(20, 50)
-        memory, cpu = self._curves(random, phase, (size * MI, size // 2))
+        turn, place = divmod(index, AT_ONCE)
+        memory, cpu = (Curve(Knots(self._times, array("q", values[place].tobytes()))) for values in self._drawn(turn))
         return {"app": ContainerDemand(anon_bytes=memory, cpu_milli=cpu)}
 
-    @cached_property
-    def _days(self) -> NDArray[np.int64]:
-        day = 1000 * abs(2 * np.array(self._times, dtype=np.int64) - 24 * HOUR_US) // (24 * HOUR_US)
-        return np.concatenate([day, day])
-
-    def _curves(self, random: Random, phase: int, sizes: tuple[int, ...]) -> list[Curve]:
-        """Return curves between a size and twice that, and noise of up to a quarter of it."""
-        count, column = len(self._times), np.array(sizes, dtype=np.int64)[:, None]
-        drawn = np.frombuffer(random.randbytes(2 * count * len(sizes)), dtype=np.uint16).reshape(-1, count)
-        values = column + column * self._days[phase : phase + count] // 1000 + (column * drawn >> 18)
-        return [Curve(Knots(self._times, array("q", row.tobytes()))) for row in values]
+    def _draw(self, turn: int) -> list[NDArray[np.int64]]:
+        """Return memory and CPU of some pods: between a size and twice that, and noise of up to a quarter of it."""
+        chance, count = np.random.default_rng(self._seed + turn), len(self._times)
+        sizes = chance.integers(20, 50, (AT_ONCE, 1))
+        days = self._days[chance.integers(count, size=AT_ONCE)]
+        noise = chance.integers(1 << 16, size=(2, AT_ONCE, count))
+        both = zip((sizes * MI, sizes // 2), noise, strict=True)
+        return [size + size * days // 1000 + (size * own >> 18) for size, own in both]
 
 
 def fleet_workloads(nodes: int, hours: int, every_us: int) -> list[ScenarioWorkload]:
@@ -274,7 +278,7 @@ def measure_split(kind: str, nodes: int, hours: int, times: int) -> None:
     """Run one row on two cores and print it: nodes that do not interact are simulated apart."""
     made = scenario(kind, nodes, hours, times)
     began, began_cpu = time.perf_counter(), _cpu_seconds()
-    run = simulate(made, record=False, engine="processes", jobs=_CORES)
+    run = simulate(made, record=False, engine="processes", jobs=_CORES, progress=partial(_tell, made.duration_us))
     assert run.together is None, "the nodes were simulated apart"
     kinds = Counter(entry.kind.value for entry in run.journal)
     wall, cpu = time.perf_counter() - began, _cpu_seconds() - began_cpu
@@ -289,6 +293,12 @@ def measure_split(kind: str, nodes: int, hours: int, times: int) -> None:
     name = f"simulate {kind}, {nodes} nodes, {hours} h"
     record(f"{name}, CPU", cpu, "s")
     record(f"{name}, peak memory", peak, "bytes")
+
+
+def _tell(end_us: int, time_us: int, events: int) -> None:
+    """Show how far a fleet is; its last shard ends the line."""
+    end = "\n" if time_us == end_us else "\r"
+    print(f"{time_us * 100 // end_us} %, {events:,} events", end=end, file=sys.stderr, flush=True)
 
 
 _CORES = 2

@@ -149,3 +149,28 @@ def test_the_blast_radius_has_the_frame_of_a_run_and_fits(browser, pages, width)
     assert page.evaluate(CUT) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
+
+
+SHORT = """
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {name: short-of-memory}
+spec:
+  duration: 10m
+  manifests: [pods.yaml]
+  nodes: [{name: node, capacity: {memory: 4Gi, cpu: "4"}, kubelet: {evictionHard: {memory.available: 500Mi}}}]
+  workloads:
+    - {workload: default/hog, replicas: 2, demand: {memory: 1900Mi}}
+"""
+
+
+def test_the_page_of_a_blast_names_pods_that_are_evicted_without_any_leak(browser, tmp_path):
+    (tmp_path / "pods.yaml").write_text(CROWD)
+    (tmp_path / "short.yaml").write_text(SHORT)
+    assert main(["blast", str(tmp_path / "short.yaml"), "--html", str(tmp_path / "page.html"), "-o", "csv"]) == 0
+    page = _open(browser, tmp_path / "page.html", 400)
+    assert page.locator("#evicted").inner_text() == "Evicted without any leak"
+    assert page.locator("section[aria-labelledby=evicted] li").all_inner_texts() == ["default/hog-0 on node"]
+    assert page.locator("section[aria-labelledby=evicted] p").inner_text() == "Leaks begin when it is gone."
+    assert page.evaluate(CUT) == []
+    page.close()

@@ -99,6 +99,13 @@ def test_a_scenario_of_1_37_says_so(files, capsys, command, version, said):
     assert approximate(capsys.readouterr().out) == said
 
 
+@pytest.mark.parametrize("output", ["text", "jsonl", "csv"])
+@pytest.mark.parametrize(("version", "is_said"), [("1.36", False), ("1.37", True)])
+def test_every_output_of_a_simulation_of_1_37_says_so(files, capsys, output, version, is_said):
+    assert main(["simulate", f"scenario-{version}.yaml", "-o", output]) == 0
+    assert ("assumed: rules of Kubernetes 1.37: approximate" in capsys.readouterr().err) == is_said
+
+
 def test_a_reader_of_text_is_told_in_the_line_of_assumptions(files, capsys):
     assert main(["explain", "-f", "pod.yaml", "--kubernetes-version", "1.37"]) == 0
     assert "assumed: rules of Kubernetes 1.37: approximate" in capsys.readouterr().err

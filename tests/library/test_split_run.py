@@ -18,7 +18,6 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import Recorder
-from podqos.sim.recorded_node import node_names
 from podqos.sim.run import simulate as run_to_the_end
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Scenario
 from podqos.sim.shards import Because, ShardRun, Together, shard, together
@@ -51,7 +50,7 @@ def fleets(draw: st.DrawFn) -> Scenario:
     (first, *_) = made.nodes
     other = replace(first.spec, name="other", loop_phase_us=3 * SECOND_US)
     groups = (replace(first, count=draw(st.integers(1, 4))), NodeGroup(other, draw(st.integers(1, 3)), SECOND_US))
-    names = list(node_names(replace(made, nodes=groups)))
+    names = replace(made, nodes=groups).node_names
 
     def bound(index: int):
         each = draw(any_workloads(index, len(names)))
@@ -77,7 +76,7 @@ def fleets(draw: st.DrawFn) -> Scenario:
 
 def holds(made: Scenario) -> None:
     """Compare a run in shards with one of the whole fleet."""
-    names = list(node_names(made))
+    names = made.node_names
     recorder = Recorder(only=names)
     whole = run_to_the_end(made, recorder=recorder)
     leaves = any(entry.kind is Kind.REPLACED and not entry.node for entry in whole.entries)
@@ -162,7 +161,7 @@ def test_a_spilled_journal_reads_like_a_list_however_large_its_parts_are(monkeyp
     made = fleet(LEAK, seconds=100)
     whole = list(run_to_the_end(made).entries)
     journal = SpilledJournal()
-    for name in reversed(list(node_names(made))):
+    for name in reversed(made.node_names):
         own = [entry for entry in whole if entry.node == name]
         journal.add(encode(own), len(own))
     assert list(journal) == list(journal) == whole

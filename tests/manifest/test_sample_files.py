@@ -15,8 +15,8 @@ def test_line_ends_byte_order_marks_and_spaces_do_not_matter(mark, end):
     data = f"{mark}pod , memory{end}web, 1Gi {end}db,{end}".encode()
     columns = ("pod", "memory")
     assert list(read_samples("f", data)) == [
-        SampleRow({"pod": "web", "memory": "1Gi"}, "f:2", columns),
-        SampleRow({"pod": "db"}, "f:3", columns),
+        SampleRow({"pod": "web", "memory": "1Gi"}, "f:2", columns, "f:1"),
+        SampleRow({"pod": "db"}, "f:3", columns, "f:1"),
     ]
 
 

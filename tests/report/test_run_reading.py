@@ -12,7 +12,7 @@ from podqos.model.pod import QOSClass
 from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.reading import run_view
 from podqos.sim.node.recording import Recorder
-from podqos.sim.recorded_node import deadliest_nodes, node_names
+from podqos.sim.recorded_node import deadliest_nodes
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import NodeGroup
 from sim.worlds import GI, MI, node, ramp, scenario, using, workload
@@ -234,4 +234,4 @@ def test_nodes_with_most_kills_come_first(leak):
     )
     done = simulate(two, recorder=recorder)
     assert deadliest_nodes(done.entries) == ["n"]
-    assert list(node_names(two)) == ["n", "m"]
+    assert two.node_names == ["n", "m"]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Entry
 from podqos.agent.reasons import OOMKill, UnderPressure
+from podqos.kernel.build import PAGE_BYTES
 from podqos.model.pod import Pod
 from podqos.sim.hindsight import hindsights
 from podqos.sim.node.recording import NodeRecord, Recorder
@@ -41,8 +42,8 @@ def is_spared(done: FinishedRun, entry: Entry, scenario: Scenario) -> bool | Non
     """Say whether a pod that was taken is not, at that moment, in another scenario; None if its run differs before.
 
     Up to the kill the same has to have happened in both runs, or they are not about the same moment: nor are they where
-    a pod that became Burstable is reclaimed from in another order, and so uses another amount. The moment is one pass
-    of the kubelet, or one OOM, which may take several.
+    a pod that became Burstable is reclaimed from in another order, and so uses another amount, by more than a page. The
+    moment is one pass of the kubelet, or one OOM, which may take several.
     """
     before = list(done.entries)
     place = next(at for at, each in enumerate(before) if each is entry)
@@ -53,11 +54,11 @@ def is_spared(done: FinishedRun, entry: Entry, scenario: Scenario) -> bool | Non
     taken = next((each for each in together if each.pod == entry.pod), None)
     if taken is None:
         return True
-    return False if _usage(taken) == _usage(entry) else None
+    return False if abs(_usage(taken) - _usage(entry)) <= PAGE_BYTES else None
 
 
-def _usage(entry: Entry) -> int | None:
-    return entry.because.usage if isinstance(entry.because, UnderPressure) else None
+def _usage(entry: Entry) -> int:
+    return entry.because.usage if isinstance(entry.because, UnderPressure) else 0
 
 
 def _happened(entries: list[Entry]) -> list[tuple[object, ...]]:

@@ -97,8 +97,8 @@ class Setting(NamedTuple):
         free = tuple(replace(each, resources=replace(each.resources, limits={})) for each in pod.spec.containers)
         return self._replace(pods=((replace(pod, spec=replace(pod.spec, containers=free)), usage), *self.pods[1:]))
 
-    def simulated(self, phases_us: Sequence[int], until_us: int, start_us: int = 0) -> list[First | None]:
-        """Return what happens first at each of these phases, of growth that begins at ``start_us``."""
+    def scenario(self, phases_us: Sequence[int], until_us: int, start_us: int = 0) -> Scenario:
+        """Return one such node for each of these phases, with growth that begins at ``start_us``."""
         spec = MachineSpec(
             name="n",
             memory_bytes=self.memory_bytes,
@@ -115,17 +115,21 @@ class Setting(NamedTuple):
             NodeGroup(replace(spec, name=f"n{place}", loop_phase_us=phase_us))
             for place, phase_us in enumerate(phases_us)
         )
-        scenario = Scenario(
+        return Scenario(
             name="growth",
             duration_us=start_us + until_us + SECOND_US // 10,
             nodes=nodes,
             workloads=tuple(self._workload(place, len(nodes), start_us, until_us) for place in range(len(self.pods))),
             policy=self.policy,
         )
+
+    def simulated(self, phases_us: Sequence[int], until_us: int, start_us: int = 0) -> list[First | None]:
+        """Return what happens first at each of these phases."""
+        scenario = self.scenario(phases_us, until_us, start_us)
         found: dict[str, list[Entry]] = {}
         for entry in simulate(scenario).entries:
             found.setdefault(entry.node, []).append(entry)
-        return [_first(found.get(node.spec.name, []), start_us) for node in nodes]
+        return [_first(found.get(name, []), start_us) for name in scenario.node_names]
 
     def _workload(self, place: int, count: int, start_us: int, until_us: int) -> ScenarioWorkload:
         pod, usage = self.pods[place]
@@ -184,7 +188,7 @@ def drawn(seed: int) -> Setting:
         for place, weight in enumerate(weights)
     )
     seconds = 10 ** chance.uniform(-0.3, 2.3)
-    age_us = chance.choice((0, 0, 0, chance.randrange(1, 9 * SECOND_US)))
+    age_us = chance.choice((0, 0, 0, chance.randrange(1, 25 * SECOND_US)))
     if config.kernel_memcg_notification and config.eviction_soft:
         # The simulator leaves out passes with figures from before a crossing, also where they would end a grace period.
         age_us = 0

@@ -208,14 +208,14 @@ def test_columns_change_nothing_in_many_small_fleets(seed):
     curves(400 * MI), st.integers(0, 20 * SECOND_US), st.lists(st.integers(0, 90 * SECOND_US), min_size=2, max_size=9)
 )
 def test_a_part_never_holds_more_than_between_the_ends_of_its_column(curve, started_us, times):
-    from podqos.sim.engine.columns import _rows
+    from podqos.sim.engine.columns import _points, _rows
 
     grid = sorted({0, *times, 91 * SECOND_US})
     offset_us = started_us if curve.clock is Clock.CONTAINER else 0
     part = Allocation(curve, (), lambda *_: None, 0)
     part._offset_us = offset_us
     part.fall_asleep()
-    (row,) = _rows([part], np.array(grid))
+    (row,) = _rows([_points(curve, offset_us, grid[-1])], np.array(grid))
     for column, (begin_us, end_us) in enumerate(pairwise(grid)):
         start, end = int(row.starts[column]), int(row.ends[column])
         assert max(start, end) <= row.peak

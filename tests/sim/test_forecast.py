@@ -29,7 +29,7 @@ PHASES = 10
 STEP_US = INTERVAL_US // PHASES
 CLOSE_US = 2000
 """So close to a change of outcome a phase may be on its other side: reclaim is to the microsecond, not to the byte."""
-START_US = 2 * INTERVAL_US
+START_US = 3 * INTERVAL_US
 FAST, ALL = range(12), range(212)
 SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in ALL[len(FAST) :])]
 

@@ -326,14 +326,61 @@ def test_a_machine_that_joins_at_the_moment_at_which_a_pod_arrives_takes_it():
     assert lines(done, "Admitted") == [(10.0, "Admitted", "default/a")]
 
 
-def test_a_machine_that_is_lost_and_joins_at_one_moment_is_empty_then():
-    """Its pod is gone with it: noticed after 50 s, replaced 300 s and a second later."""
-    again = NodeLost(10 * SECOND_US, "n"), NodeAdded(10 * SECOND_US, "n")
-    done = run(full("a", recreate=True, kind="Deployment"), seconds=400, happenings=again)
-    assert lines(done, "Lost", "Replaced", "Placed") == [
+# ---- a machine that was lost joins again -----------------------------------------------------------------------------
+
+
+def back(*happenings, **fields):
+    """Return when one pod of a Deployment runs on a machine that comes and goes, and when it is replaced."""
+    made = full("a", **{"recreate": True, "kind": "Deployment", **fields})
+    events = tuple(kind(at * SECOND_US, "n") for kind, at in happenings)
+    return lines(run(made, seconds=700, happenings=events), "Lost", "Started", "Deleted", "Replaced", "Placed")
+
+
+@pytest.mark.parametrize("joins", [10, 100, 359])
+def test_a_machine_that_joins_again_starts_the_pods_still_bound_to_it(joins):
+    """The node controller notices after 50 s; the pod tolerates that for 300 s, so until 360 s it is bound there."""
+    assert back((NodeLost, 10), (NodeAdded, joins)) == [
+        (0.0, "Started", "default/a-0"),
+        (10.0, "Lost", None),
+        (float(joins), "Started", "default/a-0"),
+    ]
+
+
+def test_a_pod_that_was_given_up_is_not_started_again():
+    assert back((NodeLost, 10), (NodeAdded, 400)) == [
+        (0.0, "Started", "default/a-0"),
         (10.0, "Lost", None),
         (361.0, "Replaced", "default/a-0-r1"),
-        (361.0, "Placed", "default/a-0-r1"),
+        (400.0, "Placed", "default/a-0-r1"),
+        (400.0, "Started", "default/a-0-r1"),
+    ]
+
+
+def test_a_machine_that_is_lost_again_has_its_pods_given_up_for_the_second_time_only():
+    assert back((NodeLost, 10), (NodeAdded, 100), (NodeLost, 200))[3:] == [
+        (200.0, "Lost", None),
+        (200.0 + 50 + 300 + 1, "Replaced", "default/a-0-r1"),
+    ]
+
+
+def test_a_pod_that_was_deleted_while_its_machine_was_away_is_not_started_again():
+    assert back((NodeLost, 10), (NodeAdded, 100), deleted_us=50 * SECOND_US) == [
+        (0.0, "Started", "default/a-0"),
+        (10.0, "Lost", None),
+        (50.0, "Deleted", "default/a-0"),
+    ]
+
+
+def test_what_starts_again_on_a_machine_is_room_that_the_scheduler_does_not_have():
+    """Each pod requests more than half of the only machine."""
+    events = NodeLost(10 * SECOND_US, "n"), NodeAdded(100 * SECOND_US, "n")
+    old = workload(pod("old", "memory=600Mi"), using(MI))
+    new = workload(pod("new", "memory=600Mi"), using(MI), nodes=(), arrives_us=150 * SECOND_US)
+    done = run(old, new, seconds=200, happenings=events)
+    assert lines(done, "Started", "Pending") == [
+        (0.0, "Started", "default/old"),
+        (100.0, "Started", "default/old"),
+        (150.0, "Pending", "default/new"),
     ]
 
 

@@ -13,6 +13,7 @@ from podqos.admission.validation import validate_resources
 from podqos.eviction.local_storage import local_storage_excess
 from podqos.eviction.ranking import Policy, Ranking, rank
 from podqos.eviction.signals import SIGNALS, Layout, Signal
+from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import select
 from podqos.model.pod import EmptyDir
 from podqos.model.profile import LATEST
@@ -116,6 +117,16 @@ def _goes(moment, signal, pods, stats):
     return {each.pod.metadata.uid for each in firsts if each is not None}
 
 
+def _a_page_more(stats, own, signal):
+    """Return the figures of a moment at which some pods use a page more of memory, or of a disk."""
+    resource = SIGNALS[signal].resource
+    if resource == "pids":
+        return stats
+    return {
+        uid: _less(each, -PAGE_BYTES, resource, inodes=False) if uid in own else each for uid, each in stats.items()
+    }
+
+
 def _fits(before, after, allocatable):
     """Whether the node has room for all that is requested more than before."""
     old, new = _requested(before), _requested(after)
@@ -147,6 +158,7 @@ def test_whatever_saves_a_pod_from_the_kubelet_does_so_when_it_decides_again(dra
                 continue
             pods = _written(moment.pods, counterfactual.pod, own)
             assert not own & _goes(moment, signal, pods, stats)
+            assert not own & _goes(moment, signal, pods, _a_page_more(stats, own, signal)), "nor with a page more"
             assert validate_resources(counterfactual.pod) == ()
             assert _fits(moment.pods, pods, allocatable)
             assert (counterfactual.pod.spec.priority or 0) <= HIGHEST_USER_PRIORITY
@@ -171,7 +183,8 @@ def test_the_request_or_limit_that_saves_a_pod_is_the_smallest_in_whole_mebibyte
                 smaller = _stating("limits", counterfactual)
             else:
                 continue
-            assert uid in _goes(moment, signal, _written(moment.pods, smaller, {uid}), stats)
+            with_more = _a_page_more(stats, {uid}, signal)
+            assert uid in _goes(moment, signal, _written(moment.pods, smaller, {uid}), with_more)
 
 
 def _stating(which, counterfactual):
@@ -209,12 +222,12 @@ def test_the_use_that_would_have_saved_a_pod_is_the_most_that_does(drawn):
         for counterfactual in less:
             step = MI if counterfactual.resource in {MEMORY, EPHEMERAL_STORAGE} else 1
             with_less = {**before, uid: _less(before[uid], counterfactual.amount, resource)}
-            assert uid not in _goes(moment, signal, moment.pods, with_less)
+            assert uid not in _goes(moment, signal, moment.pods, _a_page_more(with_less, {uid}, signal))
             with_more = {**before, uid: _less(before[uid], counterfactual.amount - step, resource)}
-            assert uid in _goes(moment, signal, moment.pods, with_more)
+            assert uid in _goes(moment, signal, moment.pods, _a_page_more(with_more, {uid}, signal))
 
 
-def _less(stats, amount, resource):
+def _less(stats, amount, resource, *, inodes=True):
     if resource == MEMORY:
         held = stats.memory.working_set_bytes
         return replace(stats, memory=replace(stats.memory, working_set_bytes=held - amount))
@@ -226,7 +239,8 @@ def _less(stats, amount, resource):
     def part(each):
         if each is None:
             return None
-        return replace(each, used_bytes=each.used_bytes - amount, inodes_used=each.inodes_used - amount)
+        files = amount if inodes else 0
+        return replace(each, used_bytes=each.used_bytes - amount, inodes_used=each.inodes_used - files)
 
     (container,) = stats.containers
     return replace(

@@ -26,6 +26,7 @@ export function showBlast(radius: BlastRadius): HTMLElement[] {
   const rest = `${more > 0 ? `${plural(more, "more leak")}: -o csv has them all. ` : ""}${count(radius.pods - pods)} of ${plural(radius.pods, "pod")} ${radius.pods - pods === 1 ? "affects" : "affect"} no other pod.`;
   const assumed = radius.assumptions.map((each) => h("li", {}, `${each.what}: ${each.value} (${each.stateWith} states it)`));
   const parts = [
+    ...(radius.evictedBefore.length > 0 ? [evictedBefore(radius.evictedBefore)] : []),
     card("leaks", shown.length > 0 ? "The most dangerous pods" : "Leaks", "wide", ...(shown.length > 0 ? [leaks(radius, shown)] : []), h("p", { class: "quiet" }, rest)),
     ...(assumed.length > 0 ? [card("assumed", "Assumed", "wide", h("ul", { class: "reasons" }, ...assumed))] : []),
     h("footer", { class: "quiet" }, "Each leak is simulated on its node alone, from its current state until the leaking pod is itself killed or evicted. Keys: t dark or light."),
@@ -40,6 +41,13 @@ export function showBlast(radius: BlastRadius): HTMLElement[] {
     }),
     h("main", {}, ...parts),
   ];
+}
+
+function evictedBefore(gone: BlastRadius["evictedBefore"]): HTMLElement {
+  const more = gone.length - MOST;
+  const pods = gone.slice(0, MOST).map((each) => h("li", {}, breakable(each.pod), ` on ${each.node}`));
+  const rest = more > 0 ? [h("li", {}, `${count(more)} more: -o json has them all`)] : [];
+  return card("evicted", "Evicted without any leak", "wide", h("ul", { class: "reasons" }, ...pods, ...rest), h("p", { class: "quiet" }, `Leaks begin when ${gone.length === 1 ? "it is" : "they are"} gone.`));
 }
 
 function headline(radius: BlastRadius, harmful: readonly Blast[], pods: number): string {

@@ -2,14 +2,16 @@
 
 const MI = 2 ** 20;
 const GI = 2 ** 30;
+const TI = 2 ** 40;
 
 /** As Kubernetes writes amounts: 64Gi, 4196Mi, 56.5Gi. The words of the page, made by podqos, do the same. */
 export function bytes(count: number): string {
   const sign = count < 0 ? "−" : "";
   const size = Math.abs(count);
   if (size === 0) return "0";
+  if (size % TI === 0) return `${sign}${size / TI}Ti`;
   if (size % GI === 0) return `${sign}${size / GI}Gi`;
-  if (size % MI === 0 && size < 10 * GI) return `${sign}${size / MI}Mi`;
+  if (size % MI === 0) return `${sign}${size / MI}Mi`;
   return size >= GI ? `${sign}${(size / GI).toFixed(1)}Gi` : `${sign}${(size / MI).toFixed(1)}Mi`;
 }
 

@@ -56,9 +56,10 @@ def plans_in(record: PodRecord, stage: ContainerStage) -> tuple[ContainerPlan, .
 
 
 def all_started(record: PodRecord) -> PodRecord:
-    """Return a pod whose first containers run."""
+    """Return a pod that runs, with its first containers."""
     return replace(
         record,
+        stage=Stage.RUNNING,
         containers=tuple(
             replace(container, stage=ContainerStage.RUNNING)
             if container.stage is ContainerStage.STARTING

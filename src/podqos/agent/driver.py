@@ -33,7 +33,8 @@ class Driver:
 
     def skip_idle_passes(self, until_us: int) -> None:
         """Leave out the passes before a time, if the agent is idle; the world knows that they would see nothing."""
-        if is_idle(self.state):
+        wake_us = self.state.loop.wake_us
+        if wake_us is not None and wake_us < until_us and is_idle(self.state):
             self.state = skip_idle_passes(self.config, self.state, until_us)
 
     @property

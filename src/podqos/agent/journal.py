@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from heapq import merge
+from operator import attrgetter
 
 import msgspec
 from msgspec import Struct
@@ -81,7 +82,7 @@ _decoder = msgspec.json.Decoder(Entry)
 
 def encode(entries: Iterable[Entry]) -> bytes:
     """Return entries as JSON lines."""
-    return b"".join(_encoder.encode(entry) + b"\n" for entry in entries)
+    return _encoder.encode_lines(entries)
 
 
 def decode(data: bytes, source: str = "journal") -> Iterator[Entry]:
@@ -95,6 +96,10 @@ def decode(data: bytes, source: str = "journal") -> Iterator[Entry]:
                 raise InputError(f"not a journal entry: {error}", where=f"{source}:{number}", fix=fix) from error
 
 
+in_order = attrgetter("time_us", "node")
+"""The order of a journal: by time, then by name of the node; entries of one node stay in the order of writing."""
+
+
 def merged(journals: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
-    """Return the entries of several nodes as one journal; each of them must be in the order of time."""
-    return merge(*journals, key=lambda entry: (entry.time_us, entry.node))
+    """Return the entries of several nodes as one journal; each of them must be in order."""
+    return merge(*journals, key=in_order)

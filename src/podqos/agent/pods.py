@@ -83,7 +83,7 @@ def started(turn: Turn, uid: str) -> None:
     record = turn.state.pods.get(uid)
     if record is not None and record.stage is Stage.STARTING:
         turn.note(Kind.STARTED, pod=record.pod.key, because=turn.config.plan_of(record.pod).promised)
-        turn.put(containers.all_started(replace(record, stage=Stage.RUNNING)))
+        turn.put(containers.all_started(record))
 
 
 def delete(turn: Turn, uid: str) -> None:
@@ -127,7 +127,9 @@ def cleaned_up(turn: Turn, uid: str) -> None:
     if record is None:
         return
     turn.note(Kind.CLEANED_UP, pod=record.pod.key)
-    turn.change(pods={other: kept for other, kept in turn.state.pods.items() if other != uid})
+    others = dict(turn.state.pods)
+    del others[uid]
+    turn.change(pods=others)
 
 
 def woken(turn: Turn) -> None:
@@ -195,14 +197,14 @@ def _start(turn: Turn, pod: Pod, plan: PodPlan) -> None:
     turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
 
 
-def _recorded(turn: Turn, pod: Pod, plan: PodPlan) -> tuple[PodRecord, list[Cgroup], Cgroup]:
+def _recorded(turn: Turn, pod: Pod, plan: PodPlan) -> tuple[PodRecord, tuple[Cgroup, ...], Cgroup]:
     """Return a pod that is to start, its own cgroup if it has one, and that of its sandbox."""
     cgroups = located(plan.contents, cgroup_uid(pod), plan.qos_class, turn.config.cgroups)
-    own = [cgroup for cgroup in cgroups if cgroup.level is Level.POD]
-    (sandbox,) = (cgroup for cgroup in cgroups if cgroup.level is Level.SANDBOX)
-    runtime = (cgroup for cgroup in cgroups if cgroup.level is Level.CONTAINER)
-    scored = zip(plan.scores, runtime, strict=True)
-    plans = [ContainerPlan(score.container, cgroup, score.value) for score, cgroup in scored]
+    at = next(index for index, cgroup in enumerate(cgroups) if cgroup.level is Level.SANDBOX)
+    own, sandbox, runtime = cgroups[:at], cgroups[at], cgroups[at + 1 :]
+    plans = [
+        ContainerPlan(score.container, cgroup, score.value) for score, cgroup in zip(plan.scores, runtime, strict=True)
+    ]
     record = PodRecord(
         pod=pod,
         stage=Stage.STARTING,

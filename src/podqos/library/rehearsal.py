@@ -37,6 +37,7 @@ from podqos.host.runtimes.process import ProcessRuntime
 from podqos.kernel.memory import machine
 from podqos.library.numbers import positive_number
 from podqos.manifest.plain import Plain
+from podqos.model.assumption import of_version
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
@@ -108,6 +109,7 @@ def rehearse(
         victims=found.victims,
         left_out=tuple(left_out),
         notes=notes,
+        assumptions=of_version(scenario.profile),
     )
     return Rehearsed(report, journal)
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from podqos.errors import HostError, InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.split_run import recorded, split_run
 from podqos.sim.node.recording import NodeRecord, Recorder
-from podqos.sim.recorded_node import deadliest_nodes, node_names
+from podqos.sim.recorded_node import deadliest_nodes
 from podqos.sim.run import FinishedRun, Progress
 from podqos.sim.run import simulate as run_to_the_end
 from podqos.sim.shards import Together
@@ -102,7 +101,7 @@ class Run:
 
         names, records = self._names, self._records
         if names is None:
-            names = deadliest_nodes(self.journal)[:_FEW_NODES] or [next(node_names(self.scenario))]
+            names = deadliest_nodes(self.journal)[:_FEW_NODES] or self.scenario.node_names[:1]
         if records is None:
             records = recorded(self.scenario, names, self._progress)
         return run_view(self._done, {name: records[name] for name in names if name in records})
@@ -140,14 +139,13 @@ def built_viewer() -> str:
         raise HostError(what) from error
 
 
-def _known(scenario: Scenario, given: Sequence[str] | None) -> list[str] | None:
+def _known(scenario: Scenario, given: Sequence[str] | None) -> Sequence[str] | None:
     """Return the nodes to show; None where the run has to tell."""
+    known = scenario.node_names
     if given is None:
-        names = list(islice(node_names(scenario), _FEW_NODES + 1))
-        return names if len(names) <= _FEW_NODES else None
-    known = dict.fromkeys(node_names(scenario))
+        return known if len(known) <= _FEW_NODES else None
     for name in given:
         if name not in known:
-            some = ", ".join(list(known)[:5])
+            some = ", ".join(known[:5])
             raise InvalidOption(f"there is no node {name!r}", where="--node", fix=f"such as {some}")
     return list(dict.fromkeys(given))

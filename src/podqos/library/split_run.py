@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -10,14 +9,13 @@ from podqos.library.engines.engines import carried_out, dask_address, job_count
 from podqos.library.spilled_journal import SpilledJournal
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.node.recording import NodeRecord, Recorder
-from podqos.sim.recorded_node import node_names
 from podqos.sim.run import Progress, Tallies, simulate
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.shards import ShardRun, Together, run_shard, shard, together, total
 from podqos.sim.summary import RunSummary, SplitRun, added_up
 
-_MOST_NODES = 250
-"""In one shard: what a worker keeps in memory."""
+_MOST_NODES = 125
+"""In one shard: a worker keeps its journal in memory, and tells of it when it is done."""
 _SHARDS_PER_JOB = 4
 """So that all cores are done at about the same time."""
 
@@ -38,7 +36,7 @@ def split_run(
     why = together(scenario)
     if why is not None:
         return why
-    names = list(node_names(scenario))
+    names = scenario.node_names
     count = min(len(names), max(-(-len(names) // _MOST_NODES), local_jobs * _SHARDS_PER_JOB))
     bounds = [(len(names) * turn // count, len(names) * (turn + 1) // count) for turn in range(count)]
     journal = SpilledJournal()
@@ -70,17 +68,7 @@ def _run(
     bounds: tuple[int, int],
 ) -> ShardRun | Together:
     """Run some of the nodes. It is called in workers, which get the whole scenario once."""
-    names = list(node_names(scenario))[slice(*bounds)]
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return run_shard(shard(scenario, names), shown, check=check)
-    finally:
-        # Nodes refer to each other and to themselves: without this every shard would stay in memory. All that it made
-        # is young, because nothing was collected meanwhile.
-        gc.collect(0)
-        if was_enabled:
-            gc.enable()
+    return run_shard(shard(scenario, scenario.node_names[slice(*bounds)]), shown, check=check)
 
 
 def recorded(scenario: Scenario, names: Sequence[str], progress: Progress | None) -> Records:

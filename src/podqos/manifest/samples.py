@@ -35,6 +35,8 @@ class SampleRow(Struct, frozen=True):
     where: str
     columns: tuple[str, ...] = ()
     """All that the row can have; those of a CSV are in its heading."""
+    heading: str = ""
+    """Where those are written."""
 
 
 class PrometheusSeries(Struct, frozen=True):
@@ -79,13 +81,14 @@ def csv_rows(source: str, text: str) -> Iterator[SampleRow]:
     reader = csv.DictReader(StringIO(text, newline=None), skipinitialspace=True)
     try:
         columns = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        heading = f"{source}:{reader.line_num}"
         for fields in reader:
             where = f"{source}:{reader.line_num}"
             if None in fields or None in fields.values():
                 fix = f"the heading has {len(columns)} columns"
                 raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
             given = {name: text.strip() for name, text in fields.items() if text.strip()}
-            yield SampleRow(given, where, tuple(columns))
+            yield SampleRow(given, where, tuple(columns), heading)
     except csv.Error as error:
         raise InputError(f"not CSV: {error}", where=f"{source}:{reader.line_num}", fix="export it again") from None
 
@@ -112,7 +115,7 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
         fields = {name: word for name, word in zip(columns, words, strict=True) if word != "<unknown>"}
         namespace = fields.pop("namespace", "")
         fields["pod"] = f"{namespace}/{fields['pod']}" if namespace else fields["pod"]
-        yield SampleRow(fields, where, tuple(columns))
+        yield SampleRow(fields, where, tuple(columns), f"{source}:{lines[0][0]}")
 
 
 def read_amount(value: Plain) -> Quantity:
@@ -144,7 +147,7 @@ def _json_rows(source: str, rows: list[Plain]) -> Iterator[SampleRow]:
         if not isinstance(fields, dict):
             what, fix = "a sample must be an object, or a pair of time and value", '[{"pod": "a", "memory": "1Gi"}]'
             raise InputError(what, where=where, fix=fix)
-        yield SampleRow(fields, where, tuple(fields))
+        yield SampleRow(fields, where, tuple(fields), where)
 
 
 def _matrix(source: str, answer: _Answer) -> tuple[PrometheusSeries, ...]:

@@ -12,8 +12,8 @@ Each package may use those above it in this list (``.importlinter`` enforces it)
    sees, ``node`` decides when it looks. ``recording`` and ``checkers`` observe it, ``first_death`` foresees one.
 4. ``idle``: skips nodes on which nothing happens. ``idle_bounds`` proves that with ``peaks`` and a ``probe``;
    ``initial_state`` is their state at the start.
-5. ``cluster``: everything above a node. ``fleet`` holds the nodes, ``control_plane`` and ``scheduling`` place pods,
-   ``cluster`` creates and replaces them.
+5. ``cluster``: everything above a node. ``fleet`` holds the nodes, ``known_nodes`` what is known of them before they
+   run, ``control_plane`` and ``scheduling`` place pods, ``cluster`` creates and replaces them.
 6. ``run``: from a scenario to a journal. ``blast``, ``sweep``, ``variation`` and ``scaling`` answer questions that take
    many runs, or derive one scenario from another.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
@@ -15,20 +15,19 @@ from podqos.eviction.grace import hard_grace_seconds
 from podqos.eviction.ranking import rank
 from podqos.eviction.signals import Signal
 from podqos.model.effective import pod_requests
+from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
-from podqos.sim.node.recording import MOST_DECISIONS, Moment
+from podqos.sim.node.recording import MOST_DECISIONS, Moment, NodeRecord
 from podqos.sim.recorded_node import RecordedNode
+from podqos.sim.scenario.scenario import LOOP_INTERVAL_US
 from podqos.sim.series import part_way
 from podqos.survival.comparison import is_kill
 from podqos.survival.counterfactual import Counterfactual
 from podqos.survival.kernel_counterfactual import KernelMoment, kernel_counterfactuals
 from podqos.survival.kubelet_counterfactual import kubelet_counterfactuals, kubelet_place
-from podqos.survival.outlook import outlook
-from podqos.survival.race import Race, winning_threshold_bytes
 
 _MIB = 1 << 20
-_MOST_FALLS = 50
 _LOOKS_BETWEEN = 8
 """At how many times between two recorded moments it is asked which pod the kubelet would evict."""
 
@@ -38,6 +37,7 @@ class KubeletInTime(Struct, frozen=True, gc=False):
 
     threshold_bytes: int
     growth_bytes_per_second: int
+    """How fast memory fell before the kill; zero or less where reclaim kept up with it."""
     evicted: tuple[str, ...]
     """The pods it would have evicted, depending on when it looks."""
 
@@ -91,72 +91,67 @@ def _by_kernel(entry: Entry, pod: str, level: OOMLevel, seen: KernelMoment, node
 
 
 def _in_time(time_us: int, node: RecordedNode) -> KubeletInTime | None:
-    """Return the threshold that would have made the kubelet act first, if memory fell steadily before the kill.
+    """Return the threshold that would have made the kubelet act before a kill, wherever its loop was.
 
-    It must not be met before the fall begins, and must leave room for what the pods request. Which pod the kubelet
-    evicts is asked all along the fall, because it may look at any time of it.
+    It is met throughout the last interval in which a pass is early enough, by what was left in this run, page cache
+    reclaimed or not. It must not be met from the beginning, and must leave room for what the pods request. Which pod
+    the kubelet evicts is asked all along, because it may look at any time.
     """
-    fall = next((each for each in islice(_falls(time_us, node), _MOST_FALLS) if each.is_long_enough), None)
-    if fall is None:
+    record, settings = node.record, node.settings
+    moments = record.moments[: bisect_left(record.moments, time_us, key=_time_us) + 1]
+    pods = [used.pod for used in node.snapshot(moments[-1]).pods]
+    grace_seconds = max((hard_grace_seconds(pod, settings.agent.profile) for pod in pods), default=0)
+    until_us = time_us - grace_seconds * SECOND_US - settings.spec.statistics_age_us
+    since_us = until_us - LOOP_INTERVAL_US
+    if since_us < moments[0].time_us:
         return None
-    pods = [used.pod for used in node.record.snapshot(fall.moments[0]).pods]
-    known = [each.amount for each in node.record.thresholds if each.signal is Signal.MEMORY and each.hard]
-    allocatable = node.settings.agent.allocatable[MEMORY].value + max(known, default=0) - fall.needed_bytes
-    if sum(pod_requests(each)[MEMORY].value for each in pods if MEMORY in pod_requests(each)) > allocatable:
+    # One setting makes a threshold for the machine and one for what pods may use: either will do.
+    signals = [signal for signal in (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY) if signal in moments[-1].left]
+    most_left = min(_most_left(moments, signal, since_us, until_us) for signal in signals)
+    needed = (most_left // _MIB + 1) * _MIB
+
+    def is_met(moment: Moment) -> bool:
+        return any(moment.left[signal].available < needed for signal in signals)
+
+    before = bisect_right(moments, since_us, key=_time_us) - 1
+    first = next((place for place in range(before, -1, -1) if not is_met(moments[place])), None)
+    if first is None or any(_is_cut(record, one, other) for one, other in pairwise(moments[first:])):
+        return None
+    known = [each.amount for each in record.thresholds if each.signal is Signal.MEMORY and each.hard]
+    allocatable = settings.agent.allocatable[MEMORY].value + max(known, default=0) - needed
+    if sum(pod_requests(each).get(MEMORY, ZERO).value for each in pods) > allocatable:
         return None
     evicted: dict[str, None] = {}
-    for moment in _all_along(fall.moments):
-        seen = node.record.snapshot(moment)
+    for moment in _all_along(moments[first:]):
+        seen = record.snapshot(moment)
         order = rank([used.pod for used in seen.pods], seen.stats, node.ranking)
         evicted |= dict.fromkeys([each.pod.key for each in order if each.spared is None][:1])
-    return KubeletInTime(fall.needed_bytes, fall.growth_bytes_per_second, tuple(evicted)) if evicted else None
+    lost_bytes = _left_at(moments, Signal.MEMORY, since_us) - moments[-1].left[Signal.MEMORY].available
+    growth = lost_bytes * SECOND_US // (time_us - since_us)
+    return KubeletInTime(needed, growth, tuple(evicted)) if evicted else None
 
 
-class _Fall(Struct, frozen=True, gc=False):
-    """Memory that falls until a kill, and the threshold with which the kubelet would have been in time."""
-
-    moments: Sequence[Moment]
-    available_bytes: int
-    """When it began."""
-    growth_bytes_per_second: int
-    """The fastest loss."""
-    needed_bytes: int
-
-    @property
-    def is_long_enough(self) -> bool:
-        """Whether the threshold is crossed in the course of it."""
-        return self.needed_bytes < self.available_bytes
+def _is_cut(record: NodeRecord, one: Moment, other: Moment) -> bool:
+    """Whether memory was freed by anything but reclaim, such as an earlier kill: what follows is another story."""
+    return other.time_us in record.pinned and other.available_bytes > one.available_bytes
 
 
-def _falls(time_us: int, node: RecordedNode) -> Iterator[_Fall]:
-    """Yield ever longer falls that end with a kill, as long as memory fell, and not at once."""
-    moments, settings = node.record.moments, node.settings
-    profile = settings.agent.profile
-    at = bisect_left(moments, time_us, key=lambda moment: moment.time_us)
-    if at == len(moments) or moments[at].time_us > time_us:
-        at -= 1
-    growth = 0
-    for first in range(at - 1, -1, -1):
-        one, other = moments[first], moments[first + 1]
-        lost_bytes, took_us = one.available_bytes - other.available_bytes, other.time_us - one.time_us
-        if lost_bytes < 0 or (lost_bytes and not took_us):
-            return
-        growth = max(growth, -(-lost_bytes * SECOND_US // took_us) if took_us else 0)
-        if not growth:
-            continue
-        snapshot = node.snapshot(one)
-        left = outlook(snapshot, settings.agent.cgroups, profile)
-        grace = max((hard_grace_seconds(used.pod, profile) for used in snapshot.pods), default=0)
-        race = Race(
-            available_bytes=left.available_bytes,
-            until_oom_bytes=left.machine.until_oom_bytes,
-            threshold_bytes=0,
-            growth_bytes_per_second=growth,
-            statistics_age_us=settings.spec.statistics_age_us,
-            reaction_us=grace * SECOND_US,
-        )
-        needed = -(-winning_threshold_bytes(race) // _MIB) * _MIB
-        yield _Fall(moments[first : at + 1], left.available_bytes, growth, needed)
+def _most_left(moments: Sequence[Moment], signal: Signal, since_us: int, until_us: int) -> int:
+    """Return the most that was left at any time from one to another."""
+    inside = (each.left[signal].available for each in moments if since_us < each.time_us < until_us)
+    return max(_left_at(moments, signal, since_us), _left_at(moments, signal, until_us), *inside)
+
+
+def _left_at(moments: Sequence[Moment], signal: Signal, time_us: int) -> int:
+    """Return what was left at a time: between two moments everything is linear."""
+    place = bisect_right(moments, time_us, key=_time_us) - 1
+    one, other = moments[place], moments[min(place + 1, len(moments) - 1)]
+    left, change = one.left[signal].available, other.left[signal].available - one.left[signal].available
+    return left if one is other else left - -change * (time_us - one.time_us) // (other.time_us - one.time_us)
+
+
+def _time_us(moment: Moment) -> int:
+    return moment.time_us
 
 
 def _all_along(moments: Sequence[Moment]) -> Iterator[Moment]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,6 @@ from podqos.qos.classes import qos_class_of
 from podqos.sim.node.recording import Moment, NodeRecord
 from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.run import FinishedRun
-from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import workload_of
 from podqos.survival.comparison import is_kill
 from podqos.survival.counterfactual import Surroundings
@@ -74,12 +73,6 @@ def deadliest_nodes(entries: Iterable[Entry]) -> list[str]:
     """Return the nodes with kills or evictions, most of them first."""
     counts = Counter(entry.node for entry in entries if is_kill(entry))
     return sorted(counts, key=lambda name: (-counts[name], name))
-
-
-def node_names(scenario: Scenario) -> Iterator[str]:
-    """Yield the names of a scenario's nodes."""
-    for group in scenario.nodes:
-        yield from map(group.name_of, range(group.count))
 
 
 def _from_its_start(record: NodeRecord) -> NodeRecord:

@@ -11,8 +11,9 @@ from functools import partial
 
 from msgspec import Struct
 
-from podqos.agent.journal import Entry
+from podqos.agent.journal import Entry, in_order
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.cluster.long_journal import whole_journal
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
@@ -54,9 +55,10 @@ def simulate(
     recorder: Recorder | None = None,
     check: bool = False,
     progress: Progress | None = None,
+    known: KnownNodes | None = None,
 ) -> FinishedRun:
     """Run a scenario. ``check`` asserts the invariants after every event, which is slow."""
-    return Simulation(scenario, recorder=recorder, check=check).finish(progress)
+    return Simulation(scenario, recorder=recorder, check=check, known=known).finish(progress)
 
 
 class Simulation:
@@ -69,12 +71,18 @@ class Simulation:
         recorder: Recorder | None = None,
         check: bool = False,
         columns: bool | None = None,
+        known: KnownNodes | None = None,
     ) -> None:
-        """Set it up. ``columns`` is whether bends that cannot matter are left out; None is where that pays."""
+        """Set it up. ``columns`` is whether bends that cannot matter are left out; None is where that pays.
+
+        ``known`` is what shards of one fleet share.
+        """
         self._scenario = scenario
         self._queue = EventQueue(scenario.duration_us)
         is_watched = _watched(recorder, check=check)
-        self._cluster = SimCluster(scenario, self._queue, is_watched=is_watched, columns=_columns(scenario, columns))
+        known = known or KnownNodes(scenario)
+        made = _columns(scenario, known, columns)
+        self._cluster = SimCluster(scenario, self._queue, is_watched=is_watched, columns=made, known=known)
         self._watch = _Watch(self._cluster, recorder, check=check) if recorder is not None or check else None
         while self._queue.next is not None and self._queue.next[0] == 0:
             self._step()
@@ -89,7 +97,7 @@ class Simulation:
         if self._watch is not None:
             self._watch.close(scenario.duration_us)
         entries, fleet = self._cluster.entries, self._cluster.fleet
-        entries.sort(key=lambda entry: (entry.time_us, entry.node))
+        entries.sort(key=in_order)
         kinds = Counter(entry.kind.value for entry in entries)
         initial = {id(node.initial): node.initial for node in fleet.idle.values()}
         for which, count in Counter(id(node.initial) for node in fleet.idle.values()).items():
@@ -106,26 +114,15 @@ class Simulation:
             self._watch.step(self._queue, *self._queue.next)
 
 
-def _columns(scenario: Scenario, asked: bool | None) -> MakeColumns | None:
+def _columns(scenario: Scenario, known: KnownNodes, asked: bool | None) -> MakeColumns | None:
     """Return what nodes put the parts of their sums to sleep with; None where bends are followed one by one."""
-    if asked is False or (asked is None and _bends(scenario) < _MANY_BENDS):
+    if asked is False or (asked is None and known.bends < _MANY_BENDS):
         return None
     try:
         from podqos.sim.engine.columns import Columns
     except ImportError:
         return None
     return partial(Columns, scenario.duration_us, _FEW_PARTS if asked is None else 1)
-
-
-def _bends(scenario: Scenario) -> int:
-    """Return about how many bends of memory and CPU there are to follow: by the first demand of each workload."""
-    bends = 0
-    for workload in scenario.workloads:
-        for demand in workload.demands[0].values():
-            for curve in (demand.anon_bytes, demand.cpu_milli):
-                turns = 1 if curve.period_us is None else scenario.duration_us // curve.period_us + 1
-                bends += workload.replicas * (len(curve.knots) - 1) * turns
-    return bends
 
 
 def _watched(recorder: Recorder | None, *, check: bool) -> Callable[[str], bool]:

@@ -5,27 +5,29 @@ or ``spread``, and none is ever replaced by a pod that could go anywhere; a temp
 replaced there. The first is seen in the scenario (``together``), the second while it runs: a shard in which it happens
 says so, and the fleet has to be simulated together.
 
-A shard is a scenario with some of the nodes and their pods, under the same names and numbers. Its journal is that of
-the whole fleet, without the other nodes.
+A shard is the scenario of the whole fleet and the names of some of its nodes. Its journal is that of the whole fleet,
+without the other nodes.
 """
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.journal import encode
+from podqos.agent.journal import Entry, encode, in_order
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.cluster import LeavesShard
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.node.recording import NodeRecord, Recorder
-from podqos.sim.recorded_node import node_names
-from podqos.sim.run import Tallies, simulate
+from podqos.sim.run import FinishedRun, Tallies, simulate
 from podqos.sim.scenario.replicas import is_bound
-from podqos.sim.scenario.scenario import ELSEWHERE, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
 
 
@@ -63,7 +65,7 @@ class ShardRun(Struct, frozen=True):
 
 def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
-    if sum(group.count for group in scenario.nodes) == 1:
+    if len(scenario.node_names) == 1:
         return Together(Because.ONE_NODE)
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
@@ -74,32 +76,57 @@ def together(scenario: Scenario) -> Together | None:
 
 
 def shard(scenario: Scenario, names: Collection[str]) -> Scenario:
-    """Return a scenario with these nodes only, and the pods on them."""
+    """Return a scenario of which these nodes only are simulated, with their pods."""
     here = frozenset(names)
-    every = tuple(name if name in here else ELSEWHERE for name in node_names(scenario))
-
-    def part(workload: ScenarioWorkload) -> ScenarioWorkload:
-        own = tuple(name if name in here else ELSEWHERE for name in workload.nodes)
-        return replace(workload, nodes=own or every, spread=False)
-
     return replace(
         scenario,
-        nodes=tuple(piece for group in scenario.nodes for piece in _pieces(group, here)),
-        workloads=tuple(map(part, scenario.workloads)),
+        only=tuple(name for name in scenario.node_names if name in here),
         happenings=tuple(each for each in scenario.happenings if each.node in here),
-        is_shard=True,
     )
 
 
-def run_shard(scenario: Scenario, recorded: Sequence[str] = (), *, check: bool = False) -> ShardRun | Together:
-    """Run a shard, or return the pod that could have left it. ``recorded`` are the nodes to record, of any shard."""
-    own = [name for name in node_names(scenario) if name in recorded]
-    recorder = Recorder(only=own)
+def run_shard(scenario: Scenario, recorded: Collection[str] = (), *, check: bool = False) -> ShardRun | Together:
+    """Run a shard, or return the pod that could have left it. ``recorded`` are the nodes to record, of any shard.
+
+    One node is simulated after the other: it stays in the processor's caches, and memory does not grow with the shard.
+    """
+    with _leaving_nothing(generation=1):
+        return _run(scenario, KnownNodes(scenario), Recorder(only=recorded), check=check)
+
+
+def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bool) -> ShardRun | Together:
+    entries: list[Entry] = []
+    tallies: list[Tallies] = []
+    for name in scenario.node_names:
+        watching = recorder if recorder.records(name) else None
+        with _leaving_nothing():
+            try:
+                run = simulate(shard(scenario, (name,)), recorder=watching, check=check, known=known)
+            except LeavesShard as left:
+                return Together(Because.REPLACED, left.pod, left.time_us)
+            entries += run.entries
+            tallies.append(run.tallies)
+            del run
+    entries.sort(key=in_order)
+    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies))
+    return ShardRun(encode(entries), whole.tallies, run_summary(whole), dict(recorder.nodes))
+
+
+@contextmanager
+def _leaving_nothing(generation: int = 0) -> Iterator[None]:
+    """Free what a run leaves: its nodes refer to each other and to themselves.
+
+    All that it made is young, because nothing is collected meanwhile; what was there during the runs of others is one
+    generation older.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        run = simulate(scenario, recorder=recorder if own else None, check=check)
-    except LeavesShard as left:
-        return Together(Because.REPLACED, left.pod, left.time_us)
-    return ShardRun(encode(run.entries), run.tallies, run_summary(run), dict(recorder.nodes))
+        yield
+    finally:
+        gc.collect(generation)
+        if was_enabled:
+            gc.enable()
 
 
 def total(runs: Iterable[Tallies]) -> Tallies:
@@ -110,20 +137,6 @@ def total(runs: Iterable[Tallies]) -> Tallies:
         events += each.events
         kinds.update(each.kinds)
     return Tallies(events, dict(sorted(kinds.items())))
-
-
-def _pieces(group: NodeGroup, here: Collection[str]) -> Iterator[NodeGroup]:
-    """Yield the parts of a group that are here, each without gaps."""
-    begin: int | None = None
-    for index in range(group.count + 1):
-        is_here = index < group.count and group.name_of(index) in here
-        if is_here and begin is None:
-            begin = index
-        elif not is_here and begin is not None:
-            whole = index - begin == group.count
-            first = group.first if whole else (group.first or 0) + begin
-            yield replace(group, count=index - begin, first=first)
-            begin = None
 
 
 def _name(workload: ScenarioWorkload) -> str:

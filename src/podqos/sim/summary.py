@@ -23,6 +23,8 @@ _REPEATED = 3
 _ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us")
 # What ends a pod, or a container of it, until a replacement starts.
 _TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
+_ENDED = (Kind.EXITED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED)
+_DECIDED = (Kind.OOM_KILLED, Kind.EVICTED, Kind.WOULD_EVICT)
 
 _GONE = (Kind.EVICTED, Kind.PREEMPTED, Kind.DELETED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED, Kind.CLEANED_UP)
 
@@ -97,8 +99,7 @@ def run_summary(run: FinishedRun) -> RunSummary:
         return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
-    nodes = sum(group.count for group in scenario.nodes)
-    return summarized(run.entries, owners, nodes=nodes, end_us=run.end_us)
+    return summarized(run.entries, owners, nodes=len(scenario.node_names), end_us=run.end_us)
 
 
 def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
@@ -139,9 +140,10 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         if entry.pod is None or entry.pod not in owners:
             continue
         tallies[owners[entry.pod].workload].take(entry)
-        cause = cause_of(entry.because)
-        if cause is not None:
-            (levels if isinstance(entry.because, OOMKill) else signals)[cause] += 1
+        if entry.kind in _DECIDED:
+            cause = cause_of(entry.because)
+            if cause is not None:
+                (levels if isinstance(entry.because, OOMKill) else signals)[cause] += 1
     rows = tuple(tally.row(end_us) for tally in tallies.values())
     return RunSummary(
         nodes=nodes,
@@ -244,23 +246,29 @@ class _Tally:
 
     def take(self, entry: Entry) -> None:
         """Count an entry."""
-        assert entry.pod is not None
-        self._kinds[entry.kind] += 1
-        first = self._firsts.get(entry.pod, entry.pod)
-        if entry.kind in _TAKEN or entry.kind is Kind.STARTED:
+        kind, pod = entry.kind, entry.pod
+        assert pod is not None
+        if kind is Kind.STARTED:
+            self._pods.add(self._firsts.get(pod, pod))
+            if entry.container is None:
+                self._started(pod, None, entry.time_us)
+        elif kind is Kind.RESTARTED:
+            self._kinds[kind] += 1
+            self._started(pod, entry.container, entry.time_us)
+        elif kind in _TAKEN:
+            self._kinds[kind] += 1
+            first = self._firsts.get(pod, pod)
             self._pods.add(first)
-        if entry.kind in _TAKEN:
             self._touched.add(first)
-            self._taken(entry.pod, entry.container, entry.time_us)
-        elif isinstance(entry.because, ReplacementFor):
-            self._firsts[entry.pod] = self._firsts.get(entry.because.pod, entry.because.pod)
-            self._stands_for[entry.pod] = self._stands_for.get(entry.because.pod, entry.because.pod)
-        elif entry.kind is Kind.RESTARTED or (entry.kind is Kind.STARTED and entry.container is None):
-            self._started(entry.pod, entry.container, entry.time_us)
-        if entry.kind is Kind.THROTTLED and isinstance(entry.because, CPUThrottled):
-            self._throttled(entry, entry.because)
-        elif entry.kind in _TAKEN or entry.kind in {Kind.EXITED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED}:
+            self._taken(pod, entry.container, entry.time_us)
             self._no_longer_short(entry)
+        elif kind in _ENDED:
+            self._no_longer_short(entry)
+        elif isinstance(entry.because, ReplacementFor):
+            self._firsts[pod] = self._firsts.get(entry.because.pod, entry.because.pod)
+            self._stands_for[pod] = self._stands_for.get(entry.because.pod, entry.because.pod)
+        elif isinstance(entry.because, CPUThrottled):
+            self._throttled(entry, entry.because)
 
     def row(self, end_us: int) -> WorkloadSummary:
         """Return what has been counted."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, cause_of
+from podqos.model.assumption import Assumption
 from podqos.model.time_units import SECOND_US
 
 
@@ -113,6 +114,8 @@ class Rehearsal(Struct, frozen=True, rename="camel"):
     """What the machine did not allow."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Rehearsal"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated, and that the rules of a version are approximate."""
 
 
 def compare(predicted: Iterable[Entry], real: Iterable[Entry], tolerance: Tolerance | None = None) -> Comparison:

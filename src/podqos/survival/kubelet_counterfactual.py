@@ -2,6 +2,8 @@
 
 A pass is kept with all its input. ``synchronize`` itself decides again, so that local storage limits, the clean-up, the
 ranking of every signal and the policy are all taken into account.
+
+Use is never the same twice: a change has to spare the pod also if it, or another pod of its manifest, uses a page more.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from podqos.eviction.observation import Observation
 from podqos.eviction.ranking import RankedPod, Ranking, rank
 from podqos.eviction.signals import SIGNALS, DiskUse, Layout, SignalRow
 from podqos.eviction.usage import disk_bytes, memory_bytes
+from podqos.kernel.build import PAGE_BYTES
 from podqos.model.pod import Pod
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
@@ -97,6 +100,8 @@ class _Trial(Trial):
         super().__init__(pod, moment.pods, surroundings, moment.config.profile)
         self.moment = moment
         self.stats = moment.observation.pods.get(self.uid)
+        self.with_margin: Callable[[PodStats], PodStats] = lambda stats: stats
+        """Returns what a pod is to be spared with: a page more than it uses, of what counts."""
 
     def writing(self, change: Change) -> tuple[SecondDecision, None]:
         """Decide again with another manifest; scores do not count."""
@@ -111,7 +116,9 @@ class _Trial(Trial):
     def _verdict(self, moment: KubeletMoment, own: frozenset[str]) -> SecondDecision:
         # Of equals the first in the node's list is evicted, which is chance: a counterfactual must not depend on it.
         pods = tuple(sorted(moment.pods, key=lambda pod: pod.metadata.uid not in own))
-        done = replace(moment, pods=pods).decide()
+        seen = moment.observation
+        more = {uid: self.with_margin(stats) for uid, stats in seen.pods.items() if uid in own}
+        done = replace(moment, pods=pods, observation=replace(seen, pods={**seen.pods, **more})).decide()
         evicted = [each.pod for each in _evictions(done)]
         others = sum(each.spared is None and each.pod.metadata.uid != self.uid for each in done.ranking)
         place = _place(done.ranking, self.uid) or others + 1
@@ -122,17 +129,20 @@ class _Trial(Trial):
 
 
 def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterator[Counterfactual]:
-    if row.resource in {MEMORY, EPHEMERAL_STORAGE} and ranked.over_request:
-        yield from _request(trial, row)
+    uses = row.disk_use[trial.moment.config.layout]
+    local = {volume.name for volume in trial.pod.spec.volumes if volume.is_local}
+
+    def counts(use: DiskUse, name: str) -> bool:
+        return use in uses and (use is not DiskUse.LOCAL_VOLUMES or name in local)
+
+    if row.resource in {MEMORY, EPHEMERAL_STORAGE}:
+        trial.with_margin = lambda stats: _with_less(stats, row, -PAGE_BYTES, counts)
+        if ranked.over_request:
+            yield from _request(trial, row)
     if row.resource == MEMORY:
         yield from _guaranteed(trial)
     if trial.stats is not None:
-        stats, uses = trial.stats, row.disk_use[trial.moment.config.layout]
-        local = {volume.name for volume in trial.pod.spec.volumes if volume.is_local}
-
-        def counts(use: DiskUse, name: str) -> bool:
-            return use in uses and (use is not DiskUse.LOCAL_VOLUMES or name in local)
-
+        stats = trial.stats
         yield from using_less(
             lambda amount: trial.using(_with_less(stats, row, amount, counts)), ranked.usage, row.resource
         )
@@ -195,8 +205,6 @@ def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counte
     else:
         limited = [each.name for each in pod.running_containers if EPHEMERAL_STORAGE in each.resources.limits]
         holders = [name for name in limited if excess.name in {"", name}]
-    yield from islice((counterfactual for name in holders for counterfactual in _limit_of(trial, excess, name)), 1)
-
     layer_counts = trial.moment.config.layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
 
     def counts(use: DiskUse, name: str) -> bool:
@@ -206,6 +214,8 @@ def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counte
             return False
         return (use is DiskUse.LOCAL_VOLUMES) == (kind is LocalStorageLimit.EMPTY_DIR) and name == excess.name
 
+    trial.with_margin = lambda stats: _less_disk(stats, -PAGE_BYTES, counts, inodes=False)
+    yield from islice((counterfactual for name in holders for counterfactual in _limit_of(trial, excess, name)), 1)
     yield from using_less(
         lambda amount: trial.using(_less_disk(stats, amount, counts, inodes=False)),
         excess.used_bytes,
@@ -239,7 +249,8 @@ def _with_less(stats: PodStats, row: SignalRow, amount: int, counts: _Counts) ->
     """Return the statistics of a pod that uses less of what a signal is about."""
     if row.resource == MEMORY:
         memory = stats.memory
-        assert memory is not None
+        if memory is None:
+            return stats
         return replace(stats, memory=replace(memory, working_set_bytes=(memory.working_set_bytes or 0) - amount))
     if any(row.disk_use.values()):
         return _less_disk(stats, amount, counts, inodes=row.resource != EPHEMERAL_STORAGE)

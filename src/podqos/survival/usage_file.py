@@ -17,7 +17,7 @@ What was not measured is left out or empty. This module parses rows; ``usage`` a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -76,17 +76,21 @@ def usage_row(fields: object, where: str) -> UsageRow:
     """Make a row of a mapping; raises ``InputError``."""
     if not isinstance(fields, dict):
         raise InputError("a row must be a mapping", where=where, fix="write {pod: a, memory: 100Mi}")
-    for name in fields:
-        if name not in COLUMNS:
-            close = get_close_matches(str(name), COLUMNS, 1)
-            fix = f"did you mean {close[0]}?" if close else f"the columns are {', '.join(COLUMNS)}"
-            raise InputError(f"there is no column {name!r}", where=where, fix=fix)
+    _check_columns(fields, where)
     try:
         row = convert({**fields, "where": where}, UsageRow)
     except (msgspec.ValidationError, InvalidQuantity) as error:
         _refuse(error, where)
     _check(row)
     return row
+
+
+def _check_columns(names: Iterable[object], where: str) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            close = get_close_matches(str(name), COLUMNS, 1)
+            fix = f"did you mean {close[0]}?" if close else f"the columns are {', '.join(COLUMNS)}"
+            raise InputError(f"there is no column {name!r}", where=where, fix=fix)
 
 
 def _check(row: UsageRow) -> None:
@@ -110,6 +114,7 @@ def _top_row(row: SampleRow) -> UsageRow:
 
 def _csv_rows(source: str, data: bytes) -> Iterator[UsageRow]:
     for row in csv_rows(source, data.decode(errors="replace")):
+        _check_columns(row.columns, row.heading)
         counts = {name: _number(text) for name, text in row.fields.items() if name in _COUNTS}
         yield usage_row({**row.fields, **counts}, row.where)
 

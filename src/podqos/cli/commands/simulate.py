@@ -37,12 +37,13 @@ from podqos.cli.options import (
     add_value_option,
     duration_option,
 )
-from podqos.cli.output import add_output_options, emit, print_csv
+from podqos.cli.output import add_output_options, emit, print_csv, say_assumptions
 from podqos.cli.scenarios import scenario_argument
 from podqos.errors import InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
+from podqos.model.assumption import of_version
 from podqos.model.time_units import MINUTE_US
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
@@ -145,8 +146,10 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
             entries = iter(done.journal)
             while written := encode(islice(entries, _LINES_AT_ONCE)):
                 sys.stdout.buffer.write(written)
+            say_assumptions(of_version(done.scenario.profile))
         case "csv":
             print_csv(*csv_table(done.summary))
+            say_assumptions(of_version(done.scenario.profile))
         case _:
             assert report is not None
             emit(report, arguments, timeline)

@@ -79,10 +79,11 @@ def _no_room(lacks: Insufficient) -> str:
 
 def kubelet_in_time(found: KubeletInTime, pod: str) -> Saving:
     """Word the threshold with which the kubelet would have acted before the kernel."""
-    rate = f"{mebibytes(found.growth_bytes_per_second)}/s"
+    rate = found.growth_bytes_per_second
+    fell = f"memory fell by {mebibytes(rate)}/s; " if rate > 0 else ""
     who = " or ".join("the same pod" if each == pod else each for each in found.evicted)
     return Saving(
         change=f"evictionHard memory.available {mebibytes(found.threshold_bytes)}",
-        effect=f"memory fell by {rate}; with this threshold the kubelet always acts in time and evicts {who}",
+        effect=f"{fell}with this threshold the kubelet always acts in time and evicts {who}",
         saves=pod not in found.evicted,
     )

@@ -21,16 +21,15 @@ from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 from podqos.sim.cluster.fleet import Fleet
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.replicas import (
     Replica,
     daemons,
     is_bound,
     is_there_first,
-    places,
     pod_of,
     replacement,
     unreachable_seconds,
@@ -62,17 +61,21 @@ class SimCluster:
         *,
         is_watched: Callable[[str], bool] = lambda _: True,
         columns: MakeColumns | None = None,
+        known: KnownNodes | None = None,
     ) -> None:
         """Set up the cluster. Unwatched nodes are left out, or sleep, while provably nothing happens there."""
         self.scenario = scenario
         self.queue = queue
         self.entries: list[Entry] = []
-        self.requests = MemoryRequests(scenario.profile)
+        known = known or KnownNodes(scenario)
+        self.requests = known.requests
         self.pods: dict[str, tuple[Pod, str | None]] = {}
         """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
+        self._given_up_us: dict[str, int] = {}
+        """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self._later = 0
@@ -80,7 +83,7 @@ class SimCluster:
         self._daemon_backoff = DaemonBackoff()
         self._first_daemons: set[str] = set()
         """The uids of the first pods of all DaemonSets on all nodes."""
-        self.fleet = Fleet(self, is_watched, columns)
+        self.fleet = Fleet(self, known, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         self._plan_all()
 
@@ -129,7 +132,7 @@ class SimCluster:
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         elif is_bound(workload):
-            for number, name in places(workload, self.fleet.names):
+            for number, name in self.fleet.places(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         else:
             for number, pod in enumerate(self._pods_of(workload)):
@@ -181,7 +184,7 @@ class SimCluster:
                 yield pod
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
-        if self.scenario.is_shard:
+        if self.scenario.only is not None:
             raise LeavesShard(pod.key, self.queue.now_us)
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
@@ -213,7 +216,7 @@ class SimCluster:
     def _delete_unseen(self, workload: ScenarioWorkload) -> None:
         """Write that pods are deleted the moment they arrive, before any of them runs: no node hears of them."""
         if is_bound(workload):
-            unseen = [(pod_of(workload, number), name) for number, name in places(workload, self.fleet.names)]
+            unseen = [(pod_of(workload, number), name) for number, name in self.fleet.places(workload)]
         else:
             unseen = [(pod, "") for pod in self._pods_of(workload)]
         for pod, name in unseen:
@@ -234,6 +237,7 @@ class SimCluster:
         uid = pod.metadata.uid
         del self.pods[uid]
         self._why.pop(uid, None)
+        self._given_up_us.pop(uid, None)
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
@@ -305,12 +309,25 @@ class SimCluster:
             return
         self.fleet.add(name)
         self.control_plane.joined(name)
+        self._start_again(name)
         for workload in self.scenario.workloads:
             is_over = workload.deleted_us is not None and workload.deleted_us <= now_us
             if workload.kind == DAEMON_SET and workload.arrives_us < now_us and not is_over:
                 for pod in self._new_daemons(workload, (name,)):
                     number = self.fleet.names.index(name)
                     self._let_wait(pod, Replica(workload, number, self._next_order()))
+
+    def _start_again(self, name: str) -> None:
+        """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
+        for uid, _ in self.in_order():
+            pod, place = self.pods[uid]
+            if place != name:
+                continue
+            self._given_up_us.pop(uid, None)
+            if uid in self._why:
+                self._replace(pod, self._why[uid])
+            else:
+                self._let_know(self.fleet.get(name), pod)
 
     def lost(self, node: SimNode) -> None:
         """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""
@@ -325,8 +342,10 @@ class SimCluster:
     def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
         seconds = unreachable_seconds(pod.spec.tolerations)
         if seconds is not None:
-            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
+            self._given_up_us[uid] = noticed_us + seconds * SECOND_US
+            self.plan(self._given_up_us[uid], partial(self._lost_pod, uid))
 
-    def _lost_pod(self, uid: str, _: int) -> None:
-        if uid in self.pods:
+    def _lost_pod(self, uid: str, now_us: int) -> None:
+        if self._given_up_us.get(uid) == now_us:
+            del self._given_up_us[uid]
             self._replace(self.pods[uid][0], "NodeLost")

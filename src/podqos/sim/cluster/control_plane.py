@@ -66,7 +66,7 @@ class ControlPlane:
 
     def api_node(self, name: str) -> Node:
         """Return a node as the API server has it."""
-        settings = self._fleet.settings[name]
+        settings = self._fleet.settings(name)
         spec = settings.spec
         return Node(
             ObjectMeta(name=name, labels={LABEL_HOSTNAME: name, **spec.labels}),

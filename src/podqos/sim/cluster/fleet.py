@@ -14,10 +14,11 @@ from msgspec import Struct
 from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
-from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadPods
+from podqos.sim.idle.initial_state import InitialState, WorkloadPods
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
-from podqos.sim.node.settings import SimNodeSettings, node_settings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import Happening, NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
@@ -45,31 +46,24 @@ class Fleet:
     """All nodes, by name, in the order of the scenario."""
 
     def __init__(
-        self, cluster: FleetOwner, is_watched: Callable[[str], bool], columns: MakeColumns | None = None
+        self,
+        cluster: FleetOwner,
+        known: KnownNodes,
+        is_watched: Callable[[str], bool],
+        columns: MakeColumns | None = None,
     ) -> None:
         self._cluster = cluster
+        self._known = known
         self._is_watched = is_watched
         self._columns = columns
-        self._identities: dict[str, NodeIdentity] = {}
-        self.settings: dict[str, SimNodeSettings] = {}
         self.awake: dict[str, SimNode] = {}
         """Those that are set up."""
         self.idle: dict[str, IdleNode] = {}
         """Those that are not."""
-        self._initial_states = InitialStates(cluster.scenario, cluster.requests)
-        self._learn()
-        self.names: tuple[str, ...] = tuple(self._identities)
+        self._initial_states = known.initial_states
+        self.names: tuple[str, ...] = tuple(cluster.scenario.node_names)
+        self._indexes = {name: index for index, name in enumerate(self.names)}
         self._set_up()
-
-    def _learn(self) -> None:
-        """List the nodes of the scenario."""
-        scenario = self._cluster.scenario
-        for group in scenario.nodes:
-            settings = node_settings(group.spec, scenario.profile, scenario.policy)
-            for number in range(group.count):
-                name = group.name_of(number)
-                self.settings[name] = settings
-                self._identities[name] = NodeIdentity(len(self._identities), name, group.loop_phase_us(number))
 
     def _set_up(self) -> None:
         """Set up the nodes, except idle ones that are not watched."""
@@ -79,17 +73,26 @@ class Fleet:
             first.setdefault(each.node, each)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
         busy = _busy(scenario)
-        parts = _first_parts(scenario, self.names)
+        parts = self._first_parts()
         for name in self.names:
             if name in kept_back:
                 continue
             if name not in busy and not self._is_watched(name):
                 own = tuple(parts.get(name, ()))
-                initial = self._initial_states.of_idle(self.settings[name], own) if self._may_idle(own) else None
+                initial = self._initial_states.of_idle(self.settings(name), own) if self._may_idle(own) else None
                 if initial is not None:
                     self.idle[name] = IdleNode(name, initial, own)
                     continue
             self.add(name)
+
+    def _first_parts(self) -> dict[str, list[WorkloadPods]]:
+        """Return which pods each node starts with, in the order in which they are bound."""
+        found: dict[str, list[WorkloadPods]] = {}
+        for index, workload in enumerate(self._cluster.scenario.workloads):
+            if is_there_first(workload):
+                for name, numbers in numbers_by_node(workload, self._known.turns(workload, self.names)):
+                    found.setdefault(name, []).append(WorkloadPods(index, numbers))
+        return found
 
     def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
         """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
@@ -109,9 +112,17 @@ class Fleet:
         node = self.awake.get(self.names[index])
         return () if node is None else (node,)
 
+    def settings(self, name: str) -> SimNodeSettings:
+        """Return the settings of a node."""
+        return self._known[name].settings
+
+    def places(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
+        """Yield the numbers of the pods that are bound without asking, and their nodes."""
+        return places(workload, self._known.turns(workload, self.names))
+
     def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
-        """Yield the numbers of the pods that are there from the beginning, and their nodes, without idle ones."""
-        return places(workload, self.names, left_out=self.idle)
+        """Yield the same of pods that are there from the beginning, without idle nodes."""
+        return places(workload, self._known.turns(workload, self.names), left_out=self.idle)
 
     def get(self, name: str) -> SimNode | None:
         """Return a node, woken if necessary; None if it is away."""
@@ -131,7 +142,9 @@ class Fleet:
         cluster = self._cluster
         columns = None if self._is_watched(name) else self._columns
         options = cluster.scenario.options
-        return SimNode(self._identities[name], self.settings[name], options, queue, cluster, columns=columns)
+        known = self._known[name]
+        identity = NodeIdentity(self._indexes[name], name, known.loop_phase_us)
+        return SimNode(identity, known.settings, options, queue, cluster, columns=columns)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 
@@ -166,16 +179,6 @@ class Fleet:
     def journal_of(self, node: IdleNode) -> Iterator[Entry]:
         """Yield the journal of an idle node."""
         return node.initial.entries(node.name, self._initial_states.keys(node.parts))
-
-
-def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[WorkloadPods]]:
-    """Return which pods each node starts with, in the order in which they are bound."""
-    found: dict[str, list[WorkloadPods]] = {}
-    for index, workload in enumerate(scenario.workloads):
-        if is_there_first(workload):
-            for name, numbers in numbers_by_node(workload, names):
-                found.setdefault(name, []).append(WorkloadPods(index, numbers))
-    return found
 
 
 def _busy(scenario: Scenario) -> set[str]:

@@ -11,7 +11,7 @@ from heapq import merge
 from itertools import islice
 from typing import overload
 
-from podqos.agent.journal import Entry
+from podqos.agent.journal import Entry, in_order
 from podqos.sim.cluster.fleet import Fleet
 
 _MOST_KEPT = 100_000
@@ -63,4 +63,4 @@ class LongJournal(GeneratedJournal):
     def __iter__(self) -> Iterator[Entry]:
         # Idle nodes have entries at the beginning only: by name they are in the order of the journal.
         idle = (entry for node in self._idle for entry in self._fleet.journal_of(node))
-        return merge(self._written, idle, key=lambda entry: (entry.time_us, entry.node)) if self._written else idle
+        return merge(self._written, idle, key=in_order) if self._written else idle

@@ -127,10 +127,11 @@ class Scheduler:
             self._rebuild()
 
     def add_node(self, name: str) -> None:
-        """Let a node that was away take pods again, empty."""
+        """Let a node that was away take pods again, beside those still bound to it; it reports nothing yet."""
         if name in self._away:
-            self._states[name] = NodeState(self._away.pop(name).node, self._profile)
+            self._states[name] = self._away.pop(name)
             self._rebuild()
+        self.report(name, ())
 
     def place(self) -> list[tuple[Pod, str | None, tuple[Displaced, ...]]]:
         """Try to place all pending pods, the higher priority first.

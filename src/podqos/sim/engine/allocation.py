@@ -21,6 +21,7 @@ class Allocation(Flow):
         "_gauges",
         "_is_paused",
         "_lived",
+        "_next",
         "_offset_us",
         "_parts",
         "_planner",
@@ -52,6 +53,8 @@ class Allocation(Flow):
         self._parts = self._lived = 1
         self._is_paused = False
         self._version = 0
+        self._next = -1, 0
+        """When it bends next, if nothing else happens to it before."""
         self.is_asleep = False
         """Whether it bends unseen, and what it holds is missing from its sums (``columns``)."""
         self.is_covered = False
@@ -211,8 +214,9 @@ class Allocation(Flow):
 
     def unseen(self, time_us: int, bent_us: int) -> int:
         """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
-        piece = self.curve.piece(bent_us - self._offset_us)
-        return _fine(piece, slope_of(piece), time_us - self._offset_us)
+        offset_us = self._offset_us
+        piece = self.curve.piece(bent_us - offset_us)
+        return _fine(piece, slope_of(piece), time_us - offset_us)
 
     def stop_sleeping(self) -> None:
         """Hold nothing: it ends while it is asleep."""
@@ -261,13 +265,12 @@ class Allocation(Flow):
         return piece, amount, slope
 
     def _plan(self, time_us: int) -> None:
-        version = self._version
+        self._next = time_us, self._version
+        self._planner(time_us, EventPriority.DEMAND, self._bend)
 
-        def knot(now_us: int) -> None:
-            if version == self._version:
-                self.follow(now_us)
-
-        self._planner(time_us, EventPriority.DEMAND, knot)
+    def _bend(self, now_us: int) -> None:
+        if (now_us, self._version) == self._next:
+            self.follow(now_us)
 
     def _plan_empty(self, time_us: int, amount: int, slope: int) -> None:
         """Stay at zero when the amount reaches zero before the curve does."""
@@ -300,9 +303,11 @@ def _fine(piece: Piece, slope: int, time_us: int) -> int:
 
 def slope_of(piece: Piece) -> int:
     """Return how fast an amount changes, in 2⁻⁴⁰ units per microsecond."""
-    if piece.end_us is None or piece.start_value == piece.end_value:
+    rise = piece.end_value - piece.start_value
+    if piece.end_us is None or not rise:
         return 0
-    return _towards_zero((piece.end_value - piece.start_value) << FRACTION_BITS, piece.end_us - piece.start_us)
+    span_us = piece.end_us - piece.start_us
+    return (rise << FRACTION_BITS) // span_us if rise > 0 else -((-rise << FRACTION_BITS) // span_us)
 
 
 def _towards_zero(numerator: int, denominator: int) -> int:

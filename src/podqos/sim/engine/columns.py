@@ -13,6 +13,7 @@ one that starts falls asleep with the others; if the room is used up, all wake.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -38,6 +39,10 @@ _WORTH_COLUMNS = 3
 """For all to sleep and to wake costs about as much as following the bends of so many columns."""
 _FEW_PARTS = 8
 """So many wake on their own; if a sum of more could reach a mark, all do."""
+
+
+_Points: TypeAlias = tuple[Column, "Column | array[int]"]
+"""The times and values of the knots of one curve."""
 
 
 class _Row(NamedTuple):
@@ -165,14 +170,16 @@ class Columns:
         for each in self._awake:
             if not each.is_plain and each in self._rows:
                 self._remove_row(each)
-        if self._grid is None:
-            self._grid = _grid(tired, self.until_us)
-        self._add_rows([each for each in tired if each not in self._rows])
+        fresh = [each for each in tired if each not in self._rows]
+        if fresh:
+            self._add_rows(fresh)
+        assert self._grid is not None
         held = _held(tired, now_us)
         column = self._column(now_us)
         last = len(self._grid) - 1
         unknown = [gauge for gauge in self._bounds if gauge.headroom is None or gauge in self._is_stale]
-        reached = {gauge: self._first_reached(gauge, held.get(gauge, (0, 0)), now_us, column) for gauge in unknown}
+        watched = [gauge for gauge in unknown if any(mark.is_armed for mark in gauge.marks)]
+        reached = {gauge: self._first_reached(gauge, held.get(gauge, (0, 0)), now_us, column) for gauge in watched}
         near = {gauge for gauge, first in reached.items() if self._is_near(gauge, first - column, last - first)}
         if any(self._bounds[gauge].is_shared for gauge in near):
             self.wake(now_us)
@@ -184,12 +191,14 @@ class Columns:
             del self._awake[each]
             self._asleep[each] = None
             each.fall_asleep()
-        rests = {gauge: gauge.fine(now_us) - held.get(gauge, (0, 0))[0] for gauge in unknown}
+        rests = {gauge: gauge.fine(now_us) - held.get(gauge, (0, 0))[0] for gauge in watched}
         for gauge, (amount, slope) in moved.items():
             gauge.base, gauge.slope, gauge.since_us = gauge.fine(now_us) - amount, gauge.slope - slope, now_us
         for gauge in unknown:
             gauge.sleepers = self
+            gauge.headroom = _UNLIMITED
             self._reached.pop(gauge, None)
+        for gauge in watched:
             if gauge not in near:
                 if reached[gauge] < last:
                     self._reached[gauge] = reached[gauge]
@@ -224,8 +233,6 @@ class Columns:
         """
         assert self._grid is not None
         bound, level, last = self._bounds[gauge], _level(gauge), len(self._grid) - 1
-        if level == _UNLIMITED:
-            return last
         rest, rising = gauge.fine(now_us) - held[0], max(0, gauge.slope - held[1])
         if rest + rising * (self.until_us - now_us) + (bound.highest() << FRACTION_BITS) < level:
             return last
@@ -247,8 +254,10 @@ class Columns:
 
     def _add_rows(self, parts: Sequence[Allocation]) -> None:
         """Let the bounds cover more parts. Those of sums with the same parts are added up once."""
-        assert self._grid is not None
-        rows = _rows(parts, self._grid)
+        points = [_points(part.curve, part.offset_us, self.until_us) for part in parts]
+        if self._grid is None:
+            self._grid = _grid((times for times, _ in points), self.until_us)
+        rows = _rows(points, self._grid)
         self._rows.update(zip(parts, rows, strict=True))
         found: dict[Gauge, list[int]] = {}
         for index, part in enumerate(parts):
@@ -370,17 +379,13 @@ def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, in
 
 def _level(gauge: Gauge) -> int:
     """Return the least amount at which something happens."""
-    return min([mark.level for mark in gauge.marks if mark.is_armed], default=_UNLIMITED)
+    return min([mark.level for mark in gauge.marks if mark.is_armed])
 
 
-def _grid(parts: Iterable[Allocation], until_us: int) -> Column:
+def _grid(bends: Iterable[Column], until_us: int) -> Column:
     """Return the times between which columns lie: where most curves bend."""
-    found: list[Column] = []
-    for part in parts:
-        times, _ = _points(part.curve, part.offset_us, until_us)
-        if not any(times is each or np.array_equal(times, each) for each in found[-4:]):
-            found.append(times)
-    times = np.unique(np.concatenate([*found, np.array([0, until_us])]))
+    distinct = {id(times): times for times in bends}
+    times = np.unique(np.concatenate([*distinct.values(), np.array([0, until_us])]))
     times = times[(times >= 0) & (times <= until_us)]
     return np.append(times[:: -(-len(times) // _MOST_COLUMNS)], until_us + 1)
 
@@ -390,21 +395,22 @@ def _times(times_us: range) -> Column:
     return np.arange(times_us.start, times_us.stop, times_us.step, dtype=np.int64)
 
 
-def _points(curve: Curve, offset_us: int, until_us: int) -> tuple[Column, Column]:
+def _points(curve: Curve, offset_us: int, until_us: int) -> _Points:
     """Return times and values of the knots up to the end of a run, repeated where the curve repeats."""
     knots = curve.knots
+    values: Column | array[int]
     if isinstance(knots, Knots):
         times = _times(knots.times_us) if isinstance(knots.times_us, range) else np.array(knots.times_us)
-        values = np.frombuffer(knots.values, dtype=np.int64)
+        values = knots.values
     else:
-        both = np.array(knots, dtype=np.int64)
-        times, values = both[:, 0], both[:, 1]
+        times, values = np.array(knots, dtype=np.int64).T.copy()
     if offset_us:
         times = times + offset_us
     period_us = curve.period_us
     if period_us is None:
         return times, values
     turns = np.arange(-1, (until_us - offset_us) // period_us + 1, dtype=np.int64) * period_us
+    values = np.asarray(values)
     repeated = (turns[:, None] + np.concatenate([[offset_us], times, [offset_us + period_us]])[None, :]).ravel()
     # Before the first knot the first value holds, after the last one the last.
     return repeated, np.tile(np.concatenate([values[:1], values, values[-1:]]), len(turns))
@@ -418,22 +424,21 @@ def _total(rows: Sequence[_Row]) -> _Row:
     return _Row(starts, ends, int(max(starts.max(), ends.max())))
 
 
-def _rows(parts: Iterable[Allocation], grid: Column) -> list[_Row]:
+def _rows(points: Sequence[_Points], grid: Column) -> list[_Row]:
     """Return the most that each part holds at the start and at the end of every column, rounded up.
 
     Within a column it is linear between the two, unless it bends there: then both are its peak.
     """
-    points = [_points(part.curve, part.offset_us, int(grid[-1])) for part in parts]
     distinct = {id(times): times for times, _ in points}
     # Those that bend where columns begin.
     even = {key for key, times in distinct.items() if np.array_equal(times, grid[:-1][: len(times)])}
     plain = iter(_even_rows([values for times, values in points if id(times) in even], len(grid) - 1))
-    return [next(plain) if id(times) in even else _row(times, values, grid) for times, values in points]
+    return [next(plain) if id(times) in even else _row(times, np.asarray(values), grid) for times, values in points]
 
 
-def _even_rows(values: Sequence[Column], width: int) -> Iterator[_Row]:
-    starts = np.array([np.pad(own, (0, width - len(own)), "edge") if len(own) < width else own for own in values])
-    starts = starts.reshape(len(values), width)
+def _even_rows(values: Sequence[Column | array[int]], width: int) -> Iterator[_Row]:
+    padded = (own if len(own) == width else np.pad(own, (0, width - len(own)), "edge") for own in values)
+    starts = np.frombuffer(b"".join(own.tobytes() for own in padded), dtype=np.int64).reshape(len(values), width)
     ends = np.concatenate([starts[:, 1:], starts[:, -1:]], axis=1)
     # A slope is rounded towards zero: what falls ends a trifle higher.
     ends += ends < starts

@@ -164,7 +164,10 @@ def _piece(knots: Sequence[Knot], time_us: int, offset_us: int, period_us: int |
     """Return the piece around a time of the first period; ``offset_us`` is where the period in question begins."""
     if isinstance(knots, Knots):
         times_us, values = knots.times_us, knots.values
-        after = bisect_right(times_us, time_us)
+        if isinstance(times_us, range):
+            after = min(max(0, (time_us - times_us.start) // times_us.step + 1), len(times_us))
+        else:
+            after = bisect_right(times_us, time_us)
         if 0 < after < len(values):
             start_us, next_us = offset_us + times_us[after - 1], offset_us + times_us[after]
             return Piece(start_us, values[after - 1], next_us, values[after])

@@ -40,7 +40,19 @@ class EventPriority(IntEnum):
 class EventQueue:
     """The events to come."""
 
-    __slots__ = ("_at_once", "_began", "_heap", "_sequence", "_where", "done", "node", "now_us", "reached", "until_us")
+    __slots__ = (
+        "_at_once",
+        "_began",
+        "_dropped",
+        "_heap",
+        "_sequence",
+        "_where",
+        "done",
+        "node",
+        "now_us",
+        "reached",
+        "until_us",
+    )
 
     def __init__(self, until_us: int) -> None:
         self.now_us = 0
@@ -53,6 +65,8 @@ class EventQueue:
         """The highest number of a node that had an event at the current time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
+        self._dropped: dict[int, int] = {}
+        """By number of a node: up to which of its events none happens any more."""
         self._at_once = self._began = 0
         self._where = 0, CLUSTER
 
@@ -64,6 +78,10 @@ class EventQueue:
         self._sequence += 1
         heappush(self._heap, (time_us, node, priority, self._sequence, action))
 
+    def drop(self, node: int) -> None:
+        """Let nothing happen of what is planned for a node."""
+        self._dropped[node] = self._sequence
+
     @property
     def next(self) -> tuple[int, int] | None:
         """Time and node of the next event."""
@@ -71,7 +89,7 @@ class EventQueue:
 
     def step(self) -> None:
         """Run the next event."""
-        time_us, node, _, _, action = heappop(self._heap)
+        time_us, node, _, sequence, action = heappop(self._heap)
         if time_us != self.now_us:
             self.now_us, self.reached, self._at_once = time_us, node, 0
         else:
@@ -84,12 +102,14 @@ class EventQueue:
         assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
         self.done += 1
         self.node = node
-        action(time_us)
+        if not self._dropped or sequence > self._dropped.get(node, 0):
+            action(time_us)
 
     def take_over(self, other: EventQueue) -> None:
         """Take over the events of another queue: run those that are due by now, and plan the rest here."""
         while other.next is not None and other.next <= (self.now_us, self.reached):
             other.step()
         self.done += other.done
-        for time_us, node, priority, _, action in sorted(other._heap):
-            self.plan(time_us, node, EventPriority(priority), action)
+        for time_us, node, priority, sequence, action in sorted(other._heap):
+            if sequence > other._dropped.get(node, 0):
+                self.plan(time_us, node, EventPriority(priority), action)

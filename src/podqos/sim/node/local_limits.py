@@ -19,6 +19,9 @@ def local_limits(
     """Return, by container and part of its storage, the limited sums. ``alarm`` is called when one is exceeded."""
     found: dict[tuple[str, str], list[Gauge]] = {}
     containers = (*pod.spec.containers, *pod.spec.init_containers)
+    has_limit = any(EPHEMERAL_STORAGE in container.resources.limits for container in containers)
+    if not has_limit and not pod.spec.volumes:
+        return {}
 
     def limited(limit: int, parts: list[tuple[str, str]]) -> None:
         gauge = Gauge()
@@ -31,7 +34,7 @@ def local_limits(
         size = volume.empty_dir.size_limit if volume.empty_dir is not None else None
         if size is not None and size.sign > 0:
             limited(size.value, [(container.name, f"volume/{volume.name}") for container in containers])
-    if any(EPHEMERAL_STORAGE in container.resources.limits for container in containers):
+    if has_limit:
         local = [f"volume/{volume.name}" for volume in pod.spec.volumes if volume.is_local]
         limit = pod_limits(pod).get(EPHEMERAL_STORAGE)
         if limit is not None:

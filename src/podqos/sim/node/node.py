@@ -7,7 +7,7 @@ threshold is met or remembered and no gauge has crossed one, a pass changes noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -35,7 +35,7 @@ from podqos.sim.node.pods import DemandOf, SimContainer
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
-from podqos.sim.scenario.scenario import Options
+from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
 
 
 class Columns(Sleepers, Protocol):
@@ -118,7 +118,8 @@ class SimNode:
         self._outside = outside
         self._write = outside.write
         self._age_us = settings.spec.statistics_age_us
-        self._sample: tuple[int, Summary] | None = None
+        self._samples: dict[int, Summary] = {}
+        """Figures that a pass decides on when they are as old as they are to be, by the time of that."""
         self._sampled_us = -1
         self._is_fresh = False
         self.looks: list[Summary] = []
@@ -138,18 +139,18 @@ class SimNode:
 
     def summary(self, *, is_urgent: bool = False) -> Summary:
         """Return the figures the kubelet decides on; those of an urgent look are new."""
-        now_us = self.now_us
-        is_sampled = self._sample is not None and self._sample[0] == now_us and not (self._is_fresh or is_urgent)
-        if not is_sampled:
+        sample = None if self._is_fresh or is_urgent else self._samples.get(self.now_us)
+        if sample is None:
             self._is_fresh = False
-        self.looks.append(self._sample[1] if is_sampled and self._sample is not None else self.world.summary())
-        return self.looks[-1]
+            sample = self.world.summary()
+        self.looks.append(sample)
+        return sample
 
-    def carry_out(self, command: Command) -> tuple[Event, ...]:
+    def carry_out(self, command: Command) -> Sequence[Event]:
         """Carry out a command."""
         if isinstance(command, CleanUpNode):
             self._is_fresh = True
-        return tuple(self.world.carry_out(command))
+        return self.world.carry_out(command)
 
     # ---- what happens ----------------------------------------------------------------------------------------------
 
@@ -170,12 +171,8 @@ class SimNode:
 
     def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Plan an action on this node, unless the machine is gone by then."""
-
-        def happen(now_us: int) -> None:
-            if not self.is_lost:
-                action(now_us)
-
-        self.queue.plan(time_us, self.index, priority, happen)
+        if not self.is_lost:
+            self.queue.plan(time_us, self.index, priority, action)
 
     def report(self, event: Event) -> None:
         """Deliver an event to the agent."""
@@ -232,6 +229,7 @@ class SimNode:
         """Lose the machine."""
         if not self.is_lost:
             self.is_lost = True
+            self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
 
@@ -288,9 +286,8 @@ class SimNode:
         due_us = self.driver.due_us if may_skip else state.loop.wake_us
         if due_us is None:
             due_us = NEVER_US
-        if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
-            self._sampled_us = due_us - self._age_us
-            self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
+        if self._age_us and due_us != NEVER_US:
+            self._plan_samples(due_us)
         if may_skip and self._columns is not None and self._columns.are_tired:
             self._plan_rest(self.now_us)
         if state.wake_besides_us is not None:
@@ -342,8 +339,17 @@ class SimNode:
         queue = self.queue
         return now_us - 1 if queue.node == CLUSTER and queue.reached < self.index else now_us
 
+    def _plan_samples(self, due_us: int) -> None:
+        """Take the figures of the next pass when they have to be, and of those after it where that comes before it."""
+        for pass_us in range(due_us, due_us + self._age_us + 1, LOOP_INTERVAL_US):
+            taken_us = pass_us - self._age_us
+            if taken_us > max(self.now_us, self._sampled_us):
+                self._sampled_us = taken_us
+                self.plan(taken_us, EventPriority.LIFE, self._take_sample)
+
     def _take_sample(self, now_us: int) -> None:
-        self._sample = now_us + self._age_us, self.world.summary()
+        self._samples = {due_us: each for due_us, each in self._samples.items() if due_us >= now_us}
+        self._samples[now_us + self._age_us] = self.world.summary()
 
     def _woken(self, now_us: int) -> None:
         if now_us != self._wake_us:

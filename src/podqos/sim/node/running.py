@@ -30,9 +30,8 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     container.is_running = True
     container.started_us = now_us
     container.lost_processes = 0
-    processes = demand.processes
-    most = max(1, *(value for _, value in processes.knots))
-    container.fixed_processes = most if processes.is_constant else None
+    most = max(1, *(value for _, value in demand.processes.knots))
+    container.fixed_processes = most if demand.processes.is_constant else None
     container.first_pid = world.next_pid
     world.next_pid += most
     world.memory.running[container.path] = container

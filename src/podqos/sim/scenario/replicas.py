@@ -12,7 +12,7 @@ from podqos.model.pod import Pod, Toleration, Workload
 from podqos.model.profile import Profile
 from podqos.placement.taints import NO_EXECUTE
 from podqos.placement.workloads import DAEMON_SET, POD, made_by, pods_of
-from podqos.sim.scenario.scenario import ELSEWHERE, ScenarioWorkload
+from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _DEFAULT_TOLERATION_SECONDS = 300
 
@@ -56,27 +56,30 @@ def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile)
         yield named(made, made.metadata.name)
 
 
-def places(
-    workload: ScenarioWorkload, names: Sequence[str], left_out: Container[str] = ()
-) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of the pods that are bound without asking, and their nodes; ``names`` are those of all."""
-    turns = workload.nodes or names
-    here = [(turn, name) for turn, name in enumerate(turns) if name != ELSEWHERE and name not in left_out]
-    for first in range(0, workload.replicas, len(turns)):
+class Turns(Struct, frozen=True, gc=False):
+    """The nodes that pods are bound to in turn without asking the scheduler."""
+
+    count: int
+    """How many turns a round has, over all nodes."""
+    here: Sequence[tuple[int, str]]
+    """The turns of the nodes that are simulated, and their names."""
+
+
+def places(workload: ScenarioWorkload, turns: Turns, left_out: Container[str] = ()) -> Iterator[tuple[int, str]]:
+    """Yield the numbers of the pods that are bound without asking, and their nodes."""
+    here = [(turn, name) for turn, name in turns.here if name not in left_out]
+    for first in range(0, workload.replicas, turns.count):
         yield from ((first + turn, name) for turn, name in here if first + turn < workload.replicas)
 
 
-def numbers_by_node(workload: ScenarioWorkload, names: Sequence[str]) -> Iterator[tuple[str, Sequence[int]]]:
+def numbers_by_node(workload: ScenarioWorkload, turns: Turns) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
-    turns = workload.nodes or names
-    first = [(turn, name) for turn, name in enumerate(turns[: workload.replicas]) if name != ELSEWHERE]
-    if len({name for _, name in first}) == len(first):
-        yield from ((name, range(turn, workload.replicas, len(turns))) for turn, name in first)
-        return
-    found: dict[str, list[int]] = {}
-    for number, name in places(workload, names):
-        found.setdefault(name, []).append(number)
-    yield from found.items()
+    found: dict[str, list[range]] = {}
+    for turn, name in turns.here:
+        if turn < workload.replicas:
+            found.setdefault(name, []).append(range(turn, workload.replicas, turns.count))
+    for name, numbers in found.items():
+        yield name, numbers[0] if len(numbers) == 1 else sorted(number for each in numbers for number in each)
 
 
 def replacement(pod: Pod, replica: Replica) -> Pod:

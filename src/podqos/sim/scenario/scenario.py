@@ -27,9 +27,6 @@ LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 # The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
 
-ELSEWHERE = ""
-"""In a shard: a node of another shard."""
-
 
 class Filesystem(Struct, frozen=True, gc=False):
     """A filesystem of a node. Demands say how much of it is in use."""
@@ -76,19 +73,15 @@ class NodeGroup(Struct, frozen=True):
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before, within the same ten seconds."""
-    first: int | None = None
-    """Of a group that is part of a larger one: which node of that its first one is."""
 
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
-        is_alone = self.count == 1 and self.first is None
-        return self.spec.name if is_alone else f"{self.spec.name}-{(self.first or 0) + index}"
+        return self.spec.name if self.count == 1 else f"{self.spec.name}-{index}"
 
     def loop_phase_us(self, index: int) -> int:
         """Return when the eviction loop of a node of the group runs first."""
         rounds, phase_us = divmod(self.spec.loop_phase_us, LOOP_INTERVAL_US)
-        steps = (self.first or 0) + index
-        return rounds * LOOP_INTERVAL_US + (phase_us + steps * self.phase_step_us) % LOOP_INTERVAL_US
+        return rounds * LOOP_INTERVAL_US + (phase_us + index * self.phase_step_us) % LOOP_INTERVAL_US
 
 
 class ScenarioWorkload(Struct, frozen=True, kw_only=True):
@@ -109,8 +102,7 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """At 0 it is there from the start: bound, started and running."""
     deleted_us: int | None = None
     nodes: tuple[str, ...] = ()
-    """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``,
-    or in another shard if that is ``ELSEWHERE``."""
+    """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
     spread: bool = False
     """Bound without asking the scheduler, evenly over all nodes: replica i runs on node i modulo their number."""
     recreate: bool = True
@@ -129,7 +121,7 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
 
 
 class NodeAdded(Struct, frozen=True, gc=False, tag=True):
-    """A machine that was lost joins again, empty."""
+    """A machine joins, for the first time or again; pods that are still bound to it start anew."""
 
     at_us: int
     node: str
@@ -176,5 +168,13 @@ class Scenario(Struct, frozen=True, kw_only=True):
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
     options: Options = Options()
-    is_shard: bool = False
-    """Whether these are some nodes of a larger fleet (``sim.shards``), where no pod may ask the scheduler."""
+    only: tuple[str, ...] | None = None
+    """In a shard (``sim.shards``): the nodes that are simulated, in the order of ``nodes``. There no pod may ask the
+    scheduler."""
+
+    @property
+    def node_names(self) -> Sequence[str]:
+        """The nodes that are simulated."""
+        if self.only is not None:
+            return self.only
+        return [group.name_of(index) for group in self.nodes for index in range(group.count)]

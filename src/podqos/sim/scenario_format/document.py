@@ -211,7 +211,7 @@ class EventPart(_Part, frozen=True):
     node_lost: str = ""
     """The machine that is lost, with everything on it."""
     node_joins: str = ""
-    """A lost machine that joins again, empty."""
+    """A machine that joins, for the first time or after it was lost; pods still bound to it start anew."""
 
 
 class TimingPart(_Part, frozen=True):

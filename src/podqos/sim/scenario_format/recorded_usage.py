@@ -136,11 +136,11 @@ class RecordedUsage:
     def _take_row(self, row: SampleRow, pod: str) -> None:
         for name in row.columns:
             if name not in COLUMNS:
-                raise InputError(f'there is no column "{name}"', where=row.where, fix=suggestion(name, COLUMNS))
+                raise InputError(f'there is no column "{name}"', where=row.heading, fix=suggestion(name, COLUMNS))
         time_column = next((name for name in TIME_COLUMNS if name in row.columns), "")
         if not time_column:
             fix = "name it time; `kubectl top` shows one moment only"
-            raise InputError("there is no column with the time", where=row.where, fix=fix)
+            raise InputError("there is no column with the time", where=row.heading, fix=fix)
         texts = {name: str(row.fields.get(name, "")) for name in ("namespace", "pod", "container", "node")}
         name = texts["pod"] or (pod if "pod" not in row.columns else "")
         if not name:
