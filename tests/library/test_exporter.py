@@ -18,7 +18,6 @@ import yaml
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
-import podqos
 from cluster.serving import Request, Server, Wire, status, watch_of
 from library import clusters
 from library.test_live_cluster import _PLURALS, api_server

@@ -124,7 +124,7 @@ class Mirror:
             self.fatal = error
             self._say(str(error))
 
-    def _note(self, kind: _Kind, error: ClusterError | None) -> None:
+    def _note(self, kind: Kind, error: ClusterError | None) -> None:
         said = "" if error is None else str(error)
         with self._lock:
             is_new = said not in self.troubles
