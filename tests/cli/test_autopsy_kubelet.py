@@ -216,6 +216,17 @@ def test_an_eviction_is_found_deep_in_a_large_log(capsys, tmp_path):
     assert (eviction["node"], eviction["reason"], eviction["rivals"]) == ("node-1", "FirstInLog", ["shop/db-0"])
 
 
+def test_a_host_that_a_log_calls_otherwise_is_the_node_of_the_pod(capsys, files):
+    line = 'I1116 10:00:02.1 7 eviction_manager.go:1] "Eviction manager: {}"'
+    lines = [
+        line.format('pods ranked for eviction" pods=["shop/web-0","shop/db-0"]')[:-1],
+        line.format('pod is evicted successfully" pod="shop/web-0"')[:-1],
+    ]
+    (files / "kubelet.log").write_text("".join(f"Nov 16 10:00:02 host-1 kubelet[7]: {each}\n" for each in lines))
+    (eviction,) = autopsy(capsys, "kubelet.log", "pods.yaml")["evictions"]
+    assert (eviction["node"], eviction["foundIn"], eviction["candidates"]) == ("node-1", ["status", "kubeletLog"], 2)
+
+
 def test_a_journal_of_podqos_tells_its_evictions_and_kills(capsys, tmp_path):
     for scenario in ("soft-eviction", "question-1"):
         main(["simulate", f"scenarios/{scenario}.yaml", "-o", "jsonl"])

@@ -68,7 +68,7 @@ def evicted(pod: FatedPod, **used: int) -> EvictionTrace:
 
 
 def verdict(trace: EvictionTrace, *pods: FatedPod, **known: object) -> tuple[bool | None, EvictionReason]:
-    found = examine_eviction([trace], KnownNode(pods, **known))
+    found = examine_eviction([trace], KnownNode("node-1", pods, **known))
     return found.follows_rule, found.reason
 
 
@@ -84,13 +84,13 @@ def test_the_lowest_priority_of_those_over_their_request_goes_first_whatever_the
 
 def test_a_pod_within_its_request_does_not_go_before_one_of_lower_priority():
     web, low = pod("web", request="4Gi", priority=5), pod("low", request="1Gi", priority=1)
-    found = examine_eviction([evicted(web, main=100)], KnownNode((web, low)))
+    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, low)))
     assert (found.follows_rule, found.reason, found.rivals) == (False, EvictionReason.OTHER_IS_FIRST, ("shop/low",))
 
 
 def test_where_usage_decides_nothing_is_claimed_and_the_rivals_are_named():
     web, hog, safe = pod("web"), pod("hog"), pod("safe", request="1Gi", limit="1Gi")
-    found = examine_eviction([evicted(web, main=100)], KnownNode((web, hog, safe)))
+    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, hog, safe)))
     assert (found.follows_rule, found.reason, found.rivals) == (None, EvictionReason.USAGE_DECIDES, ("shop/hog",))
 
 
@@ -114,7 +114,7 @@ def test_containers_within_their_requests_are_not_quoted_and_may_count():
     two = (container("a", requests="memory=1Gi"), container("b", requests="memory=1Gi"))
     web, other = pod("web", *two, priority=1), pod("other", request="1Gi", limit="1Gi", priority=1)
     # 1100Mi of 2Gi at least: whether the pod is over its request depends on what b used.
-    found = examine_eviction([evicted(web, a=1100, b=1000)], KnownNode((web, other)))
+    found = examine_eviction([evicted(web, a=1100, b=1000)], KnownNode("node-1", (web, other)))
     assert found.reason is EvictionReason.USAGE_DECIDES
     assert [each.is_at_least for each in found.ranking if each.pod == "shop/web"] == [True]
     assert verdict(evicted(web, a=2100, b=1000), web, other) == (True, EvictionReason.FIRST)
@@ -149,7 +149,7 @@ def test_only_pods_that_ran_on_the_node_then_are_candidates():
             ),
         ),
     )
-    known = KnownNode((web, elsewhere, younger, ended, gone, by_then))
+    known = KnownNode("node-1", (web, elsewhere, younger, ended, gone, by_then))
     found = examine_eviction([evicted(web, main=1)], known, gone=frozenset({gone.metadata.uid}))
     assert {each.pod for each in found.ranking} == {"shop/web", "shop/by-then"}
 
@@ -159,7 +159,7 @@ def test_only_pods_that_ran_on_the_node_then_are_candidates():
 
 def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     web, hog = pod("web", request="1Gi"), pod("hog", request="1Gi")
-    known = KnownNode((web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
+    known = KnownNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
     found = examine_eviction([evicted(web, main=2048)], known)
     saved = {each.change: each for each in found.saved_by}
     # By less than hog, which exceeds its request by 476Mi.
@@ -174,14 +174,14 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
 
 def test_a_saving_that_rests_on_an_assumption_says_so():
     web, other = pod("web"), pod("other", request="1Gi", priority=-1)
-    found = examine_eviction([evicted(web, main=100)], KnownNode((web, other)))
+    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, other)))
     assert [each.is_assumed for each in found.saved_by if each.instead] == [True] * 3
     assert {each.instead for each in found.saved_by} == {"shop/other", ""}
 
 
 def test_what_does_not_help_is_not_listed():
     web, safe = pod("web", request="1Gi"), pod("safe", request="2Gi", limit="2Gi", priority=9)
-    found = examine_eviction([evicted(web, main=3000)], KnownNode((web, safe)))
+    found = examine_eviction([evicted(web, main=3000)], KnownNode("node-1", (web, safe)))
     assert {each.change for each in found.saved_by} == {EvictionChange.THRESHOLD, EvictionChange.NODE_SIZE}
 
 
@@ -210,14 +210,14 @@ def test_a_verdict_is_never_wrong_about_what_the_rule_does(node):
     stats = {each.metadata.uid: stats_of(each, main=mi) for each, mi in zip(pods, used, strict=True)}
     order = rank(pods, stats, Ranking(Signal.MEMORY))
     for each, mi in zip(pods, used, strict=True):
-        found = examine_eviction([evicted(each, main=mi)], KnownNode(tuple(pods)))
+        found = examine_eviction([evicted(each, main=mi)], KnownNode("node-1", tuple(pods)))
         is_first = order[0].pod.metadata.uid == each.metadata.uid
         if found.reason is EvictionReason.FIRST:
             assert is_first
         if found.reason is EvictionReason.OTHER_IS_FIRST:
             assert not is_first
     first = next(each for each in pods if each.metadata.uid == order[0].pod.metadata.uid)
-    known = KnownNode(tuple(pods), stats)
+    known = KnownNode("node-1", tuple(pods), stats)
     found = examine_eviction([evicted(first, main=used[pods.index(first)])], known)
     assert found.follows_rule is not False
 
@@ -229,7 +229,7 @@ def test_what_is_said_to_spare_a_pod_makes_another_first_among_all_pods(node):
     stats = {each.metadata.uid: stats_of(each, main=mi) for each, mi in zip(pods, used, strict=True)}
     first = rank(pods, stats, Ranking(Signal.MEMORY))[0].pod
     at = next(number for number, each in enumerate(pods) if each.metadata.uid == first.metadata.uid)
-    found = examine_eviction([evicted(pods[at], main=used[at])], KnownNode(tuple(pods), stats))
+    found = examine_eviction([evicted(pods[at], main=used[at])], KnownNode("node-1", tuple(pods), stats))
     for saving in found.saved_by:
         changed, figures = first, stats
         if saving.change is EvictionChange.REQUEST:

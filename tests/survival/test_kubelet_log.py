@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Unwrapper
@@ -221,3 +223,23 @@ def test_a_system_oom_in_a_table_names_its_victim():
 )
 def test_lines_that_are_not_in_order_do_no_harm(line):
     assert evictions([line, line]) == []
+
+
+PIECES = (
+    *OLD,
+    *FORMS["fields"],
+    *FORMS["JSON"],
+    "Warning Evicted pod/a ",
+    "Name: ",
+    "Namespace: ",
+    LOW,
+    '{"msg":',
+    '"Eviction manager: ',
+    "\x00",
+)
+
+
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=40)), max_size=12))
+def test_no_line_makes_the_reader_fail(parts):
+    text = "".join(parts)
+    found([text, text[: len(text) // 2], *parts])

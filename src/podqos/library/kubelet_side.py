@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -44,9 +45,12 @@ _MOST_TRACES = 100_000
 _MOST_SIGNS = 10_000
 MOST_EVICTIONS = 2_000
 """The last of them are examined."""
-_EVERY_LINE = 1 << 60
+_HEAD_BYTES = 1 << 16
+_MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
-_TABLES = (b"LAST SEEN", b"Events:", b'"involvedObject"', b'"regarding"')
+_IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
+_EVENTS = (b'"involvedObject"', b'"regarding"')
+_TABLE = re.compile(rb"^(?:Events:\s|(?:NAMESPACE\s{1,80})?LAST SEEN\s)", re.MULTILINE)
 
 
 def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list[FatedPod]:
@@ -67,10 +71,9 @@ def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list
 class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
-    marks = MARKS
-    """What a fast reader of a log looks for."""
-
     def __init__(self) -> None:
+        self.marks = MARKS
+        """What a fast reader of the log at hand looks for."""
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
         self._signs: list[NodeSign] = []
@@ -79,11 +82,13 @@ class KubeletSide:
         self._kills: list[OOMAutopsy] = []
 
     def begin(self, head: bytes) -> int:
-        """Begin another log, and return how many of its lines matter: all of a journal, none for sure of others."""
+        """Begin another log, and return how many of its lines matter: all of a table, of others those with a mark."""
         self._log = KubeletLog()
-        first = head[:65536]
-        is_journal = first.lstrip().startswith(b"{") and _JOURNAL in first.partition(b"\n")[0]
-        return _EVERY_LINE if is_journal or any(each in first for each in _TABLES) else 0
+        first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
+        is_journal = first.startswith(b"{") and _JOURNAL in first
+        self.marks = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
+        is_table = _TABLE.search(head, 0, _HEAD_BYTES) is not None
+        return _MOST_ROWS if is_table or (first.startswith(b"{") and any(each in first for each in _EVENTS)) else 0
 
     def feed(self, message: Message) -> None:
         """Take a line of a log."""
@@ -164,8 +169,9 @@ class KubeletSide:
         found = []
         for traces in groups[self._left_out :]:
             uid = next((each.uid for each in traces if each.uid), "")
-            node = next((each.node for each in traces if each.node), "")
-            node = node or of_pod.get(uid) or of_pod.get(traces[0].pod) or ""
+            told = next((each.node for each in traces if each.node), "")
+            # A host in a log may be the node by another name, and a pod of a StatefulSet may have come back elsewhere.
+            node = of_pod.get(uid) or (told if nodes.has(told) else of_pod.get(traces[0].pod)) or told
             before = gone.setdefault(node, set())
             known, out = nodes.known(node), frozenset(before)
             found.append(examine_eviction(traces, known, gone=out, most_shown=most_shown, profile=profile))
@@ -195,6 +201,10 @@ class _Nodes:
         self._cluster = cluster
         self._known: dict[str, KnownNode] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether anything is known of a node."""
+        return name in self._pods or name in self._nodes
+
     def known(self, name: str) -> KnownNode:
         """Return what is known of a node; pods that name no node may be on any."""
         if name not in self._known:
@@ -210,7 +220,7 @@ class _Nodes:
         if node is not None and MEMORY in node.status.capacity:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
-        return KnownNode(pods, {} if seen is None else seen.pods, capacity, allocatable)
+        return KnownNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
 
 
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:

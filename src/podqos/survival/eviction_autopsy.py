@@ -167,6 +167,8 @@ def examine_eviction(
 ) -> PodEviction:
     """Return one eviction from its traces; ``gone`` are the uids of pods that were evicted before."""
     found = _told(traces)
+    if known.name:
+        found = replace(found, node=known.name)  # a log may have another name for it
     pod = next((each for each in known.pods if _is(each, found)), None)
     if pod is not None:
         found = replace(

@@ -91,6 +91,7 @@ class AutopsyPod(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tr
 class KnownNode(Struct, frozen=True):
     """What is known of the node of an eviction."""
 
+    name: str = ""
     pods: tuple[FatedPod, ...] = ()
     """All of it, those that ended included."""
     stats: Mapping[str, PodStats] = {}
