@@ -87,6 +87,81 @@ def test_before_5_0_the_limit_and_the_sacrificed_child_have_their_own_lines():
     assert (report.chosen, report.score, [*report.victims]) == (7, 990, [9])
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "gfp", "order", "release"),
+    [
+        (
+            "my app invoked oom-killer: gfp_mask=0x201da, order=0, oom_adj=0, oom_score_adj=0",
+            "Pid: 77, comm: my app Not tainted 3.2.0-4-amd64 #1 Debian 3.2.65-1",
+            0x201DA, 0, (3, 2),
+        ),
+        (
+            "my app invoked oom-killer: gfp_mask=0xd0, order=1, oom_score_adj=0",
+            "CPU: 1 PID: 77 Comm: my app Tainted: GF          O 3.10.0-957.el7.x86_64 #1",
+            0xD0, 1, (3, 10),
+        ),
+        (
+            "my app invoked oom-killer: gfp_mask=0x24201ca(GFP_HIGHUSER_MOVABLE|__GFP_COLD), order=2, oom_score_adj=0",
+            "CPU: 1 PID: 77 Comm: my app Not tainted 4.6.0-rc3+ #5",
+            0x24201CA, 2, (4, 6),
+        ),
+        (
+            "my app invoked oom-killer: gfp_mask=0x14000c0(GFP_KERNEL), nodemask=(null),  order=0, oom_score_adj=1000",
+            "CPU: 1 PID: 77 Comm: my app Kdump: loaded Not tainted 4.19.0-6-amd64 #1 Debian 4.19.67-2",
+            0x14000C0, 0, (4, 19),
+        ),
+        (
+            "my app invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=-1, oom_score_adj=0",
+            "CPU: 1 UID: 1000 PID: 77 Comm: my app Not tainted 6.12.0 #1 PREEMPT(voluntary)",
+            0xCC0, -1, (6, 12),
+        ),
+    ],
+    ids=["3.2", "3.10", "4.6", "4.19", "6.12"],
+)  # fmt: skip
+def test_every_form_of_the_first_lines_says_who_asked_for_what_on_which_kernel(first, second, gfp, order, release):
+    (report,) = read([first, second, *table(), killed()])
+    assert (report.trigger, report.trigger_pid, report.release) == ("my app", 77, release)
+    assert (report.gfp_mask, report.order) == (gfp, order)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Killed process 102 (java) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB",
+        "Killed process 102, UID 1000, (java) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB, shmem-rss:0kB",
+        "Killed process 102 (java) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB, shmem-rss:0kB",
+        "Out of memory: Killed process 102 (java) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB, shmem-rss:0kB",
+        "Memory cgroup out of memory: Killed process 102 (java) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB, UID:0",
+    ],
+    ids=["3.x", "rhel7", "4.x", "5.1", "5.3"],
+)
+def test_every_form_of_a_kill_names_the_victim_and_what_it_held(line):
+    (report,) = read([*machine()[:-1], line])
+    victim = report.victims[102]
+    assert (report.chosen, victim.name, victim.total_vm_kb, victim.rss_kb) == (102, "java", 8000, 4096)
+
+
+def test_figures_of_the_machine_are_those_of_zones_nodes_and_lists():
+    lines = [
+        "active_anon:3 inactive_anon:4 isolated_anon:0",
+        " active_file:5 inactive_file:6 isolated_file:0",
+        " slab_reclaimable:7 slab_unreclaimable:8",
+        " mapped:0 shmem:9 pagetables:10 bounce:0",
+        " free:11 free_pcp:12 free_cma:0",
+        "Node 0 active_anon:12kB inactive_anon:16kB kernel_stack:64kB pagetables:40kB all_unreclaimable? no",
+        "DMA free:1000kB min:20kB low:24kB high:28kB present:4000kB managed:3900kB kernel_stack:16kB",
+        "lowmem_reserve[]: 0 5 6",
+        "DMA: 3*4kB (UE) 0*8kB 2*16kB (M) 0*32kB = 44kB",
+    ]
+    (report,) = read([*machine()[:5], *lines, *machine()[7:]])
+    assert report.memory_pages["shmem"] == 9
+    assert [report.memory_pages[name] for name in ("active_anon", "inactive_file", "slab_unreclaimable")] == [3, 6, 8]
+    assert (report.memory_pages["free"], report.kernel_stack_kb) == (11, 80)
+    (zone,) = report.zones
+    assert (zone.node, zone.name, zone.free_kb, zone.min_kb, zone.present_kb) == (0, "DMA", 1000, 20, 4000)
+    assert (zone.reserve_pages, zone.largest_block_kb) == ((0, 5, 6), 16)
+
+
 def test_masks_and_names_with_commas_do_not_shift_fields():
     line = (
         "oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=0,2-3,cpuset=/,mems_allowed=0-7,global_oom,"

@@ -16,8 +16,8 @@ from kernel.oom_logs import CARRIERS, FORMS, cgroup, killed, machine, read
 from podqos.cli.output import _unindented
 from podqos.report.simulation.html import SLOT, page
 from podqos.report.survival.autopsy import SCREEN, death_lines, text
-from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
 from podqos.report.survival.autopsy_kills import of_kill
+from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
 from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.report.text.encoding import json_schema
 from podqos.report.text.style import Style, visible_length

@@ -235,6 +235,14 @@ def test_daemons_are_measured_by_what_is_reserved_for_them():
     assert Cause.SYSTEM_DAEMONS not in {each[0] for each in causes(lines, kubelet_of=lambda _: enough)}
 
 
+def test_a_reservation_that_is_enforced_as_a_limit_is_that_of_daemons():
+    lines = [line.replace(CONTAINER, "/system.slice") for line in cgroup([VICTIM], 102, "java")]
+    reserving = KubeletConfiguration(system_reserved={"memory": "1Gi"}, kube_reserved={"memory": "20Mi"})
+    assert causes(lines, kubelet_of=lambda _: reserving) == [(Cause.SYSTEM_DAEMONS, GI, GI)]
+    assert causes(lines, kubelet_of=lambda _: KubeletConfiguration()) == [(Cause.OWN_LIMIT, GI, GI)]
+    assert causes(cgroup([VICTIM], 102, "java"), kubelet_of=lambda _: reserving) == [(Cause.OWN_LIMIT, GI, GI)]
+
+
 @pytest.mark.parametrize(
     ("pages", "cause"),
     [
@@ -316,6 +324,13 @@ def test_a_known_manifest_bounds_the_request_by_its_limit():
     assert request.oom_score_adj == 1000 - 1000 * request.amount_bytes // (1 << 30)
     limited = known(container("main", requests="memory=103Mi", limits="memory=200Mi"))
     assert SavedBy.REQUEST not in saved(lines, pods=limited)
+
+
+@pytest.mark.parametrize("containers", [(), (container("main"),), (container("other", requests="memory=1Mi"),)])
+def test_a_manifest_that_does_not_fit_the_score_gives_way_to_the_score(containers):
+    rival = (7, 1000, 100_000, 0, 0, 899, "rival")
+    lines = on_node(SANDBOX, rival)
+    assert saved(lines, pods=known(*containers)) == saved(lines)
 
 
 def test_of_several_containers_the_one_with_the_victims_score_is_changed():

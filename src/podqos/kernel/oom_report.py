@@ -451,7 +451,8 @@ def _read_memory(report: OOMReport, text: str) -> bool:
     elif found := _SWAP.match(text):
         report.swap_kb = int(found[1])
     elif found := _MEMORY_INFO.match(text):
-        report.memory_pages |= {name: int(pages) for name, pages in _PAGES.findall(text)}
+        if len(report.memory_pages) < _MOST_STATISTICS:
+            report.memory_pages |= {name: int(pages) for name, pages in _PAGES.findall(text)[:_MOST_STATISTICS]}
     elif text.startswith("Node ") and (found := _STACK.search(text)):
         report.kernel_stack_kb = min(_MOST_KB, report.kernel_stack_kb + int(found[1]))
     else:
@@ -463,7 +464,9 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     """Read a line of what the cgroup holds: since 5.3 one per figure, before it one per cgroup below it."""
     if found := _STATISTICS.match(text):
         sums = report.statistics = report.statistics or {}
-        for name, kilobytes in _OLD_STATISTIC.findall(text, found.end()):
+        for name, kilobytes in _OLD_STATISTIC.findall(text, found.end())[:_MOST_STATISTICS]:
+            if name not in sums and len(sums) >= _MOST_STATISTICS:
+                break
             sums[name] = min(_MOST_KB * 1024, sums.get(name, 0) + int(kilobytes) * 1024)
         return True
     if report.statistics is None or report.columns is not None or not (found := _STATISTIC.fullmatch(text)):

@@ -188,7 +188,8 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         return None
     allowed = _allowed_zones(report)
     asked_pages = 1 << max(0, report.order or 0)
-    zones = [_zone(each, node, asked_pages, is_allowed=each in allowed) for each in report.zones]
+    places = {(each.node, each.name) for each in allowed}
+    zones = [_zone(each, node, asked_pages, is_allowed=(each.node, each.name) in places) for each in report.zones]
     inside = [each for each in zones if each.is_allowed] or zones
     elsewhere = sum(max(0, each.free_bytes - each.kept_bytes) for each in zones if not each.is_allowed)
     constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
@@ -350,7 +351,10 @@ def causes_of(
     yield from main
     if node.ran_out.level in OWN_LIMIT:
         if shortage is not None and shortage.kind is ShortageKind.LIMIT:
-            yield AutopsyCause(Cause.OWN_LIMIT, shortage.usage_bytes, shortage.limit_bytes)
+            # The kubelet can enforce a reservation as the limit of a cgroup beside pods.
+            is_reserved = node.ran_out.level is CgroupLevel.SYSTEM and shortage.limit_bytes in (node.reservations or ())
+            cause = Cause.SYSTEM_DAEMONS if is_reserved else Cause.OWN_LIMIT
+            yield AutopsyCause(cause, shortage.usage_bytes, shortage.limit_bytes)
     else:
         yield from _owner_causes(node, candidates, own)
     yield from (each for is_main, each in parts if not is_main)
@@ -400,7 +404,7 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
         else:
             beside = min(MOST_BYTES, beside + used)
     above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
-    reserved = node.reserved_bytes
+    reserved = None if node.reservations is None else sum(node.reservations)
     most = max(0, above[0][0] if above else 0)
     is_beside = beside > max(most, basis // _SHARE) if reserved is None else beside - reserved > most
     if is_beside:

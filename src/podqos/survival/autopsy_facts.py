@@ -105,13 +105,13 @@ class KilledNode(Struct, frozen=True):
         return None
 
     @property
-    def reserved_bytes(self) -> int | None:
-        """What the kubelet reserves for what runs beside pods; None where its configuration is not stated."""
+    def reservations(self) -> tuple[int, ...] | None:
+        """What the kubelet reserves for itself and for the system; None where its configuration is not stated."""
         config = self.kubelet
         if config is None:
             return None
         amounts = (config.reserved_for_kube, config.reserved_for_system)
-        return sum(each[MEMORY].value for each in amounts if MEMORY in each)
+        return tuple(each[MEMORY].value for each in amounts if MEMORY in each)
 
 
 def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:

@@ -5,7 +5,7 @@ All holds for that moment: memory that keeps growing reaches every limit in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
@@ -78,7 +78,7 @@ class Decision:
 
     def __init__(
         self,
-        candidates: Iterable[Candidate],
+        candidates: Sequence[Candidate],
         rate: Callable[[Process], Candidate],
         chosen: int,
         own: Collection[int],
@@ -222,7 +222,7 @@ def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving
     if decision.spares(scored(lowest)):
         amount = min(MOST_BYTES, decision.used_pages * node.page_bytes)
         yield Saving(SavedBy.CLASS, None, amount, lowest, QOSClass.GUARANTEED, instead=decision.instead())
-    pod = node.pod or _sketched(None)
+    pod = node.pod if node.pod is not None and node.pod.spec.containers else _sketched(None)
     priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
     spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=priority)
     critical = _score(node, replace(pod, spec=spec), pod.spec.containers[0].name, 1)
