@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 EVIL = "<img src=x onerror=document.title=1>"
 ROWS = [(pid, 1000, 60_000 - 900 * pid, 100, 0, 500 - pid, f"worker {pid}") for pid in range(7, 60)]
 WEB = [(7, 0, 200_000, 100, 0, -500, "web"), (8, 0, 150_000, 9, 0, 0, "side"), (9, 0, 9, 9, 0, -1000, "sandbox")]
+POD = "a-namespace-with-a-long-name/a-pod-with-a-name-that-does-not-end-0"
 LOG = [
     *machine(),
     *machine([(5, 0, 90_000, 1, 0, 0, EVIL)], kill=killed(5, EVIL)),
     *cgroup(ROWS, 7, "worker 7", limit_kb=4 << 20),
     *(line for _ in range(2) for line in cgroup(WEB, 7, "web")),
-    "node-1 kubelet: I0105 15:19:27.7 1 e.go:1] "
-    '"Eviction manager: pod is evicted successfully" pod="a-namespace-with-a-long-name/a-pod-with-a-name-that-does-not-end-0"',
+    f'node-1 kubelet: I0105 15:19:27.7 1 e.go:1] "Eviction manager: pod is evicted successfully" pod="{POD}"',
 ]
 
 
@@ -89,7 +89,7 @@ def test_the_same_victim_is_counted(visit):
         row.all_inner_texts()
         for row in (each.locator("th, td") for each in visit.page.locator("#groups + div tbody tr").all())
     ]
-    assert [(row[1], row[2], row[3]) for row in rows][0] == ("3×", "kernel", "its own limit")
+    assert tuple(rows[0][1:4]) == ("3×", "kernel", "its own limit")
 
 
 def test_dark_and_light(browser, path):

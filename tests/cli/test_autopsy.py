@@ -129,6 +129,10 @@ def test_a_log_without_kills_is_no_error(capsys, tmp_path):
         (["-", "-"], "standard input can be read once"),
         (["x", "--top", "many"], "'many' is not a number of tasks"),
         (["."], "Is a directory"),
+        (["--live", "a.log", "b.log"], "one log can be followed"),
+        (["--live", "-o", "markdown"], "-o markdown needs the end of the log"),
+        (["--live", "--html", "x.html"], "a page needs the end of the log"),
+        (["--live", "absent.log"], "absent.log: No such file"),
     ],
 )
 def test_a_mistake_is_one_line(capsys, arguments, said):

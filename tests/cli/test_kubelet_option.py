@@ -16,8 +16,8 @@ PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 USAGE = ROOT / "scenarios" / "content-platform" / "usage.csv"
 
 WITH = {
-    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "node install", "node run", "place", "rank",
-    "thresholds",
+    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "node install", "node run", "place",
+    "rank", "thresholds",
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",

@@ -39,12 +39,13 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
         raise InvalidOption(
             f"-o {arguments.output} needs the end of the log", where="--live", fix="-o text, jsonl or csv"
         )
+    if arguments.html is not None:
+        raise InvalidOption("a page needs the end of the log", where="--html", fix="leave out --live or --html")
     path = arguments.logs[0] if arguments.logs else None
-    signal.signal(signal.SIGTERM, _end)
+    before = signal.signal(signal.SIGTERM, _end)
     try:
         with _known(arguments, pods) as known:
             printing, profile = _printing(arguments), profile_of(arguments)
-            _say(f"following {path or 'the kernel log of this machine'}; Ctrl-C ends it")
             for found in live_autopsy(
                 path,
                 known=known,
@@ -58,6 +59,8 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
                 sys.stdout.flush()
     except KeyboardInterrupt:
         pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 
@@ -85,7 +88,7 @@ def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
 def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:
     if arguments.output == "text":
         style = style_for(arguments.color)
-        return lambda found: print_lines([*text(found, style), ""])
+        return lambda found: print_lines([*text(found, style, verbose=arguments.verbose), ""])
     for_programs()
     if arguments.output == "csv":
         rows = writer(sys.stdout, lineterminator="\n")

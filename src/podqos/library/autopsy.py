@@ -116,11 +116,12 @@ def live_autopsy(
 ) -> Iterator[Autopsies]:
     """Yield OOMs as they happen, by the log of this machine or a file that grows.
 
-    ``known`` returns what is known of the cluster at that moment. ``say`` is told in a line what cannot be read. Raises
-    HostError where there is no right to read the log.
+    ``known`` returns what is known of the cluster at that moment. ``say`` is told what is followed, and what is lost.
+    Raises HostError where there is no right to read the log.
     """
     examiner = Examiner(most_shown)
     with growing(path, say) as log:
+        say(f"following {path or 'the kernel log of this machine'}")
         for report in follow(log, say):
             now = known()
             cluster, objects = (now, now.objects) if isinstance(now, ClusterSnapshot) else (None, now)

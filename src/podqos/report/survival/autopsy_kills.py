@@ -66,8 +66,11 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     names = [process(each.name, each.pid) for each in kill.victims]
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     where = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
+    of = f" of {kill.pod}" if kill.pod else ""
     died = (
-        f"{listed([*names[:_MOST_NAMED], *more])} {verb(names, 'was', 'were')} killed" if names else "no kill is told"
+        f"{listed([*names[:_MOST_NAMED], *more])}{of} {verb(names, 'was', 'were')} killed"
+        if names
+        else "no kill is told"
     )
     first = process(kill.ranking[0].name, kill.ranking[0].pid) if kill.ranking else ""
     swap = mebibytes((kill.swap_pages_needed or 0) * kill.page_bytes)
@@ -115,7 +118,8 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         yield Fact("full", full)
     if kill.trigger.name:
         asked = process(kill.trigger.name, kill.trigger.pid)
-        pages = f", {2**kill.trigger.order} pages at once" if 0 < (kill.trigger.order or 0) < 64 else ""
+        order = kill.trigger.order or 0
+        pages = f", {2**order} pages at once" if 0 < order < 64 else ""
         yield Fact("asked", f"{asked}{pages}")
     when = (kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}")
     if any(when):

@@ -67,11 +67,10 @@ def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
 
 def headline(found: Autopsies) -> str:
     """Return how many there are, and whether they follow from the rule."""
-    both = (*found.kills, *found.evictions)
-    if not both:
+    verdicts = [each.follows_rule for each in found.kills] + [each.follows_rule for each in found.evictions]
+    if not verdicts:
         return "No OOM kill and no eviction found."
     numbers = [counted(len(each), noun) for each, noun in ((found.kills, "OOM"), (found.evictions, "eviction")) if each]
-    verdicts = [each.follows_rule for each in both]
     parts = [f"{verdicts.count(each):,} {words}" for each, words in _COUNTED.items() if each in verdicts]
     left_out = found.kills_left_out + found.evictions_left_out
     before = f" (and {left_out:,} before them)" if left_out else ""
