@@ -329,6 +329,25 @@ def test_a_budget_of_a_policy_takes_the_place_of_the_usual_one(capsys):
         assert ("PQ705" in out) is found
 
 
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (["policy.yaml"], "policy.yaml:5:"),
+        (["--policies", "policy.yaml"], "web.yaml:8:"),
+        ([], "web.yaml:8:"),
+    ],
+)
+def test_an_exceeded_budget_is_told_wherever_its_policy_is_from(capsys, given, place):
+    budget = "budgets: [{name: m, resource: memory, requests: 0.1}]"
+    write(f"apiVersion: podqos.dev/v1alpha1\nkind: Policy\nmetadata: {{name: a}}\nspec:\n  {budget}\n", "policy.yaml")
+    write((POD % "") + "---\n" + NODE, "web.yaml")
+    if not given:
+        write(f"policy: {{{budget}}}\n", ".podqos.yaml")
+    _, out, _ = run(capsys, "check", "web.yaml", *given)
+    assert f"  {place}" in out
+    assert "warning PQ705 policy-budget" in out
+
+
 def test_the_old_name_of_a_budget_is_still_read_and_the_new_one_told(capsys):
     write(POD % "", "pod.yaml")
     write("options: {memoryBudget: 3}\n", ".podqos.yaml")

@@ -52,6 +52,7 @@ from podqos.library.inputs.objects import (
     Progress,
     custom_kinds,
     decides_about_pods,
+    is_own_policy,
 )
 from podqos.library.inputs.policies import is_within, scope_of
 from podqos.library.inputs.sources import Source
@@ -411,7 +412,9 @@ class _Around:
         self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)
         self._demands = _by_scope((each.found, each.policy) for each in objects.own_policies)
         self._subjects = _by_scope(
-            (found, _other(found, namespace)) for found in objects.others if decides_about_pods(found.other)
+            (found, _other(found, namespace))
+            for found in objects.others
+            if decides_about_pods(found.other) and not (found.is_stored and is_own_policy(found.other))
         )
         groups = (
             *(self._services, self._routes, self._budgets, self._nodes, self._kubelets, self._demands),

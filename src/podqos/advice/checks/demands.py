@@ -239,6 +239,7 @@ def find_over_budget(context: Context, sketches: Sequence[Sketch]) -> Iterator[F
         return
     # Two manifests of one object are two versions of it: applying one replaces the other.
     sketches = list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
+    by_name = {f"{sketch.subject.kind} {sketch.subject.key}": sketch for sketch in sketches}
     surroundings = context.surroundings
     for over in over_budget((each for sketch in sketches for each in sketch.charges), surroundings.nodes):
         budget = over.budget
@@ -248,8 +249,9 @@ def find_over_budget(context: Context, sketches: Sequence[Sketch]) -> Iterator[F
         )  # fmt: skip
         choice = Choice.SMALLER_LIMITS if over.side == "limits" else Choice.SMALLER_REQUESTS
         subject, path = surroundings.subject("Policy", over.policy), f"spec.budgets[{over.index}].{over.side}"
-        if not subject.source:  # of the configuration
-            subject, path = surroundings.subject("Node", surroundings.nodes[0].name), "status.allocatable"
+        if not subject.source:  # the policy is not among what is checked
+            largest = by_name[over.largest[0]]
+            subject, path = largest.subject, largest.at("spec.containers[0].resources")
         finding = policy_budget.finding(subject, path, facts, Patch.choose(choice))
         yield replace(finding, severity=SEVERITIES[budget.action])
 
