@@ -82,7 +82,8 @@ _decoder = msgspec.json.Decoder(Entry)
 
 def encode(entries: Iterable[Entry]) -> bytes:
     """Return entries as JSON lines."""
-    return _encoder.encode_lines(entries)
+    # Given anything but a list, msgspec (0.22) keeps the iterator for ever.
+    return _encoder.encode_lines(list(entries))
 
 
 def decode(data: bytes, source: str = "journal") -> Iterator[Entry]:

@@ -5,7 +5,7 @@ Shards that run one after the other share it: what nodes have in common is worke
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from functools import cached_property
 
 from msgspec import Struct
@@ -57,16 +57,17 @@ class KnownNodes:
 
     def turns(self, workload: ScenarioWorkload, names: Collection[str]) -> Turns:
         """Return which of some nodes the pods of a workload are bound to without asking the scheduler."""
-        listed = workload.nodes
+        listed, is_all = workload.nodes, len(names) == len(self._nodes)
         if not listed:
-            return Turns(len(self._nodes), [(self._nodes[name].number, name) for name in names])
+            numbered = enumerate(names) if is_all else ((self._nodes[name].number, name) for name in names)
+            return Turns(len(self._nodes), [*numbered])
         by_name = self._turns.get(id(workload))
         if by_name is None:
             by_name = self._turns[id(workload)] = {}
             for turn, name in enumerate(listed):
                 by_name.setdefault(name, []).append(turn)
+        here: Container[str] = self._nodes if is_all else names
         some = by_name if len(by_name) < len(names) else names
-        here = set(names)
         return Turns(
             len(listed), sorted((turn, name) for name in some if name in here for turn in by_name.get(name, ()))
         )

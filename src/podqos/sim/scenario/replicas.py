@@ -74,12 +74,14 @@ def places(workload: ScenarioWorkload, turns: Turns, left_out: Container[str] = 
 
 def numbers_by_node(workload: ScenarioWorkload, turns: Turns) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
-    found: dict[str, list[range]] = {}
-    for turn, name in turns.here:
-        if turn < workload.replicas:
-            found.setdefault(name, []).append(range(turn, workload.replicas, turns.count))
-    for name, numbers in found.items():
-        yield name, numbers[0] if len(numbers) == 1 else sorted(number for each in numbers for number in each)
+    first = [(turn, name) for turn, name in turns.here if turn < workload.replicas]
+    if len({name for _, name in first}) == len(first):
+        yield from ((name, range(turn, workload.replicas, turns.count)) for turn, name in first)
+        return
+    found: dict[str, list[int]] = {}
+    for number, name in places(workload, turns):
+        found.setdefault(name, []).append(number)
+    yield from found.items()
 
 
 def replacement(pod: Pod, replica: Replica) -> Pod:
