@@ -72,7 +72,7 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks = MARKS
+        self.marks: tuple[bytes, ...] = MARKS
         """What a fast reader of the log at hand looks for."""
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
