@@ -19,9 +19,13 @@ from podqos.report.survival.autopsy import SCREEN, death_lines, text
 from podqos.report.survival.autopsy_kills import of_kill
 from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
 from podqos.report.survival.autopsy_story import AutopsyPage, page_of
+from podqos.report.survival.evictions import of_eviction
 from podqos.report.text.encoding import json_schema
 from podqos.report.text.style import Style, visible_length
 from podqos.survival.autopsy import Autopsies, Examiner
+from podqos.survival.eviction_autopsy import PodEviction
+from podqos.survival.eviction_scene import EvictionReason
+from podqos.survival.eviction_traces import EvictionCause
 
 ROOT = Path(__file__).parents[2]
 NARROW = Style(width=80)
@@ -73,6 +77,14 @@ def test_a_death_never_takes_more_than_a_screen(lines):
         for told in (death_lines(of_kill(kill), NARROW), death_lines(of_kill(kill), Style(width=80, colour=True))):
             assert len(told) <= SCREEN
             assert max(map(visible_length, told)) <= 80
+
+
+def test_an_eviction_with_a_long_message_never_takes_more_than_a_screen():
+    pod = f"{'n' * 63}/{'p' * 253}"
+    eviction = PodEviction(pod, EvictionCause.OTHER, None, EvictionReason.NOT_RANKED, message="word " * 900)
+    told = death_lines(of_eviction(eviction), NARROW)
+    assert len(told) <= SCREEN
+    assert len(death_lines(of_eviction(eviction), NARROW, verbose=True)) > SCREEN
 
 
 def test_more_is_shown_when_asked_for():

@@ -22,6 +22,7 @@ _MOST_CAUSES = 2
 _MOST_SAVINGS = 3
 _LABEL = 10
 _WHO = 44
+_MOST_WORDS = 200
 _LEAST = ("rule", "asked", "group")
 """What is left out where there is no room, in this order."""
 _LEAST_RANKED = 2
@@ -83,7 +84,7 @@ def _told(death: AutopsyDeath, *, verbose: bool) -> Iterator[tuple[str, Sequence
     left = 0 if verbose else len(death.saved_by) - _MOST_SAVINGS
     yield "saved by", [*death.saved_by[: None if verbose else _MOST_SAVINGS], *[f"… {left} more (-v)"] * (left > 0)]
     for fact in death.facts:
-        yield fact.label, [fact.words]
+        yield fact.label, [fact.words if verbose else cut(fact.words, _MOST_WORDS, 0)]
     if death.rule:
         yield "rule", [death.rule]
 
