@@ -197,10 +197,12 @@ def reports(stream: Stream, side: KubeletSide | None = None) -> Iterator[OOMRepo
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
+    words: list[str] = []
     following = 0
     for chunk in _chunks(stream):
         if beside is None:
             beside = 0 if side is None else side.begin(chunk)
+            words = [] if side is None else [mark.decode() for mark in side.marks]
         marks = _Marks(chunk)
         marks.look_for(BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
@@ -224,7 +226,8 @@ def reports(stream: Stream, side: KubeletSide | None = None) -> Iterator[OOMRepo
             line = chunk[position : min(end, position + _LINE_BYTES)].decode(errors="replace")
             position, beside = end + 1, beside - 1
             for message in unwrapper.feed(line):
-                if side is not None:
+                is_every = beside > _LINES_BESIDE or bool(message.fields)
+                if side is not None and (is_every or any(word in message.text for word in words)):
                     side.feed(message)
                 yield from reader.feed(message)
     for message in unwrapper.end():
