@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from podqos.report.text.encoding import yaml_bytes
+from podqos.report.text.encoding import manifest_yaml
 from podqos.version import __version__
 from podqos.web.installation import (
     IMAGE,
@@ -30,7 +30,7 @@ from podqos.web.installation import (
 )
 
 POLICY = Path(STARTER_POLICY).read_text()
-_HEAD = "# Written by tools/deploy.py; change src/podqos.web.installation.py instead.\n"
+_HEAD = "# Written by tools/deploy.py; change src/podqos/web/installation.py instead.\n"
 
 
 def _value(path: str, function: str = "") -> str:
@@ -56,7 +56,7 @@ _CERTIFICATES = {"cert-manager": None, "given": _GIVEN}
 
 def written(objects: Iterable[Object]) -> str:
     """Return objects as a stream of YAML."""
-    return "---\n".join(yaml_bytes(each).decode() for each in objects)
+    return "---\n".join(map(manifest_yaml, objects))
 
 
 def chart_files() -> dict[str, str]:
@@ -147,7 +147,7 @@ webhook:
   # Also change pods, where the policy or their annotations ask for it.
   mutate: false
   certificate:
-    # cert-manager; or given: base64 of PEM below, as `podqos webhook certificate` prints it.
+    # cert-manager; or given: below is base64 of tls.crt, tls.key and ca.crt, which `podqos webhook certificate` makes.
     from: cert-manager
     certificate: ""
     key: ""
@@ -181,7 +181,13 @@ _VALUES_SCHEMA = {
                     "certificate": _object(
                         {"from": {"enum": list(_CERTIFICATES)}}
                         | dict.fromkeys(ServingCertificate.__struct_fields__, _TEXT)
-                    ),
+                    )
+                    | {
+                        "if": {"properties": {"from": {"const": "given"}}},
+                        "then": {
+                            "properties": dict.fromkeys(ServingCertificate.__struct_fields__, _TEXT | {"minLength": 1})
+                        },
+                    },
                     "policy": {"type": "string", "minLength": 1},
                 }
             ),

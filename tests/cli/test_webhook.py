@@ -74,6 +74,38 @@ def test_a_policy_that_is_not_in_order_exits_with_2_and_says_where(files, capsys
     assert "policy.yaml" in capsys.readouterr().err
 
 
+def test_one_mistake_in_a_policy_is_counted_once(files, capsys):
+    Path("policy.yaml").write_text("kind: Policy\napiVersion: podqos.dev/v1\nmetadata: {name: x}\nspec: {rules: []}\n")
+    assert main(["webhook", "test", "-f", "good.json", "--policy", "policy.yaml"]) == 2
+    assert "more)" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", yaml.safe_dump(pod())])
+def test_files_without_anything_to_decide_by_are_not_taken_for_a_policy(files, capsys, text):
+    Path("policy.yaml").write_text(text)
+    assert main(["webhook", "test", "-f", "bad.json", "--policy", "policy.yaml"]) == 2
+    assert "policy.yaml: nothing to decide by" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("resources", "where"),
+    [
+        ({"limits": {"cpu": "much"}}, 'request.object.spec.containers[0].resources.limits.cpu: "much" is no quantity'),
+        ({"limits": 7}, "request.object.spec.containers[0].resources.limits: must be"),
+    ],
+)
+def test_an_object_that_cannot_be_judged_is_named_with_file_field_and_reason(files, capsys, resources, where):
+    Path("odd.json").write_bytes(review(pod(container(resources=resources))))
+    assert main(["webhook", "test", "-f", "odd.json"]) == 2
+    assert f"odd.json: {where}" in capsys.readouterr().err
+
+
+def test_a_review_that_is_too_deep_is_said_to_be_so(files, capsys):
+    Path("deep.json").write_text('{"request": ' + "[" * 100_000)
+    assert main(["webhook", "test", "-f", "deep.json"]) == 2
+    assert "deep.json: nested too deeply" in capsys.readouterr().err
+
+
 def test_a_policy_that_does_not_exist_exits_with_an_error(files, capsys):
     assert main(["webhook", "test", "-f", "good.json", "--policy", "missing.yaml"]) == 2
     assert "missing.yaml" in capsys.readouterr().err

@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import subprocess
+import textwrap
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from msgspec import structs
 import podqos
 from podqos.cli.main import main
 from podqos.library.webhook import Watched
+from podqos.manifest.kinds import POD_HOLDERS
+from podqos.web.certificate import make, service_names
 from podqos.web.installation import (
     WEBHOOK,
     ServingCertificate,
@@ -233,3 +237,57 @@ def test_what_cannot_be_installed_is_refused(capsys, arguments, message):
     assert code == 2
     assert message in said.err
     assert said.out == ""
+
+
+def test_a_certificate_of_another_namespace_is_refused(capsys, tmp_path):
+    printed(capsys, "webhook", "certificate", tmp_path)
+    code, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path, "-n", "qos")
+
+    assert code == 2
+    assert "for podqos-webhook.podqos.svc, not podqos-webhook.qos.svc" in said.err
+    assert f"webhook certificate {tmp_path} -n qos" in said.err
+    assert said.out == ""
+
+
+def test_an_expired_certificate_is_refused(capsys, tmp_path):
+    make(str(tmp_path), service_names(WEBHOOK, "podqos"), now=datetime(2020, 1, 1, tzinfo=UTC))
+    code, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path)
+
+    assert code == 2
+    assert "tls.crt: the certificate expired on 2020-12-31" in said.err
+
+
+def test_what_is_no_certificate_is_refused(capsys, tmp_path):
+    for name in ("tls.crt", "tls.key", "ca.crt"):
+        (tmp_path / name).write_text("none")
+    code, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path)
+
+    assert code == 2
+    assert "tls.crt: no certificate with names in PEM" in said.err
+
+
+def test_the_policy_can_be_read_in_what_is_printed(capsys):
+    _, said = printed(capsys, "webhook", "manifests")
+
+    assert textwrap.indent(deploy_tool.POLICY, "    ", lambda _: True).rstrip() in said.out
+
+
+def test_the_api_server_asks_about_every_kind_that_the_webhook_judges():
+    registered = next(
+        each for each in webhook_objects(Settings(), POLICY) if each["kind"] == "ValidatingWebhookConfiguration"
+    )
+    resources = {each for rule in registered["webhooks"][0]["rules"] for each in rule["resources"]}
+
+    assert {f"{kind.lower()}s" for kind in POD_HOLDERS} <= resources
+
+
+def test_a_chart_with_a_given_certificate_has_to_be_given_one():
+    schema = json.loads((DEPLOY / "chart/values.schema.json").read_text())
+    of_certificate = schema["properties"]["webhook"]["properties"]["certificate"]
+
+    assert of_certificate["if"] == {"properties": {"from": {"const": "given"}}}
+    assert {name: each["minLength"] for name, each in of_certificate["then"]["properties"].items()} == {
+        "certificate": 1,
+        "key": 1,
+        "authority": 1,
+    }

@@ -131,7 +131,7 @@ def _read_in_parts(body: bytes) -> AdmissionRequest:
     except msgspec.ValidationError as error:
         raise InvalidReview(f"no AdmissionReview: {error}") from None
     except REFUSALS as error:
-        raise InvalidReview(f"no JSON: {error}") from None
+        raise _no_json(error) from None
     if review.kind != KIND:
         what = f"kind is {review.kind!r}" if review.kind else "kind is missing"
         raise InvalidReview(what, where="kind", fix=f"send an {KIND}")
@@ -145,7 +145,12 @@ def _read_in_parts(body: bytes) -> AdmissionRequest:
     except msgspec.ValidationError as error:
         raise InvalidReview(f"no request: {error}", where="request") from None
     except REFUSALS as error:
-        raise InvalidReview(f"no JSON: {error}", where="request") from None
+        raise _no_json(error, "request") from None
+
+
+def _no_json(error: Exception, where: str = "") -> InvalidReview:
+    what = "nested too deeply" if isinstance(error, RecursionError) else f"no JSON: {error}"
+    return InvalidReview(what, where=where)
 
 
 def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:
@@ -153,7 +158,7 @@ def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:
     try:
         value = PLAIN_DECODER.decode(raw)
     except REFUSALS as error:
-        raise InvalidReview(f"no JSON: {error}", where=f"request.{field}") from None
+        raise _no_json(error, f"request.{field}") from None
     if value is None or isinstance(value, dict):
         return value
     raise InvalidReview("no object", where=f"request.{field}")

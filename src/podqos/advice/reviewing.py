@@ -36,7 +36,8 @@ from podqos.advice.checks.view import Context, View
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
-from podqos.manifest.plain import Plain, parse_path
+from podqos.manifest.plain import Plain, format_path, parse_path
+from podqos.manifest.problems import Severity
 from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.policy.judge import judge
 from podqos.policy.model import Policy
@@ -157,10 +158,7 @@ class Reviewer:
                 why = self._unchanged(holder, value, request)
                 if why is not None:
                     return Decision(Door.VALIDATE, request, why)
-            workload = _workload(holder, value, request.namespace)
-        if workload is None:
-            # The API server has found it in order, so the fault is ours: the webhook's failurePolicy is to decide.
-            raise InvalidReview("cannot be read", where="request.object")
+            workload = _readable(holder, value, request.namespace, "object")
         name = workload.metadata.name or workload.metadata.generate_name
         located = LocatedWorkload(workload, CheckedObject(workload.kind, name, workload.metadata.namespace))
         view = View(located, self._context, compares=False, weighs=False)
@@ -174,9 +172,8 @@ class Reviewer:
             judgement=judge(self.policies, subject, today=today, profile=self._profile),
         )
         if request.sub_resource == RESIZE:
-            old = _workload(holder, _mapping(plain_object(request.old_object, "oldObject")), request.namespace)
-            if old is None:
-                raise InvalidReview("cannot be read", where="request.oldObject")
+            old_value = _mapping(plain_object(request.old_object, "oldObject"))
+            old = _readable(holder, old_value, request.namespace, "oldObject")
             before = old.pod.status.qos_class or classify(old.pod, self._profile).qos_class
             # What a running pod's status says is what it was.
             now = classify(subject.stored, self._profile).qos_class
@@ -317,6 +314,18 @@ def _workload(holder: PodHolder, value: dict[str, Plain], namespace: str) -> Wor
         metadata=replace(metadata, namespace=namespace),
         pod=replace(pod, metadata=replace(pod.metadata, namespace=namespace)),
     )
+
+
+def _readable(holder: PodHolder, value: dict[str, Plain], namespace: str, field: str) -> Workload:
+    """Return the workload in an object; ``field`` is where in the request it stands.
+
+    The API server has found it in order. Where it is not, the fault is ours: the webhook's failurePolicy is to decide.
+    """
+    workload = _workload(holder, value, namespace)
+    if workload is not None:
+        return workload
+    wrong = next(each for each in workload_in(holder, value).findings if each.severity is Severity.ERROR)
+    raise InvalidReview(wrong.what, where=format_path(("request", field, *wrong.path)), fix=wrong.fix)
 
 
 def _mapping(value: Plain) -> dict[str, Plain]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from podqos.cli.main import EXIT_OK
 from podqos.errors import InvalidOption
 from podqos.library.inputs.files import read_bytes
-from podqos.report.text.encoding import json_bytes, yaml_bytes
+from podqos.report.text.encoding import json_bytes, manifest_yaml
 from podqos.web.installation import IMAGE, NAMESPACE, Object, ServingCertificate, Settings, namespace_object
 from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
@@ -44,7 +44,7 @@ def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: s
     if form == "json":
         print(json_bytes({"apiVersion": "v1", "kind": "List", "items": objects}).decode())
     else:
-        print("---\n".join(yaml_bytes(each).decode() for each in objects), end="")
+        print("---\n".join(map(manifest_yaml, objects)), end="")
     if settings.image == IMAGE:
         print(f"podqos: {IMAGE} is a placeholder: name your image with --image", file=sys.stderr)
     return EXIT_OK

@@ -35,10 +35,13 @@ def read_rules(paths: Sequence[str]) -> Rules:
     objects = load(policies=paths)
     objects.check_policies()
     policies = tuple(each.policy for each in objects.own_policies)
-    errors = [each for each in (*objects.problems, *objects.policy_problems) if each.severity is Severity.ERROR]
+    errors = [each for each in objects.problems if each.severity is Severity.ERROR]
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InputError(f"{errors[0]}{more}")
+    if paths and not policies and not objects.has_policies:
+        fix = "add a Policy; leave --policy out to be told only findings"
+        raise InputError("nothing to decide by", where=", ".join(paths), fix=fix)
     return Rules(policies, objects.cluster())
 
 

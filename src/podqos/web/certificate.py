@@ -89,6 +89,23 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
     return (f"{service}.{namespace}.svc", f"{service}.{namespace}", service, f"{service}.{namespace}.svc.cluster.local")
 
 
+def check_service(folder: str, service: str, namespace: str, now: datetime | None = None) -> None:
+    """Raise InputError unless the certificate of a directory is good for that Service."""
+    where = os.path.join(folder, CERTIFICATE_FILE)
+    host = service_names(service, namespace)[0]
+    fix = f"make one with `podqos webhook certificate {folder} -n {namespace}`"
+    try:
+        found = x509.load_pem_x509_certificate(_read(folder, CERTIFICATE_FILE))
+        extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        names = extension.value.get_values_for_type(x509.DNSName)
+    except (ValueError, x509.ExtensionNotFound) as error:
+        raise InputError(f"no certificate with names in PEM: {error}", where=where, fix=fix) from None
+    if host not in names:
+        raise InputError(f"the certificate is for {names[0] if names else 'no name'}, not {host}", where=where, fix=fix)
+    if found.not_valid_after_utc < (now or datetime.now(UTC)):
+        raise InputError(f"the certificate expired on {found.not_valid_after_utc:%Y-%m-%d}", where=where, fix=fix)
+
+
 # ---- what is there --------------------------------------------------------------------------------------------------
 
 

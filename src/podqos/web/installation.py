@@ -129,7 +129,7 @@ def namespace_object(settings: Settings) -> Object:
 _WORKLOAD_RULES = (
     ("apps", ["deployments", "statefulsets", "daemonsets", "replicasets"]),
     ("batch", ["jobs", "cronjobs"]),
-    ("", ["replicationcontrollers"]),
+    ("", ["replicationcontrollers", "podtemplates"]),
 )
 _JUDGED = (
     *(("", [resource], operations) for resource, operations in (("pods", ["CREATE"]), ("pods/resize", ["UPDATE"]))),

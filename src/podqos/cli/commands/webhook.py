@@ -29,7 +29,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.installing import add_installation_options, given_certificate, print_manifests, settings_of
 from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import HostError, InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
 from podqos.web.installation import NAMESPACE, STARTER_POLICY, WEBHOOK, webhook_objects
 
@@ -119,7 +119,7 @@ def _test(arguments: argparse.Namespace) -> int:
 
     import msgspec
 
-    from podqos.admission.review import AnsweredReview, read_review
+    from podqos.admission.review import AnsweredReview, InvalidReview, read_review
     from podqos.advice.reviewing import Door
     from podqos.cli.output import say_assumptions
     from podqos.library.inputs.files import read_bytes
@@ -129,9 +129,11 @@ def _test(arguments: argparse.Namespace) -> int:
 
     rules = read_rules(arguments.policy)
     checks, warn_on = _deciding(arguments)
-    decision = reviewer_of(rules, None, checks, warn_on).decide(
-        Door(arguments.webhook), read_review(read_bytes(arguments.filename)), datetime.now(UTC).date()
-    )
+    reviewer, body = reviewer_of(rules, None, checks, warn_on), read_bytes(arguments.filename)
+    try:
+        decision = reviewer.decide(Door(arguments.webhook), read_review(body), datetime.now(UTC).date())
+    except InvalidReview as error:
+        raise InputError(f"{arguments.filename}: {error}") from None
     answer = AnsweredReview(response=response(decision))
     print(msgspec.json.format(msgspec.json.encode(answer)).decode())
     if decision.not_judged is None:
@@ -166,8 +168,14 @@ def _manifests(arguments: argparse.Namespace) -> int:
         replicas=arguments.replicas,
         failure_policy="Fail" if arguments.fail_closed else "Ignore",
         mutate=arguments.mutate,
-        given=None if arguments.certificate is None else given_certificate(arguments.certificate),
     )
+    if arguments.certificate is not None:
+        try:
+            from podqos.web.certificate import check_service
+        except ModuleNotFoundError as error:
+            raise _missing(error) from error
+        settings = replace(settings, given=given_certificate(arguments.certificate))
+        check_service(arguments.certificate, WEBHOOK, settings.namespace)
     policy = read_bytes(arguments.policy).decode()
     return print_manifests(settings, webhook_objects(settings, policy), arguments.output)
 

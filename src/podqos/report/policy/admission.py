@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from podqos.manifest.plain import Plain
 from podqos.policy.admission_policies import AdmissionPolicies, Left, NotExpressed, Printed
 from podqos.policy.model import Action
 from podqos.report.text.controls import one_line
+from podqos.report.text.encoding import MANIFEST_WIDTH, manifest_yaml
 from podqos.wording import listed
 
-_WIDTH = 116
 _ACTIONS = {Action.DENY: "refused", Action.WARN: "warned about", Action.AUDIT: "recorded"}
 _LEFT = {
     Left.BUDGET: "what all pods add up to is not known to the API server; podqos policy test judges {of}",
@@ -85,18 +84,18 @@ def documents(found: AdmissionPolicies) -> Iterator[str]:
         yield f"#   kubectl delete {kinds} -l app.kubernetes.io/managed-by=podqos"
     for left in found.not_expressed:
         yield from textwrap.wrap(
-            f"Not said here: {not_expressed(left)}.", _WIDTH, initial_indent="# ", subsequent_indent="#   "
+            f"Not said here: {not_expressed(left)}.", MANIFEST_WIDTH, initial_indent="# ", subsequent_indent="#   "
         )
     for _, group in groupby(found.objects, key=lambda each: each.value["metadata"]):  # a policy and its binding
         for index, each in enumerate(group):
             yield "---"
             if index == 0:
                 yield f"# {_about(each)}"
-            yield from _yaml(each.value)
+            yield from manifest_yaml(each.value).splitlines()
 
 
 def _comment(text: str) -> list[str]:
-    lines = textwrap.TextWrapper(_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
+    lines = textwrap.TextWrapper(MANIFEST_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
     return lines.wrap(text)
 
 
@@ -111,19 +110,3 @@ def _about(printed: Printed) -> str:
         "namespaces": "namespaces that ask for a class there is not are",
     }[printed.about]
     return f"Rule {rule}: {what} {_ACTIONS[printed.action]}."
-
-
-def _yaml(value: dict[str, Plain]) -> Iterable[str]:
-    import yaml  # loaded by few commands, and slow to load
-
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # the one in C may be missing
-        """Writes long texts over several lines, which are read as one."""
-
-        def ignore_aliases(self, _: object) -> bool:
-            return True
-
-    def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=">" if len(data) > _WIDTH else None)
-
-    Dumper.add_representer(str, text)
-    return yaml.dump(value, Dumper=Dumper, sort_keys=False, width=_WIDTH, allow_unicode=True).splitlines()

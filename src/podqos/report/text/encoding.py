@@ -15,6 +15,8 @@ from podqos.report.text.controls import readable
 
 Table = tuple[Iterable[str], Iterable[Sequence[object]]]
 """Headings, and the rows below them."""
+MANIFEST_WIDTH = 116
+"""Where lines of objects for kubectl are broken."""
 
 
 def json_bytes(value: object) -> bytes:
@@ -30,6 +32,24 @@ def json_line(value: object) -> bytes:
 def yaml_bytes(value: object) -> bytes:
     """Return a value as YAML."""
     return _encoded(msgspec.yaml.encode, value)
+
+
+def manifest_yaml(value: object) -> str:
+    """Return an object that people read before they apply it as YAML: long texts stand over several lines."""
+    import yaml  # loaded by few commands, and slow to load
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # the one in C may be missing
+        """Writes texts of several lines as they are, and a long line over several, which are read as one."""
+
+        def ignore_aliases(self, _: object) -> bool:
+            return True
+
+    def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in data else ">" if " " in data and len(data) > MANIFEST_WIDTH else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
+
+    Dumper.add_representer(str, text)
+    return yaml.dump(value, Dumper=Dumper, sort_keys=False, width=MANIFEST_WIDTH, allow_unicode=True)
 
 
 def _encoded(encode: Callable[..., bytes], value: object) -> bytes:
