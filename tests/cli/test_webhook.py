@@ -169,6 +169,14 @@ def test_a_server_that_cannot_start_says_why_in_one_line(files, capsys, argument
     assert err.count("\n") == 1
 
 
+def test_an_address_that_is_taken_is_said_in_the_words_of_the_system(files, capsys):
+    main(["webhook", "certificate", "certs"])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert main(["webhook", "--certificate", "certs", "--listen", address]) == 3
+    assert f"error: {address}: Address already in use (choose another address with --listen)" in capsys.readouterr().err
+
+
 class Client:
     """Asks over and over, as an API server does: with kept connections, and anew when told that one ends."""
 

@@ -244,6 +244,16 @@ def test_a_message_names_container_resource_and_both_amounts_as_judge_does():
     assert found.reason == "Forbidden"
 
 
+@pytest.mark.parametrize("limits", [[], ["memory"]])
+@pytest.mark.parametrize("requests", [[], ["memory"]])
+@pytest.mark.parametrize("requested", [{}, {"memory": "1Gi"}])
+def test_a_missing_amount_is_told_once_where_a_ratio_needs_it_too(requests, limits, requested):
+    wanted = policy({"require": {"requests": requests, "limits": limits, "maxLimitRequestRatio": {"memory": 2}}})
+    value = pod(container("web", requested))
+    found = server(wanted).validate(Request(object=drawing.as_stored(value), namespace=namespace()))
+    assert len(found) == len(drawing.judged(drawing.read(wanted), value, namespace(), SOMEONE))
+
+
 def test_a_message_is_cut_at_900_characters():
     value = pod(*(container(f"container-{index}") for index in range(40)))
     [found] = server(policy({"require": {"minClass": "Guaranteed"}})).validate(

@@ -530,7 +530,11 @@ class _Putting:
         for resource, ratio in require.max_limit_request_ratio.items():
             most = Fraction(str(ratio))
             without_limit = "true" if resource in ALWAYS_USED else "a.request != ''"
-            beyond = f"(a.limit == '' ? {without_limit} : a.request == '' || {cel.is_beyond_ratio('a', most)})"
+            if resource in require.limits:
+                without_limit = "false"  # that it is missing is told already, and so with the request
+            without_request = "false" if resource in require.requests else "true"
+            is_beyond = f"(a.request == '' ? {without_request} : {cel.is_beyond_ratio('a', most)})"
+            beyond = f"(a.limit == '' ? {without_limit} : {is_beyond})"
             must = f"{resource} limit must be {float(most):.4g}× its request at most"
             yield self._demand(resource, "BeyondRatio", beyond, must)
 

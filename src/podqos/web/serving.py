@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -58,7 +59,9 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
     try:
         address = await webhook.server.start(host, port, webhook.certificate.context)
     except OSError as error:
-        raise HostError(f"{host}:{port}: {error.strerror or error}") from error
+        # asyncio words it around the system's own reason.
+        what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        raise HostError(f"{host}:{port}: {what} (choose another address with --listen)") from error
     say(f"listening on https://{address[0]}:{address[1]}")
     looking = asyncio.create_task(_look(webhook, say))
     await is_told.wait()
