@@ -158,6 +158,7 @@ def test_a_certificate_without_use_is_not_made(files, capsys, arguments):
         (["--certificate", "nowhere"], "nowhere"),
         (["--certificate", "certs", "--listen", "8443"], "no address"),
         (["--certificate", "certs", "--policy", "missing.yaml"], "missing.yaml"),
+        (["--certificate", "certs", "--policy", "-"], "standard input can be read only once"),
     ],
 )
 def test_a_server_that_cannot_start_says_why_in_one_line(files, capsys, arguments, what):

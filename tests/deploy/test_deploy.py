@@ -226,6 +226,9 @@ def test_a_certificate_travels_without_the_key_of_its_authority(capsys, tmp_path
     ("arguments", "message"),
     [
         (["-n", "Not_A_Name"], "'Not_A_Name' is no name of a namespace"),
+        (["--image", ""], "--image: '' is no image"),
+        (["--image", "podqos 1.0"], "--image: 'podqos 1.0' is no image"),
+        (["--policy", "-"], "--policy: standard input can be read only once"),
         (["--replicas", "0"], "0 of it serve nothing"),
         (["--policy", "absent.yaml"], "absent.yaml"),
         (["--certificate", "absent"], "absent/tls.crt"),

@@ -35,6 +35,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     if not _DNS_LABEL.fullmatch(arguments.namespace):
         fix = "use lower case letters, digits and -"
         raise InvalidOption(f"{arguments.namespace!r} is no name of a namespace", where="--namespace", fix=fix)
+    if not re.fullmatch(r"\S+", arguments.image):
+        raise InvalidOption(f"{arguments.image!r} is no image", where="--image", fix=f"for example {IMAGE}")
     return Settings(namespace=arguments.namespace, image=arguments.image)
 
 

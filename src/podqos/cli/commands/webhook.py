@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec.structs import replace
@@ -162,6 +163,7 @@ def _manifests(arguments: argparse.Namespace) -> int:
 
     if arguments.replicas < 1:
         raise InvalidOption(f"{arguments.replicas} of it serve nothing", where="--replicas", fix="at least 1")
+    _refuse_standard_input([arguments.policy])
     read_rules([arguments.policy])
     settings = replace(
         settings_of(arguments),
@@ -193,6 +195,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from podqos.web.tls import Certificate
     from podqos.web.webhook import Webhook
 
+    _refuse_standard_input(arguments.policy)
     host, port = _address(arguments.listen)
     certificate = Certificate(*_certificate_files(arguments))
     checks, warn_on = _deciding(arguments)
@@ -227,6 +230,12 @@ def _deciding(arguments: argparse.Namespace) -> tuple[CheckOptions, FailOn]:
     from podqos.cli.cluster import profile_of
 
     return CheckOptions(profile=profile_of(arguments)), FailOn(arguments.warn_on)
+
+
+def _refuse_standard_input(policies: Sequence[str]) -> None:
+    """Refuse what can be read only once: these policies are read again."""
+    if "-" in policies:
+        raise InvalidOption("standard input can be read only once", where="--policy", fix="name a file")
 
 
 def _certificate_files(arguments: argparse.Namespace) -> tuple[str, str]:
