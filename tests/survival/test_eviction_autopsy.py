@@ -94,6 +94,13 @@ def test_where_usage_decides_nothing_is_claimed_and_the_rivals_are_named():
     assert (found.follows_rule, found.reason, found.rivals) == (None, EvictionReason.USAGE_DECIDES, ("shop/hog",))
 
 
+def test_next_is_one_that_may_have_used_more_than_it_requests():
+    web, safe, hog = pod("web"), pod("safe", request="1Gi", limit="1Gi"), pod("hog", request="1Gi")
+    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (safe, web, hog)))
+    assert found.runner_up is not None
+    assert found.runner_up.pod == "shop/hog"
+
+
 def test_what_the_others_used_at_another_moment_makes_it_likely():
     web, hog = pod("web"), pod("hog")
     stats = {hog.metadata.uid: stats_of(hog, main=50)}

@@ -116,6 +116,11 @@ class Bounds(Struct, frozen=True, gc=False):
         """Whether there is no doubt."""
         return self.least == self.most
 
+    @property
+    def is_at_most(self) -> bool:
+        """Whether it cannot have been more than is likely."""
+        return self.most <= self.likely
+
 
 class Scene:
     """The evicted pod, the others of its node, and what each used as far as that is known. Every pod has a uid."""
@@ -124,14 +129,15 @@ class Scene:
         self, pod: Pod, others: Sequence[Pod], ranking: Ranking, *, message: EvictionMessage | None, known: KnownNode
     ) -> None:
         self.pod = pod
-        self.others = tuple(others)
         self.ranking = ranking
         self.known = known
         self._quoted = {} if message is None else {each.name: each.used or 0 for each in message.containers}
         self.own = _own_bounds(pod, message, ranking)
         self.bounds = {each.metadata.uid: _bounds_of(each, known, ranking) for each in others}
+        # Where requests stand in for usage many rank the same: those that may have used more come first.
+        self.others = tuple(sorted(others, key=lambda each: self.bounds[each.metadata.uid].is_at_most))
         self.bounds[pod.metadata.uid] = self.own
-        self.order = self._ranked((pod, *others), {uid: each.likely for uid, each in self.bounds.items()})
+        self.order = self._ranked((pod, *self.others), {uid: each.likely for uid, each in self.bounds.items()})
 
     def stats(self, pods: Iterable[Pod]) -> dict[str, PodStats]:
         """Return what pods used, as is likely, by uid."""

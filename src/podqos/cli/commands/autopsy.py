@@ -27,7 +27,7 @@ from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
-from podqos.library.autopsy_inputs import told_apart
+from podqos.library.autopsy_inputs import read_file, told_apart
 from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.objects import Objects
@@ -162,7 +162,7 @@ def _cluster(arguments: argparse.Namespace, pod: str) -> tuple[ClusterSnapshot |
 def _objects(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSnapshot | None) -> Objects | None:
     """Return the objects of the files or of the cluster; None: there are none."""
     given = gather(arguments.filename, NO_RENDERING) if arguments.filename else Inputs([])
-    files = [*given.files, *found.files]
+    files = [*map(read_file, given.files), *found.files]
     if cluster is not None:
         if files:
             raise InvalidOption("files of pods and a cluster cannot be combined", fix="give one of them")
