@@ -22,7 +22,7 @@ def session(words, action, wait_for=b"", *, rows=40, columns=140):
     process = subprocess.Popen(
         words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         preexec_fn=lambda: _take_terminal(theirs),  # noqa: PLW1509 - it takes no lock
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm"},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": ""},
     )  # fmt: skip
     output, acted, end = b"", False, time.monotonic() + 20
     while process.poll() is None and time.monotonic() < end:

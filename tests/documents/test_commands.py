@@ -21,8 +21,8 @@ FINDS = {"check", "drift", "admit", "place", "webhook", "--strict", "--require"}
 CANNOT_RUN = {
     "sudo": "needs root and a machine of its own",
     "podqos node": "needs root and a node that runs",
-    "podqos exporter": "serves until it is interrupted",
     "podqos rehearse": "needs root and memory cgroups",
+    "helm": "needs Helm and a cluster",
     "make": "sets up environments, builds and tests everything",
     "pip": "fetches packages",
     "pipx": "fetches packages",
@@ -41,7 +41,7 @@ def reason(command: Command) -> str | None:
     first, *rest = command.words
     if "--html" in rest and not PAGE_OF_A_RUN.exists():
         return "needs the page that npm builds"
-    if rest[:1] == ["webhook"] and rest[1:2] not in (["test"], ["certificate"], ["manifests"]):
+    if rest[:1] in (["webhook"], ["exporter"]) and rest[1:2] not in (["test"], ["certificate"], ["manifests"]):
         return "serves until it is interrupted"
     if {"--watch", "--live"} & {*rest}:
         return "goes on until it is interrupted"
@@ -139,7 +139,15 @@ def test_nothing_is_installed_that_is_not_published():
 
 
 # Options of kubectl, docker, pip and the kubelet that pages speak of.
-FOREIGN = {"--cgroups-per-qos", "--config-settings", "--containers", "--cpu-period", "--cpu-quota", "--cpu-shares"} | {
+FOREIGN = {
+    "--build-arg",
+    "--cgroups-per-qos",
+    "--config-settings",
+    "--containers",
+    "--cpu-period",
+    "--cpu-quota",
+    "--cpu-shares",
+} | {
     "--oom-kill-disable",
     "--oom-score-adj",
     "--raw",

@@ -42,7 +42,7 @@ MOST_KILLS = 10_000
 _CHUNK_BYTES = 1 << 18
 _LINE_BYTES = 1 << 16
 _LINES_BESIDE = 40
-_FOLLOWING_BYTES = 1 << 20
+_FOLLOWING_BYTES = 1 << 18
 """After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
 _GZIP = b"\x1f\x8b"
 _GZIP_FORMAT = 31  # of zlib: with the header and the checksum of gzip

@@ -5,7 +5,7 @@ right to get nodes/proxy) or metrics.k8s.io. Read only. docs/exporter.md has the
 and manifests to run it in a cluster.
 
   podqos exporter --listen 127.0.0.1:9753
-  podqos exporter manifests --image registry.example.com/podqos:1.0 | kubectl apply -f -
+  podqos exporter manifests --image registry.example.com/podqos:1.0
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ docs/webhook.md shows how to roll it out, and how to get out again.
 
   podqos webhook --certificate certs --policy policy.yaml
   podqos webhook test -f review.json --policy policy.yaml
-  podqos webhook manifests --image registry.example.com/podqos:1.0 | kubectl apply -f -
+  podqos webhook manifests --image registry.example.com/podqos:1.0
 
 Exit codes of test: 0 allowed, 1 refused, 2 bad input.
 """
