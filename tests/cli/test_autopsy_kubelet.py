@@ -222,6 +222,19 @@ def test_containers_that_were_killed_are_not_called_nothing(capsys, files):
     assert out.startswith("1 container killed; no kernel report of it and no eviction found.\n")
 
 
+def test_logs_and_a_pod_may_stand_behind_options(capsys, files):
+    found = autopsy(capsys, "kern.log", "-f", "pods.yaml", "db-0")
+    assert ([each["pod"] for each in found["kills"]], found["evictions"]) == (["shop/db-0"], [])
+
+
+@pytest.mark.parametrize("options", [[], ["-f", "pods.yaml"]])
+def test_a_name_of_neither_a_file_nor_a_pod_is_refused(capsys, files, options):
+    assert main(["autopsy", "kern.log", "syslog", *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "neither a file nor a known pod: 'syslog' (check the path, or name the pod's manifests" in err
+
+
 def test_a_pipe_that_is_a_file_is_read_once(capsys, files):
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: (files / "pipe").write_text(KERNEL_LOG))

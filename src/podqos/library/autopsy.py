@@ -9,7 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from io import FileIO
 from typing import Protocol, Self
 
@@ -163,15 +163,18 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     yield from (replace(bare, node_events=(replace(each, kill=None),)) for each in found.node_events)
 
 
+def is_about(pod: str, namespace: str, name: str) -> bool:
+    """Whether a pod is of a namespace and has a name, where they are not empty."""
+    own_namespace, _, own_name = pod.rpartition("/")
+    return name in {"", own_name} and namespace in {"", own_namespace}
+
+
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     """Return what is about one pod, and about nodes; without a name everything, of one namespace if one is named."""
     if not (namespace or name):
         return found
 
-    def is_meant(pod: str) -> bool:
-        own_namespace, _, own_name = pod.rpartition("/")
-        return name in {"", own_name} and namespace in {"", own_namespace}
-
+    is_meant = partial(is_about, namespace=namespace, name=name)
     kept = [number for number, kill in enumerate(found.kills) if is_meant(kill.pod)]
     numbers = {number: place for place, number in enumerate(kept)}
     evicted = [number for number, each in enumerate(found.evictions) if is_meant(each.pod)]

@@ -24,6 +24,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.inputs import print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, print_file
+from podqos.cli.parser import LOGS
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
@@ -31,6 +32,7 @@ from podqos.library.autopsy_inputs import read_file, told_apart
 from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.objects import Objects
+from podqos.library.kubelet_side import fated_pods
 from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
 from podqos.report.simulation.html import page
@@ -49,7 +51,7 @@ _POD = re.compile(r"(?:pods?/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos autopsy``."""
     about = "logs, or files of pods, nodes and events; - is standard input; or a pod of a cluster"
-    parser.add_argument("logs", nargs="*", metavar="FILE|-|POD", help=about)
+    parser.add_argument(LOGS, nargs="*", metavar="FILE|-|POD", help=about)
     about = "pods, nodes and events as `kubectl get -A -o yaml` prints them, with their uids"
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
@@ -100,6 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
     )
+    known = (
+        [*(each.pod for each in report.evictions), *(each.key for each in fated_pods(objects, cluster))] if pod else []
+    )
+    if pod and pod not in {each.rpartition("/")[2] for each in known}:
+        fix = "check the path, or name the pod's manifests or cluster: -f, --snapshot or --context"
+        raise InvalidOption(f"neither a file nor a known pod: {pod!r}", fix=fix)
     report = of_pod(report, arguments.namespace or "", pod)
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, page_of(report)).encode())
