@@ -199,7 +199,7 @@ SEEN = [
     "\n".join(json.dumps(each) for each in watched(*SEEN)) + '\n{"type": "DELETED", "object": {"kind": "Po',
     "\n".join(json.dumps({"received": "10:00", **each}) for each in watched(*SEEN)),
     "\n".join(json.dumps(each, indent=4) for each in SEEN[::-1]),
-], ids=["array", "array-event", "array-yaml", "watch-lines", "watch", "watch-cut", "watch-kept", "watch-only"])  # fmt: skip
+])  # fmt: skip
 @pytest.mark.parametrize("option", [[], ["-f"]])
 def test_objects_may_be_an_array_or_what_a_watch_printed(capsys, tmp_path, text, option):
     path = tmp_path / "objects.json"
@@ -227,12 +227,12 @@ def test_logs_and_a_pod_may_stand_behind_options(capsys, files):
     assert ([each["pod"] for each in found["kills"]], found["evictions"]) == (["shop/db-0"], [])
 
 
-@pytest.mark.parametrize("options", [[], ["-f", "pods.yaml"]])
+@pytest.mark.parametrize("options", [["syslog"], ["syslog", "-f", "pods.yaml"], ["-f", "pods.yaml", "-n", "x", "db-0"]])
 def test_a_name_of_neither_a_file_nor_a_pod_is_refused(capsys, files, options):
-    assert main(["autopsy", "kern.log", "syslog", *options]) == 2
+    assert main(["autopsy", "kern.log", *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "neither a file nor a known pod: 'syslog' (check the path, or name the pod's manifests" in err
+    assert "neither a file nor a known pod: " in err
 
 
 def test_a_pipe_that_is_a_file_is_read_once(capsys, files):

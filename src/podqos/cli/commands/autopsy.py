@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
+from podqos.library.autopsy import Log, autopsy, is_about, of_pod, one_by_one
 from podqos.library.autopsy_inputs import read_file, told_apart
 from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
@@ -102,13 +103,11 @@ def run(arguments: argparse.Namespace) -> int:
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
     )
-    known = (
-        [*(each.pod for each in report.evictions), *(each.key for each in fated_pods(objects, cluster))] if pod else []
-    )
-    if pod and pod not in {each.rpartition("/")[2] for each in known}:
-        fix = "check the path, or name the pod's manifests or cluster: -f, --snapshot or --context"
+    namespace = arguments.namespace or ""
+    if pod and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
+        fix = "check the path or -n, or name the pod's manifests or cluster: -f, --snapshot or --context"
         raise InvalidOption(f"neither a file nor a known pod: {pod!r}", fix=fix)
-    report = of_pod(report, arguments.namespace or "", pod)
+    report = of_pod(report, namespace, pod)
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, page_of(report)).encode())
     if arguments.output == "jsonl":
@@ -117,6 +116,13 @@ def run(arguments: argparse.Namespace) -> int:
         lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
         emit(report, arguments, lines, csv_rows)
     return 2 if errors else 0
+
+
+def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot | None) -> Iterator[str]:
+    """Yield the pods that anything is known of."""
+    yield from (each.key for each in fated_pods(objects, cluster))
+    yield from (each.pod for each in report.evictions)
+    yield from (each.pod for each in report.kills)
 
 
 def _markdown(report: Autopsies, _: Style) -> list[str]:
