@@ -117,6 +117,15 @@ def test_the_kubelets_own_ranking_counts_but_for_critical_pods():
     assert verdict(trace, web, hog) == (None, EvictionReason.USAGE_DECIDES)
 
 
+def test_next_is_the_next_in_the_kubelets_own_ranking():
+    web, low, hog, late = pod("web"), pod("low", request="1Gi", priority=-1), pod("hog"), pod("late")
+    trace = replace(evicted(web, main=1), ranked=("shop/web", "shop/late", "shop/hog", "shop/low"))
+    found = examine_eviction([trace], KnownNode("node-1", (low, hog, late, web)))
+    assert found.runner_up is not None
+    assert found.runner_up.pod == "shop/late"
+    assert [each.pod for each in found.ranking if each.priority == 0] == ["shop/web", "shop/late", "shop/hog"]
+
+
 def test_containers_within_their_requests_are_not_quoted_and_may_count():
     two = (container("a", requests="memory=1Gi"), container("b", requests="memory=1Gi"))
     web, other = pod("web", *two, priority=1), pod("other", request="1Gi", limit="1Gi", priority=1)
