@@ -222,6 +222,15 @@ def test_containers_that_were_killed_are_not_called_nothing(capsys, files):
     assert out.startswith("1 container killed; no kernel report of it and no eviction found.\n")
 
 
+def test_an_oom_that_two_logs_have_counts_once(capsys, tmp_path):
+    lines = [f"Jan  5 15:19:27 node-1 kernel: [ 5864.708440] {each}" for each in cgroup(ROWS, 7, "python3")]
+    later = [each.replace("15:19:27", "15:19:28") for each in lines]
+    (tmp_path / "kern.log").write_text("\n".join([*lines, *later]))
+    (tmp_path / "syslog").write_text("\n".join(["Jan  5 15:19:26 node-1 cron[9]: ran", *lines]))
+    found = autopsy(capsys, tmp_path / "kern.log", tmp_path / "syslog")
+    assert [each["at"] for each in found["kills"]] == ["Jan  5 15:19:27", "Jan  5 15:19:28"]
+
+
 def test_logs_and_a_pod_may_stand_behind_options(capsys, files):
     found = autopsy(capsys, "kern.log", "-f", "pods.yaml", "db-0")
     assert ([each["pod"] for each in found["kills"]], found["evictions"]) == (["shop/db-0"], [])

@@ -93,15 +93,26 @@ def autopsy(
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
-    for path in paths:
+    first_in: dict[object, int] = {}
+    for number, path in enumerate(paths):
         examiner = Examiner(most_shown, facts)
         with opened(path) as stream:
             for report in reports(stream, side):
+                if _is_repeated(report, number, first_in):
+                    continue
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     return side.told(found, known, objects, cluster, most_shown=most_shown, profile=profile)
+
+
+def _is_repeated(report: OOMReport, number: int, first_in: dict[object, int]) -> bool:
+    """Whether another log had an OOM already: syslog daemons write it to kern.log and to syslog."""
+    if not report.at or len(first_in) >= MOST_KILLS:
+        return False
+    key = report.at, report.host, report.trigger_pid, report.chosen, *report.victims
+    return first_in.setdefault(key, number) != number
 
 
 def live_autopsy(
