@@ -27,7 +27,8 @@ _ARRAY = re.compile(rb"\s*+\[")
 _WATCH = re.compile(
     rb"\s*+\{[^{}]{0,400}?\"type\"\s*+:\s*+\"(?:ADDED|MODIFIED|DELETED|BOOKMARK)\"\s*+,\s*+\"object\"\s*+:"
 )
-_VALUE = re.compile(r"^\s*(?=\{)", re.MULTILINE)
+_VALUE = re.compile(r"^(?=\{)", re.MULTILINE)
+_MOST_BROKEN = 100
 _AUDIT = b"audit.k8s.io"
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
@@ -77,13 +78,13 @@ def _unwrapped(data: bytes) -> bytes:
 def _values(text: str) -> Iterator[dict[str, object]]:
     """Yield objects of JSON one after the other, without those that are cut, such as the last of a watch."""
     decoder = json.JSONDecoder()
-    position = 0
-    while found := _VALUE.search(text, position):
+    position = broken = 0
+    while broken < _MOST_BROKEN and (found := _VALUE.search(text, position)):
         try:
             value, position = decoder.raw_decode(text, found.end())
             yield value
         except (ValueError, RecursionError):
-            position = found.end() + 1
+            position, broken = found.end() + 1, broken + 1
 
 
 def _begun(path: str) -> str | Log:

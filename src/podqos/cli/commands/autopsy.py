@@ -104,7 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
         profile=profile_of(arguments),
     )
     namespace = arguments.namespace or ""
-    if pod and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
+    is_asked = cluster is not None and arguments.snapshot is None  # a live one may have forgotten the pod
+    if pod and not is_asked and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
         fix = "check the path or -n, or name the pod's manifests or cluster: -f, --snapshot or --context"
         raise InvalidOption(f"neither a file nor a known pod: {pod!r}", fix=fix)
     report = of_pod(report, namespace, pod)
