@@ -227,3 +227,12 @@ def test_what_is_read_from_a_pipe_is_read_once_and_whole():
     data = ("\n".join(machine()) + "\n").encode() * 50
     done = subprocess.run([PODQOS, "autopsy", "-", "-o", "jsonl"], input=data, capture_output=True, check=True)
     assert len(done.stdout.splitlines()) == 50
+
+
+@pytest.mark.parametrize("rest", [b"\n" * 300_000, b'{"a":\n' * 30_000, b" \n{" * 50_000, b"[" * 100_000])
+def test_what_follows_a_watch_is_not_read_over_and_over(capsys, tmp_path, rest):
+    path = tmp_path / "watch.json"
+    path.write_bytes(b'{"type": "ADDED", "object": {"kind": "Pod"}}\n' + rest)
+    began = time.monotonic()
+    assert main(["autopsy", str(path)]) in {0, 2}
+    assert time.monotonic() - began < 60

@@ -178,6 +178,72 @@ def test_objects_may_be_piped_in(capsys, files, monkeypatch):
     assert [each["pod"] for each in autopsy(capsys, "-")["evictions"]] == ["shop/web-0"]
 
 
+def watched(*items: dict) -> list[dict]:
+    """Return what a watch sends: objects in states that came before, then as they are."""
+    earlier = [{"type": "ADDED", "object": {**each, "status": {}, "reason": ""}} for each in items]
+    bookmark = {"type": "BOOKMARK", "object": {"kind": "Event", "metadata": {"resourceVersion": "9"}}}
+    return [*earlier, bookmark, *({"type": "MODIFIED", "object": each} for each in items)]
+
+
+SEEN = [
+    WEB, *({"action": "Killing", **each, "metadata": {**each["metadata"], "uid": each["reason"]}} for each in EVENTS)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    json.dumps(SEEN),
+    json.dumps(SEEN[::-1], indent=2),
+    yaml.safe_dump(SEEN[::-1]),
+    "\n".join(json.dumps(each) for each in watched(*SEEN)),
+    "\n".join(json.dumps(each, indent=4) for each in watched(*SEEN)),
+    "\n".join(json.dumps(each) for each in watched(*SEEN)) + '\n{"type": "DELETED", "object": {"kind": "Po',
+    "\n".join(json.dumps({"received": "10:00", **each}) for each in watched(*SEEN)),
+    "\n".join(json.dumps(each, indent=4) for each in SEEN[::-1]),
+])  # fmt: skip
+@pytest.mark.parametrize("option", [[], ["-f"]])
+def test_objects_may_be_an_array_or_what_a_watch_printed(capsys, tmp_path, text, option):
+    path = tmp_path / "objects.json"
+    path.write_text(text)
+    found = autopsy(capsys, *option, path)
+    assert [(each["pod"], each["foundIn"]) for each in found["evictions"]] == [("shop/web-0", ["event", "status"])]
+    assert [each["kind"] for each in found["nodeEvents"]] == ["SystemOOM"]
+
+
+def test_an_array_that_is_cut_is_refused(capsys, tmp_path):
+    path = tmp_path / "objects.json"
+    path.write_text(json.dumps(SEEN)[:-1])
+    assert main(["autopsy", str(path)]) == 2
+    assert "broken JSON" in capsys.readouterr().err
+
+
+def test_containers_that_were_killed_are_not_called_nothing(capsys, files):
+    assert main(["autopsy", "pods.yaml", "db-0"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 container killed; no kernel report of it and no eviction found.\n")
+
+
+def test_an_oom_that_two_logs_have_counts_once(capsys, tmp_path):
+    lines = [f"Jan  5 15:19:27 node-1 kernel: [ 5864.708440] {each}" for each in cgroup(ROWS, 7, "python3")]
+    later = [each.replace("15:19:27", "15:19:28") for each in lines]
+    (tmp_path / "kern.log").write_text("\n".join([*lines, *later]))
+    (tmp_path / "syslog").write_text("\n".join(["Jan  5 15:19:26 node-1 cron[9]: ran", *lines]))
+    found = autopsy(capsys, tmp_path / "kern.log", tmp_path / "syslog")
+    assert [each["at"] for each in found["kills"]] == ["Jan  5 15:19:27", "Jan  5 15:19:28"]
+
+
+def test_logs_and_a_pod_may_stand_behind_options(capsys, files):
+    found = autopsy(capsys, "kern.log", "-f", "pods.yaml", "db-0")
+    assert ([each["pod"] for each in found["kills"]], found["evictions"]) == (["shop/db-0"], [])
+
+
+@pytest.mark.parametrize("options", [["syslog"], ["syslog", "-f", "pods.yaml"], ["-f", "pods.yaml", "-n", "x", "db-0"]])
+def test_a_name_of_neither_a_file_nor_a_pod_is_refused(capsys, files, options):
+    assert main(["autopsy", "kern.log", *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "neither a file nor a known pod: " in err
+
+
 def test_a_pipe_that_is_a_file_is_read_once(capsys, files):
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: (files / "pipe").write_text(KERNEL_LOG))

@@ -171,3 +171,25 @@ def test_the_data_of_a_page_cannot_leave_its_element(name):
 def test_the_schema_of_the_page_is_published():
     schema = msgspec.json.decode(msgspec.json.encode(_unindented(json_schema(AutopsyPage))))
     assert schema == json.loads((ROOT / "docs/schema/autopsy-page.json").read_text())
+
+
+def test_the_next_one_died_too_where_the_group_was_killed():
+    lines = cgroup([(7, 1000, 9_000, 1, 0, 0, "big"), (8, 1000, 10, 1, 0, 0, "small")], 7, "big")
+    both = ["Tasks in /x are going to be killed due to memory.oom.group set", killed(7, "big"), killed(8, "small")]
+    (alone,), (together,) = autopsies(lines).kills, autopsies([*lines, *both]).kills
+    assert of_kill(alone).next.startswith("small (pid 8), ")
+    assert of_kill(alone).next.endswith(" behind")
+    assert of_kill(together).next == f"{of_kill(alone).next}; it died, too"
+
+
+@pytest.mark.parametrize(
+    ("last", "what"),
+    [
+        ("Out of memory: Kill process 102 (java) score 570 or sacrifice child", "was chosen, and the log ends before"),
+        ("Out of memory and no killable processes...", "the kernel found no process that it may kill."),
+        ("something else", "no kill is told."),
+    ],
+)
+def test_what_happened_is_told_where_no_kill_is(last, what):
+    (kill,) = autopsies(machine(kill=last)).kills
+    assert what in of_kill(kill).what

@@ -14,6 +14,7 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy import Examiner, Reason
 
 BIG = (7, 1000, 200_000, 100, 0, 100, "python3")
+POD_UID = "11111111-2222-3333-4444-555555555555"
 SMALL = (8, 1000, 100_000, 100, 0, 100, "sh")
 
 
@@ -47,11 +48,33 @@ def test_a_container_at_its_limit_is_named_by_its_path():
     (kill,) = examined(cgroup([BIG, SMALL], 7, "python3"))
     assert (kill.scope, kill.constraint, kill.follows_rule) == (CgroupLevel.CONTAINER, Constraint.MEMCG, True)
     assert (kill.cgroup, kill.qos_class) == (CONTAINER, QOSClass.BURSTABLE)
-    assert kill.pod_uid == "11111111-2222-3333-4444-555555555555"
+    assert kill.pod_uid == POD_UID
     assert kill.container_id == "ab" * 32
     assert (kill.shortage.usage_bytes, kill.shortage.limit_bytes) == (1 << 30, 1 << 30)
     assert kill.ranking[0].adjustment_pages == 100 * (GIB_PAGES // 1000)
     assert kill.victims[0].is_reaped
+
+
+def test_a_victim_is_named_by_the_summary_where_the_log_ends_before_its_kill():
+    lines = cgroup([BIG, SMALL], 7, "python3")
+    (kill,) = examined(lines[: lines.index(next(each for each in lines if each.startswith("oom-kill:"))) + 1])
+    assert [(each.pid, each.name, each.oom_score_adj) for each in kill.victims] == [(7, "python3", 100)]
+    assert kill.follows_rule is True
+
+
+@pytest.mark.parametrize(
+    ("adj", "follows", "reason"), [(-1000, True, Reason.NONE_KILLABLE), (100, False, Reason.OTHER_IS_HIGHER)]
+)
+def test_a_cgroup_without_a_process_to_kill_is_no_oom_of_the_machine(adj, follows, reason):
+    lines = cgroup([(7, 1000, 200_000, 100, 0, adj, "python3")], 7, "python3")
+    (kill,) = examined([*lines[:-3], "Out of memory and no killable processes..."])
+    assert (kill.scope, kill.cgroup, kill.pod_uid) == (CgroupLevel.CONTAINER, CONTAINER, POD_UID)
+    assert (kill.follows_rule, kill.reason, kill.victims, kill.runner_up) == (follows, reason, (), None)
+
+
+def test_a_report_of_a_cgroup_that_ends_before_its_table_is_that_of_the_cgroup():
+    (kill,) = examined(cgroup([BIG], 7, "python3")[:6])
+    assert (kill.scope, kill.cgroup, kill.reason) == (CgroupLevel.CONTAINER, CONTAINER, Reason.NO_VICTIM)
 
 
 def test_swap_that_the_report_leaves_out_can_explain_a_choice():

@@ -94,6 +94,13 @@ def test_where_usage_decides_nothing_is_claimed_and_the_rivals_are_named():
     assert (found.follows_rule, found.reason, found.rivals) == (None, EvictionReason.USAGE_DECIDES, ("shop/hog",))
 
 
+def test_next_is_one_that_may_have_used_more_than_it_requests():
+    web, safe, hog = pod("web"), pod("safe", request="1Gi", limit="1Gi"), pod("hog", request="1Gi")
+    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (safe, web, hog)))
+    assert found.runner_up is not None
+    assert found.runner_up.pod == "shop/hog"
+
+
 def test_what_the_others_used_at_another_moment_makes_it_likely():
     web, hog = pod("web"), pod("hog")
     stats = {hog.metadata.uid: stats_of(hog, main=50)}
@@ -108,6 +115,15 @@ def test_the_kubelets_own_ranking_counts_but_for_critical_pods():
     assert verdict(trace, web, hog, static) == (True, EvictionReason.FIRST_IN_LOG)
     trace = replace(trace, ranked=("shop/hog", "shop/web"))
     assert verdict(trace, web, hog) == (None, EvictionReason.USAGE_DECIDES)
+
+
+def test_next_is_the_next_in_the_kubelets_own_ranking():
+    web, low, hog, late = pod("web"), pod("low", request="1Gi", priority=-1), pod("hog"), pod("late")
+    trace = replace(evicted(web, main=1), ranked=("shop/web", "shop/late", "shop/hog", "shop/low"))
+    found = examine_eviction([trace], KnownNode("node-1", (low, hog, late, web)))
+    assert found.runner_up is not None
+    assert found.runner_up.pod == "shop/late"
+    assert [each.pod for each in found.ranking if each.priority == 0] == ["shop/web", "shop/late", "shop/hog"]
 
 
 def test_containers_within_their_requests_are_not_quoted_and_may_count():

@@ -14,6 +14,8 @@ from podqos.errors import InvalidOption
 
 FILES = "files"
 """Where a command that reads manifests finds them, with -f or without."""
+LOGS = "logs"
+"""Where one that reads logs does."""
 _MOST_LISTED = 12
 
 
@@ -34,10 +36,11 @@ class CommandParser(argparse.ArgumentParser):
             known = [each for parser in parsers for each in parser._option_string_actions]  # noqa: SLF001
             raise InvalidOption(f"no option {name}", fix=did_you_mean(name, known, see))
         words = [each for each in rest if each != "--"]
-        if words and not any(action.dest == FILES and not action.option_strings for action in self._actions):
-            raise InvalidOption(f"unexpected argument {words[0]!r}", fix=see)
         if words:
-            arguments.files += words
+            taken = [each.dest for each in self._actions if each.dest in {FILES, LOGS} and not each.option_strings]
+            if not taken:
+                raise InvalidOption(f"unexpected argument {words[0]!r}", fix=see)
+            setattr(arguments, taken[0], [*getattr(arguments, taken[0]), *words])
         return arguments
 
     def error(self, message: str) -> NoReturn:

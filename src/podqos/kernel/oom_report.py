@@ -54,7 +54,7 @@ _TASK_IN = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
 _COUNTER = re.compile(
     r"(memory|memory\+swap|swap|kmem): usage (\d{1,13})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,18}))?"
 )
-_STATISTICS = re.compile(r"Memory cgroup stats for .{1,8000}?:(?: |$)")
+_STATISTICS = re.compile(r"Memory cgroup stats for (.{1,8000}?):(?: |$)")
 _STATISTIC = re.compile(r"([a-z_]{3,40}) (\d{1,17})")
 _OLD_STATISTIC = re.compile(r"([a-z_]{3,40}):(\d{1,13})KB")
 _MEMORY_INFO = re.compile(r" ?(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|free):\d{1,12} ")
@@ -89,6 +89,7 @@ _LOST = re.compile(
 )
 _OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
 _ALLOCATING = "oom_kill_allocating_task"
+_NONE_KILLABLE = "Out of memory and no killable processes"
 
 
 class Constraint(StrEnum):
@@ -184,6 +185,8 @@ class OOMReport(Struct):
     kernel_stack_kb: int = 0
     statistics: dict[str, int] | None = None
     """What the cgroup that ran out holds, with those below it: bytes, by the names of its version's memory.stat."""
+    statistics_of: str | None = None
+    """That cgroup, as its statistics call it."""
     smallest_block_kb: int | None = None
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
@@ -195,6 +198,8 @@ class OOMReport(Struct):
     """The cgroup that died as one (``memory.oom.group``)."""
     is_allocating_task: bool = False
     """Whether the process that asked dies by setting (``vm.oom_kill_allocating_task``)."""
+    is_hopeless: bool = False
+    """Whether the kernel found no process that it may kill."""
 
     @property
     def page_kb(self) -> int | None:
@@ -331,7 +336,18 @@ class _HostLog:
     def _close(self) -> Iterator[OOMReport]:
         report, self._report = self._report, None
         if report is not None:
+            _complete(report)
             yield report
+
+
+def _complete(report: OOMReport) -> None:
+    """Fill in what the lines of the kill would have said, where others say it too."""
+    if report.victims:
+        return
+    if report.chosen is not None and report.score is None:  # of the summary: no child dies in its place any more
+        report.victims[report.chosen] = Victim(report.chosen, report.chosen_name)
+    elif report.constraint is None and report.counters:  # only the report of a cgroup has them
+        report.constraint, report.oom_cgroup = Constraint.MEMCG, report.statistics_of
 
 
 def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
@@ -375,9 +391,9 @@ def _read_summary(report: OOMReport, text: str) -> None:
         report.oom_cgroup = limited
     before, _, rest = text.rpartition(",task=")
     report.task_cgroup = before.partition(",task_memcg=")[2] or report.task_cgroup
-    pid = rest.rpartition(",uid=")[0].rpartition(",pid=")[2]
+    name, _, pid = rest.rpartition(",uid=")[0].rpartition(",pid=")
     if pid.isascii() and pid.isdecimal() and len(pid) <= _MOST_DIGITS:
-        report.chosen = int(pid)
+        report.chosen, report.chosen_name = int(pid), name
 
 
 def _between(text: str, start: str, end: str) -> str | None:
@@ -464,6 +480,7 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     """Read a line of what the cgroup holds: since 5.3 one per figure, before it one per cgroup below it."""
     if found := _STATISTICS.match(text):
         sums = report.statistics = report.statistics or {}
+        report.statistics_of = report.statistics_of or found[1]
         for name, kilobytes in _OLD_STATISTIC.findall(text, found.end())[:_MOST_STATISTICS]:
             if name not in sums and len(sums) >= _MOST_STATISTICS:
                 break
@@ -487,6 +504,8 @@ def _read_context(report: OOMReport, text: str) -> None:
         report.nodes = _numbers(found[1])
     elif found := _GROUP.match(text):
         report.group = found[1]
+    elif text.startswith(_NONE_KILLABLE):
+        report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):
         report.is_cut = True
 

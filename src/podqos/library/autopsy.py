@@ -9,7 +9,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from io import FileIO
 from typing import Protocol, Self
 
@@ -93,15 +93,26 @@ def autopsy(
     kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
     examined = 0
     side = KubeletSide()
-    for path in paths:
+    first_in: dict[object, int] = {}
+    for number, path in enumerate(paths):
         examiner = Examiner(most_shown, facts)
         with opened(path) as stream:
             for report in reports(stream, side):
+                if _is_repeated(report, number, first_in):
+                    continue
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     return side.told(found, known, objects, cluster, most_shown=most_shown, profile=profile)
+
+
+def _is_repeated(report: OOMReport, number: int, first_in: dict[object, int]) -> bool:
+    """Whether another log had an OOM already: syslog daemons write it to kern.log and to syslog."""
+    if not report.at or len(first_in) >= MOST_KILLS:
+        return False
+    key = report.at, report.host, report.trigger_pid, report.chosen, *report.victims
+    return first_in.setdefault(key, number) != number
 
 
 def live_autopsy(
@@ -163,15 +174,18 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     yield from (replace(bare, node_events=(replace(each, kill=None),)) for each in found.node_events)
 
 
+def is_about(pod: str, namespace: str, name: str) -> bool:
+    """Whether a pod is of a namespace and has a name, where they are not empty."""
+    own_namespace, _, own_name = pod.rpartition("/")
+    return name in {"", own_name} and namespace in {"", own_namespace}
+
+
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     """Return what is about one pod, and about nodes; without a name everything, of one namespace if one is named."""
     if not (namespace or name):
         return found
 
-    def is_meant(pod: str) -> bool:
-        own_namespace, _, own_name = pod.rpartition("/")
-        return name in {"", own_name} and namespace in {"", own_namespace}
-
+    is_meant = partial(is_about, namespace=namespace, name=name)
     kept = [number for number, kill in enumerate(found.kills) if is_meant(kill.pod)]
     numbers = {number: place for place, number in enumerate(kept)}
     evicted = [number for number, each in enumerate(found.evictions) if is_meant(each.pod)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.autopsy import Log, opened
@@ -14,8 +17,18 @@ from podqos.library.inputs.files import STDIN, InputFile
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
-_YAML = re.compile(rb"(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*(?:- )?" + _FIELDS + rb":(?:\s|\Z)")
-_JSON = re.compile(rb"\s*+\{\s*+\"" + _FIELDS + rb"\"\s*+:")
+# An event may begin with what was done.
+_YAML = re.compile(
+    rb"(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*(?:- )?(?:action: [^\n]{0,200}\n(?:  )?)?" + _FIELDS + rb":(?:\s|\Z)"
+)
+_JSON = re.compile(rb"\s*+\[?\s*+\{\s*+(?:\"action\"\s*+:\s*+\"[^\"]{0,200}\"\s*+,\s*+)?\"" + _FIELDS + rb"\"\s*+:")
+_YAML_ARRAY = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*- ")
+_ARRAY = re.compile(rb"\s*+\[")
+_WATCH = re.compile(
+    rb"\s*+\{[^{}]{0,400}?\"type\"\s*+:\s*+\"(?:ADDED|MODIFIED|DELETED|BOOKMARK)\"\s*+,\s*+\"object\"\s*+:"
+)
+_VALUE = re.compile(r"^(?=\{)", re.MULTILINE)
+_MOST_BROKEN = 100
 _AUDIT = b"audit.k8s.io"
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
@@ -34,8 +47,44 @@ def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
             continue
         with opened(found) as stream:
             data = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
-        objects.append(InputFile(path, data=data))
+        objects.append(read_file(InputFile(path, data=data)))
     return objects, logs
+
+
+def read_file(file: InputFile) -> InputFile:
+    """Return a file of objects with what it holds; one that cannot be read stays as it is."""
+    file = file.opened()
+    return file if file.data is None else replace(file, data=_unwrapped(file.data))
+
+
+def _unwrapped(data: bytes) -> bytes:
+    """Return a text with the objects that an array holds, or the last state of each that a watch saw, as a List."""
+    if _ARRAY.match(data):
+        return b'{"apiVersion":"v1","kind":"List","items":' + data + b"}"
+    if _YAML_ARRAY.match(data):
+        return b"apiVersion: v1\nkind: List\nitems:\n" + data
+    if not _WATCH.match(data):
+        return data
+    last: dict[object, object] = {}
+    for envelope in _values(data.decode(errors="replace")):
+        seen = envelope.get("object")
+        if isinstance(seen, dict) and envelope.get("type") != "BOOKMARK":
+            metadata = seen.get("metadata")
+            uid = metadata.get("uid") if isinstance(metadata, dict) else None
+            last[uid if isinstance(uid, str) else len(last)] = seen
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(last.values())}).encode()
+
+
+def _values(text: str) -> Iterator[dict[str, object]]:
+    """Yield objects of JSON one after the other, without those that are cut, such as the last of a watch."""
+    decoder = json.JSONDecoder()
+    position = broken = 0
+    while broken < _MOST_BROKEN and (found := _VALUE.search(text, position)):
+        try:
+            value, position = decoder.raw_decode(text, found.end())
+            yield value
+        except (ValueError, RecursionError):
+            position, broken = found.end() + 1, broken + 1
 
 
 def _begun(path: str) -> str | Log:
@@ -66,6 +115,6 @@ def _first(read: Callable[[int], bytes]) -> bytes:
 
 def _is_objects(head: bytes) -> bool:
     """Whether a text is objects of Kubernetes: YAML or JSON, but no lines of JSON such as those of an audit log."""
-    if _YAML.match(head):
+    if _YAML.match(head) or _WATCH.match(head):
         return True
     return _JSON.match(head) is not None and _AUDIT not in head.partition(b"\n")[0][:4096]

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     """It has if the machine has enough swap, which a cgroup's report does not say."""
     HIGHEST_BY_PRIVILEGE = "HighestByPrivilege"
     """It has if it was not privileged, which the table does not say: old kernels favour CAP_SYS_ADMIN."""
+    NONE_KILLABLE = "NoneKillable"
+    """Every task is exempt, and none was killed."""
     ASKED = "Asked"
     """The process that asked for memory dies: vm.oom_kill_allocating_task is set."""
     OTHER_IS_HIGHER = "OtherIsHigher"
@@ -204,9 +206,10 @@ class Examiner:
         verdict = _verdict(report, candidates, total, page_kb)
         others = [each for each in candidates if not each.process.is_exempt and each.process.pid != report.chosen]
         chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
-        runner_up = others[0] if others and total is not None else None
+        runner_up = others[0] if others and total is not None and report.chosen is not None else None
         node = killed_node(report, page_kb, self.facts)
-        place, dead_place = node.ran_out, node.victim
+        place = node.ran_out
+        dead_place = node.victim if report.task_cgroup else place
         shortage = shortage_of(node)
         killed = report.victims if report.group is not None else ()
         own = own_of(node, [each.process for each in candidates], report.chosen, killed)
@@ -261,7 +264,7 @@ class _Verdict(Struct, frozen=True):
 def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, page_kb: int) -> _Verdict:
     """Compare the process that was chosen with the one that the rule chooses."""
     if report.chosen is None:
-        return _Verdict(None, Reason.NO_VICTIM)
+        return _hopeless(report, candidates) if report.is_hopeless else _Verdict(None, Reason.NO_VICTIM)
     if report.is_allocating_task:
         asked = report.trigger_pid is None or report.chosen == report.trigger_pid
         return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
@@ -288,6 +291,15 @@ def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, 
     if swap is not None:
         return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
+
+
+def _hopeless(report: OOMReport, candidates: list[Candidate]) -> _Verdict:
+    """Say whether there was no process to kill."""
+    if not report.tasks:
+        return _Verdict(None, Reason.NO_TABLE)
+    if any(not each.process.is_exempt for each in candidates):
+        return _Verdict(False, Reason.OTHER_IS_HIGHER)
+    return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.NONE_KILLABLE)
 
 
 def _swap_needed(

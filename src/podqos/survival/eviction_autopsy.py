@@ -190,10 +190,9 @@ def examine_eviction(
     if found.signal is None or pod is None or not others:
         return _by_log(found, logged, is_known=pod is not None)
     ranking = Ranking(found.signal, profile=profile)
-    scene = Scene(
-        _with_uid(pod), [_with_uid(each) for each in others], ranking, message=_best_message(traces), known=known
-    )
-    return _by_rule(found, scene, logged, most_shown)
+    rivals = [_with_uid(each) for each in others]
+    scene = Scene(_with_uid(pod), rivals, ranking, message=_best_message(traces), known=known, logged=logged)
+    return _by_rule(found, scene, most_shown)
 
 
 def _by_log(found: PodEviction, logged: tuple[str, ...], *, is_known: bool) -> PodEviction:
@@ -206,11 +205,11 @@ def _by_log(found: PodEviction, logged: tuple[str, ...], *, is_known: bool) -> P
     return replace(found, reason=EvictionReason.PODS_UNKNOWN if is_known else EvictionReason.POD_UNKNOWN)
 
 
-def _by_rule(found: PodEviction, scene: Scene, logged: tuple[str, ...], most_shown: int) -> PodEviction:
-    reason, rivals = scene.verdict(logged)
-    rows = scene.rows(logged)
+def _by_rule(found: PodEviction, scene: Scene, most_shown: int) -> PodEviction:
+    reason, rivals = scene.verdict()
+    rows = scene.rows()
     own = next(row for row, each in zip(rows, scene.order, strict=True) if each.pod is scene.pod)
-    others = (row for row in rows if row is not own and not row.spared)
+    others = [row for row in rows if row is not own and not row.spared]
     shown = rows[:most_shown] if own.place <= most_shown else [*rows[: max(0, most_shown - 1)], own]
     return replace(
         found,
@@ -218,7 +217,7 @@ def _by_rule(found: PodEviction, scene: Scene, logged: tuple[str, ...], most_sho
         reason=reason,
         candidates=len(rows),
         ranking=tuple(shown),
-        runner_up=next(others, None),
+        runner_up=min(others, key=lambda row: row.log_place or len(scene.logged) + 1, default=None),
         rivals=rivals,
         saved_by=savings(scene, found.threshold, found.available),
     )

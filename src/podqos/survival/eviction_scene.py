@@ -116,32 +116,52 @@ class Bounds(Struct, frozen=True, gc=False):
         """Whether there is no doubt."""
         return self.least == self.most
 
+    @property
+    def is_at_most(self) -> bool:
+        """Whether it cannot have been more than is likely."""
+        return self.most <= self.likely
+
 
 class Scene:
-    """The evicted pod, the others of its node, and what each used as far as that is known. Every pod has a uid."""
+    """The evicted pod, the others of its node, and what each used as far as that is known. Every pod has a uid.
+
+    ``logged`` are pods in the order that the kubelet's log has.
+    """
 
     def __init__(
-        self, pod: Pod, others: Sequence[Pod], ranking: Ranking, *, message: EvictionMessage | None, known: KnownNode
+        self,
+        pod: Pod,
+        others: Sequence[Pod],
+        ranking: Ranking,
+        *,
+        message: EvictionMessage | None,
+        known: KnownNode,
+        logged: tuple[str, ...] = (),
     ) -> None:
         self.pod = pod
-        self.others = tuple(others)
         self.ranking = ranking
+        self.logged = logged
         self.known = known
         self._quoted = {} if message is None else {each.name: each.used or 0 for each in message.containers}
         self.own = _own_bounds(pod, message, ranking)
         self.bounds = {each.metadata.uid: _bounds_of(each, known, ranking) for each in others}
+        # Where requests stand in for usage many rank the same: the log's order counts, then who may have used more.
+        places = {name: place for place, name in enumerate(logged)}
+        self.others = tuple(
+            sorted(
+                others,
+                key=lambda each: (places.get(each.key, len(places)), self.bounds[each.metadata.uid].is_at_most),
+            )
+        )
         self.bounds[pod.metadata.uid] = self.own
-        self.order = self._ranked((pod, *others), {uid: each.likely for uid, each in self.bounds.items()})
+        self.order = self._ranked((pod, *self.others), {uid: each.likely for uid, each in self.bounds.items()})
 
     def stats(self, pods: Iterable[Pod]) -> dict[str, PodStats]:
         """Return what pods used, as is likely, by uid."""
         return {each.metadata.uid: self._stats(each, self.bounds[each.metadata.uid].likely) for each in pods}
 
-    def verdict(self, logged: tuple[str, ...]) -> tuple[EvictionReason, tuple[str, ...]]:
-        """Return why the eviction follows from the rule or not, and which pods may have come first.
-
-        ``logged`` are pods in the order that the kubelet's log has.
-        """
+    def verdict(self) -> tuple[EvictionReason, tuple[str, ...]]:
+        """Return why the eviction follows from the rule or not, and which pods may have come first."""
         pod, uid, bounds = self.pod, self.pod.metadata.uid, self.bounds
         if pod.is_critical:
             return EvictionReason.IS_CRITICAL, ()
@@ -155,7 +175,7 @@ class Scene:
         best = self._ranked((pod, *self.others), in_favour)
         if _first(best) != uid:
             return EvictionReason.OTHER_IS_FIRST, tuple(each.pod.key for each in best if each.spared is None)[:1]
-        if first_in_log(logged, (each.key for each in self.others if each.is_critical)) == pod.key:
+        if first_in_log(self.logged, (each.key for each in self.others if each.is_critical)) == pod.key:
             return EvictionReason.FIRST_IN_LOG, ()
         is_measured = all(bounds[each.metadata.uid].source is UsageSource.MEASURED for each in rivals)
         names = tuple(each.key for each in rivals)
@@ -163,9 +183,9 @@ class Scene:
             return EvictionReason.FIRST_AS_MEASURED, names
         return EvictionReason.USAGE_DECIDES, names
 
-    def rows(self, logged: tuple[str, ...]) -> list[AutopsyPod]:
+    def rows(self) -> list[AutopsyPod]:
         """Return the ranking as is likely."""
-        places = {name: place for place, name in enumerate(logged, start=1)}
+        places = {name: place for place, name in enumerate(self.logged, start=1)}
         return [self._row(place, each, places) for place, each in enumerate(self.order, start=1)]
 
     def _row(self, place: int, each: RankedPod, logged: Mapping[str, int]) -> AutopsyPod:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,13 +25,15 @@ from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.inputs import print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, print_file
+from podqos.cli.parser import LOGS
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import Log, autopsy, of_pod, one_by_one
-from podqos.library.autopsy_inputs import told_apart
+from podqos.library.autopsy import Log, autopsy, is_about, of_pod, one_by_one
+from podqos.library.autopsy_inputs import read_file, told_apart
 from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.objects import Objects
+from podqos.library.kubelet_side import fated_pods
 from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
 from podqos.report.simulation.html import page
@@ -49,7 +52,7 @@ _POD = re.compile(r"(?:pods?/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos autopsy``."""
     about = "logs, or files of pods, nodes and events; - is standard input; or a pod of a cluster"
-    parser.add_argument("logs", nargs="*", metavar="FILE|-|POD", help=about)
+    parser.add_argument(LOGS, nargs="*", metavar="FILE|-|POD", help=about)
     about = "pods, nodes and events as `kubectl get -A -o yaml` prints them, with their uids"
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
@@ -100,7 +103,12 @@ def run(arguments: argparse.Namespace) -> int:
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
     )
-    report = of_pod(report, arguments.namespace or "", pod)
+    namespace = arguments.namespace or ""
+    is_asked = cluster is not None and arguments.snapshot is None  # a live one may have forgotten the pod
+    if pod and not is_asked and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
+        fix = "check the path or -n, or name the pod's manifests or cluster: -f, --snapshot or --context"
+        raise InvalidOption(f"neither a file nor a known pod: {pod!r}", fix=fix)
+    report = of_pod(report, namespace, pod)
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, page_of(report)).encode())
     if arguments.output == "jsonl":
@@ -109,6 +117,13 @@ def run(arguments: argparse.Namespace) -> int:
         lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
         emit(report, arguments, lines, csv_rows)
     return 2 if errors else 0
+
+
+def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot | None) -> Iterator[str]:
+    """Yield the pods that anything is known of."""
+    yield from (each.key for each in fated_pods(objects, cluster))
+    yield from (each.pod for each in report.evictions)
+    yield from (each.pod for each in report.kills)
 
 
 def _markdown(report: Autopsies, _: Style) -> list[str]:
@@ -162,7 +177,7 @@ def _cluster(arguments: argparse.Namespace, pod: str) -> tuple[ClusterSnapshot |
 def _objects(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSnapshot | None) -> Objects | None:
     """Return the objects of the files or of the cluster; None: there are none."""
     given = gather(arguments.filename, NO_RENDERING) if arguments.filename else Inputs([])
-    files = [*given.files, *found.files]
+    files = [*map(read_file, given.files), *found.files]
     if cluster is not None:
         if files:
             raise InvalidOption("files of pods and a cluster cannot be combined", fix="give one of them")

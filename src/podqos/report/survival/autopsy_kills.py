@@ -30,6 +30,7 @@ _WHY = {
     Reason.HIGHEST: "it has the highest badness",
     Reason.HIGHEST_WITH_SWAP: "it has the highest badness if the machine has {swap} of swap; the report does not say",
     Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel favours",
+    Reason.NONE_KILLABLE: "every process has an oom_score_adj of -1000, which is never chosen",
     Reason.ASKED: "vm.oom_kill_allocating_task is set, and it asked for the memory",
     Reason.OTHER_IS_HIGHER: "{first} has a higher badness; maybe an earlier OOM, not in the log, had killed it already",
     Reason.DID_NOT_ASK: "vm.oom_kill_allocating_task is set, and another process asked",
@@ -68,9 +69,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     where = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
     of = f" of {kill.pod}" if kill.pod else ""
     died = (
-        f"{listed([*names[:_MOST_NAMED], *more])}{of} {verb(names, 'was', 'were')} killed"
-        if names
-        else "no kill is told"
+        f"{listed([*names[:_MOST_NAMED], *more])}{of} {verb(names, 'was', 'were')} killed" if names else _spared(kill)
     )
     first = process(kill.ranking[0].name, kill.ranking[0].pid) if kill.ranking else ""
     swap = mebibytes((kill.swap_pages_needed or 0) * kill.page_bytes)
@@ -95,6 +94,14 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         memory=tuple(_parts(kill)),
         memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
     )
+
+
+def _spared(kill: OOMAutopsy) -> str:
+    """Return what happened where no process is said to be killed."""
+    if kill.chosen_pid is not None:
+        chosen = next((each.name for each in kill.ranking if each.pid == kill.chosen_pid), "")
+        return f"{process(chosen, kill.chosen_pid)} was chosen, and the log ends before the kill"
+    return "no kill is told" if kill.reason is Reason.NO_VICTIM else "the kernel found no process that it may kill"
 
 
 def _who(kill: OOMAutopsy) -> str:
@@ -131,7 +138,8 @@ def _next(kill: OOMAutopsy) -> str:
         return ""
     margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
     side = "behind" if kill.margin_pages >= 0 else "ahead"
-    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}"
+    died = "; it died, too" if kill.runner_up.pid in {each.pid for each in kill.victims} else ""
+    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}{died}"
 
 
 def _rule(kill: OOMAutopsy) -> str:

@@ -68,6 +68,8 @@ def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
 def headline(found: Autopsies) -> str:
     """Return how many there are, and whether they follow from the rule."""
     verdicts = [each.follows_rule for each in found.kills] + [each.follows_rule for each in found.evictions]
+    if not verdicts and found.terminations:
+        return f"{counted(len(found.terminations), 'container')} killed; no kernel report of it and no eviction found."
     if not verdicts:
         return "No OOM kill and no eviction found."
     numbers = [counted(len(each), noun) for each, noun in ((found.kills, "OOM"), (found.evictions, "eviction")) if each]
