@@ -150,6 +150,7 @@ FOREIGN = {
 } | {
     "--oom-kill-disable",
     "--oom-score-adj",
+    "--output-watch-events",
     "--raw",
     "--subresource",
 }

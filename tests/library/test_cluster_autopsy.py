@@ -94,3 +94,9 @@ def test_a_snapshot_keeps_the_events_that_tell_why_something_died(served, capsys
     found, _ = autopsy(capsys, "--snapshot", "c.json.gz")
     assert [each["foundIn"] for each in found["evictions"]] == [["event", "status"]]
     assert [each["kind"] for each in found["nodeEvents"]] == ["PressureBegan", "SystemOOM"]
+
+
+def test_a_pod_that_the_cluster_does_not_know_is_refused(capsys, served):
+    served(serving())
+    assert main(["autopsy", "-n", "shop", "wep-0"]) == 2
+    assert "neither a file nor a known pod: 'wep-0'" in capsys.readouterr().err

@@ -8,7 +8,7 @@ a victim's pod and container, tell of evictions, and say who else was on the nod
   dmesg | podqos autopsy -
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
   kubectl get pods,nodes,events -A -o json | podqos autopsy -
-  podqos autopsy -n shop web-0
+  podqos autopsy -n shop db-0
   podqos autopsy --live                                         until Ctrl-C
 """
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("standard input can be read once", fix="give one - only")
     arguments.files = [*arguments.logs, *arguments.filename]
     if not (arguments.files or arguments_name_cluster(arguments)):
-        fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop web-0"
+        fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop db-0"
         raise InvalidOption("no log and no pod given", fix=fix)
     viewer = "" if arguments.html is None else built_viewer()
     found, logs = told_apart(arguments.logs)
@@ -104,9 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
         profile=profile_of(arguments),
     )
     namespace = arguments.namespace or ""
-    is_asked = cluster is not None and arguments.snapshot is None  # a live one may have forgotten the pod
-    if pod and not is_asked and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
+    if pod and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
         fix = "check the path or -n, or name the pod's manifests or cluster: -f, --snapshot or --context"
+        if cluster is not None and arguments.snapshot is None:
+            fix = "check the name and -n; of a pod that is gone the cluster keeps events for an hour"
         raise InvalidOption(f"neither a file nor a known pod: {pod!r}", fix=fix)
     report = of_pod(report, namespace, pod)
     if arguments.html is not None:
