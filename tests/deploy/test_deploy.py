@@ -294,3 +294,12 @@ def test_a_chart_with_a_given_certificate_has_to_be_given_one():
         "key": 1,
         "authority": 1,
     }
+
+
+@pytest.mark.parametrize("command", ["exporter", "webhook"])
+@pytest.mark.parametrize("listen", ["8443", "0.0.0.0:", "0.0.0.0:65536", "0.0.0.0:" + "9" * 5000])
+def test_what_is_no_address_is_said(capsys, command, listen):
+    code, said = printed(capsys, command, "--listen", listen)
+
+    assert code == 2
+    assert "is no address (for example 0.0.0.0:8443)" in said.err

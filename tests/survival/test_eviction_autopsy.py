@@ -18,8 +18,8 @@ from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerm
 from podqos.model.pod_fate import PodCondition as Condition
 from podqos.model.quantity import Quantity
 from podqos.model.stats import ContainerStats, MemoryStats, PodStats
+from podqos.survival.autopsy_savings import SavedBy
 from podqos.survival.eviction_autopsy import examine_eviction, gathered
-from podqos.survival.eviction_savings import EvictionChange
 from podqos.survival.eviction_scene import EvictionReason, KnownNode
 from podqos.survival.eviction_traces import (
     EvictionCause,
@@ -179,12 +179,12 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     found = examine_eviction([evicted(web, main=2048)], known)
     saved = {each.change: each for each in found.saved_by}
     # By less than hog, which exceeds its request by 476Mi.
-    assert saved[EvictionChange.REQUEST].amount == (2048 - 475) * MI
-    assert (saved[EvictionChange.USAGE].more, saved[EvictionChange.USAGE].amount) == (549 * MI, 1499 * MI)
-    assert saved[EvictionChange.PRIORITY].amount == 1
-    assert saved[EvictionChange.THRESHOLD].amount == 90 * MI
-    assert saved[EvictionChange.NODE_SIZE].more == 10 * MI
-    assert saved[EvictionChange.REQUEST].instead == "shop/hog"
+    assert saved[SavedBy.REQUEST].amount == (2048 - 475) * MI
+    assert (saved[SavedBy.USAGE].more, saved[SavedBy.USAGE].amount) == (549 * MI, 1499 * MI)
+    assert saved[SavedBy.PRIORITY].amount == 1
+    assert saved[SavedBy.THRESHOLD].amount == 90 * MI
+    assert saved[SavedBy.NODE_SIZE].more == 10 * MI
+    assert saved[SavedBy.REQUEST].instead == "shop/hog"
     assert not any(each.is_assumed for each in found.saved_by)
 
 
@@ -198,7 +198,7 @@ def test_a_saving_that_rests_on_an_assumption_says_so():
 def test_what_does_not_help_is_not_listed():
     web, safe = pod("web", request="1Gi"), pod("safe", request="2Gi", limit="2Gi", priority=9)
     found = examine_eviction([evicted(web, main=3000)], KnownNode("node-1", (web, safe)))
-    assert {each.change for each in found.saved_by} == {EvictionChange.THRESHOLD, EvictionChange.NODE_SIZE}
+    assert {each.change for each in found.saved_by} == {SavedBy.THRESHOLD, SavedBy.NODE_SIZE}
 
 
 # ---- the three rankings against all that can have been ---------------------------------------------------------------
@@ -248,11 +248,11 @@ def test_what_is_said_to_spare_a_pod_makes_another_first_among_all_pods(node):
     found = examine_eviction([evicted(pods[at], main=used[at])], KnownNode("node-1", tuple(pods), stats))
     for saving in found.saved_by:
         changed, figures = first, stats
-        if saving.change is EvictionChange.REQUEST:
+        if saving.change is SavedBy.REQUEST:
             changed = with_request(first, "main", "memory", saving.amount)
-        elif saving.change is EvictionChange.PRIORITY:
+        elif saving.change is SavedBy.PRIORITY:
             changed = with_priority(first, saving.amount)
-        elif saving.change is EvictionChange.USAGE:
+        elif saving.change is SavedBy.USAGE:
             figures = {**stats, first.metadata.uid: stats_of(pods[at], main=saving.amount // MI)}
         else:
             continue

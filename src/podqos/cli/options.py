@@ -25,6 +25,7 @@ Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group 
 _DEFAULT = ".".join(map(str, RECORDED))
 _NEWEST = ".".join(map(str, NEWEST))
 _MOST_IN_BRACES = 6
+_MOST_PORT, _PORT_DIGITS = 65_535, 5
 _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 # ---- declared ----------------------------------------------------------------------------------------------------
@@ -182,6 +183,19 @@ def cores_option(text: str, option: str = "--cores") -> int:
     if not text.isdecimal() or not int(text):
         raise InvalidOption(f"{text!r} is not a number of cores", where=option, fix="a whole number, for example 16")
     return int(text)
+
+
+def address_option(text: str, option: str) -> tuple[str, int]:
+    """Return where to listen: an address and a port; 0 is any that is free."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not is_port(port):
+        raise InvalidOption(f"{text!r} is no address", where=option, fix="for example 0.0.0.0:8443")
+    return host.strip("[]"), int(port)
+
+
+def is_port(text: str) -> bool:
+    """Whether it is the number of a port; 0 is any that is free."""
+    return text.isdecimal() and len(text) <= _PORT_DIGITS and int(text) <= _MOST_PORT
 
 
 def duration_option(text: str, option: str, least_us: int = 1) -> int:

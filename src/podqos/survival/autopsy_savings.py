@@ -30,18 +30,18 @@ _Change = Callable[[Process], Process]
 
 
 class SavedBy(StrEnum):
-    """What is changed."""
+    """What is changed, of the victim of an OOM or of an evicted pod."""
 
     USAGE = "usage"
     """The victim uses less."""
     REQUEST = "request"
-    """Its container requests more memory, which lowers its oom_score_adj."""
+    """It requests more memory, which lowers its oom_score_adj and what it uses beyond its request."""
     LIMIT = "limit"
     """The limit that was reached is higher."""
     CLASS = "class"
     """Its pod is Guaranteed: limits equal to requests, in memory and CPU."""
     PRIORITY = "priority"
-    """Its pod is system-node-critical, which gives it the score of Guaranteed; other priorities change nothing."""
+    """Its pod has a higher one; to the kernel that counts only as system-node-critical, the score of Guaranteed."""
     THRESHOLD = "threshold"
     """The kubelet's eviction threshold is higher: it acts before the kernel has to."""
     NODE_SIZE = "nodeSize"

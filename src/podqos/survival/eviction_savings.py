@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 
 from msgspec import Struct
 
@@ -18,36 +17,24 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.placement.demand import counted
+from podqos.survival.autopsy_savings import SavedBy
 from podqos.survival.counterfactual import Counterfactual, PodChange, Surroundings
 from podqos.survival.eviction_scene import Scene, UsageSource
 from podqos.survival.kubelet_counterfactual import KubeletMoment, kubelet_counterfactuals
 
-
-class EvictionChange(StrEnum):
-    """What is changed, in the words of ``savedBy``."""
-
-    USAGE = "usage"
-    REQUEST = "request"
-    LIMIT = "limit"
-    CLASS = "class"
-    PRIORITY = "priority"
-    THRESHOLD = "threshold"
-    NODE_SIZE = "nodeSize"
-
-
 _CHANGES = {
-    PodChange.LESS: EvictionChange.USAGE,
-    PodChange.REQUEST: EvictionChange.REQUEST,
-    PodChange.GUARANTEED: EvictionChange.CLASS,
-    PodChange.PRIORITY: EvictionChange.PRIORITY,
-    PodChange.LIMIT: EvictionChange.LIMIT,
+    PodChange.LESS: SavedBy.USAGE,
+    PodChange.REQUEST: SavedBy.REQUEST,
+    PodChange.GUARANTEED: SavedBy.CLASS,
+    PodChange.PRIORITY: SavedBy.PRIORITY,
+    PodChange.LIMIT: SavedBy.LIMIT,
 }
 
 
 class EvictionSaving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """A change with which the pod would not have been evicted at that moment."""
 
-    change: EvictionChange
+    change: SavedBy
     more: int | None = None
     """How much more; of ``usage`` and ``threshold`` how much less. Bytes, inodes or processes."""
     amount: int | None = None
@@ -128,9 +115,9 @@ def _of_node(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int
     """Yield what else would have kept the node from evicting anything: a lower threshold, more memory."""
     lacking = threshold - available
     if not _evicts(_moment(scene, pods, available, available)):
-        yield EvictionSaving(EvictionChange.THRESHOLD, lacking, available)
+        yield EvictionSaving(SavedBy.THRESHOLD, lacking, available)
     if SIGNALS[scene.ranking.signal].resource == MEMORY and not _evicts(_moment(scene, pods, threshold, threshold)):
-        yield EvictionSaving(EvictionChange.NODE_SIZE, lacking)
+        yield EvictionSaving(SavedBy.NODE_SIZE, lacking)
 
 
 def _evicts(moment: KubeletMoment) -> bool:

@@ -23,20 +23,19 @@ from podqos.cli.cluster import add_live_options
 from podqos.cli.installing import add_installation_options, print_manifests, settings_of
 from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cluster.cluster import connect
-from podqos.errors import InvalidOption
 from podqos.library.exporter import Exporter, serve
 from podqos.library.mirror import Mirror
 from podqos.model.time_units import SECOND_US
-from podqos.web.installation import exporter_objects
-
-_MOST_PORT = 65_535
+from podqos.web.installation import EXPORTER_PORT, exporter_objects
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos exporter``."""
     add_live_options(parser)
-    about = "where to listen (default: 127.0.0.1:9753)"
-    parser.add_argument("--listen", metavar="ADDRESS:PORT", default="127.0.0.1:9753", help=about)
+    about = "where to listen"
+    options.add_value_option(
+        parser, "--listen", options.address_option, about, "ADDRESS:PORT", default=f"127.0.0.1:{EXPORTER_PORT}"
+    )
     about = "how old answers may be"
     options.add_value_option(parser, "--interval", options.duration_option, about, "TIME", default="30s")
     about = "how old usage may be"
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "manifests":
         settings = settings_of(arguments)
         return print_manifests(settings, exporter_objects(settings), arguments.output)
-    host, port = _address(arguments.listen)
+    host, port = arguments.listen
     gc.enable()  # it runs for months
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect
     with suppress(KeyboardInterrupt), connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
@@ -67,13 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
                 server.shutdown()
         return EXIT_HOST
     return EXIT_OK
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > _MOST_PORT:
-        raise InvalidOption(f"{text!r} is no address", where="--listen", fix="for example 0.0.0.0:9753")
-    return host.strip("[]"), int(port)
 
 
 def _say(what: str) -> None:

@@ -14,7 +14,7 @@ from importlib import import_module
 
 from podqos.cli.node.run_options import add_run_options
 from podqos.cli.node.runtime_options import runtime_choice
-from podqos.cli.options import amount_option
+from podqos.cli.options import amount_option, is_port
 from podqos.errors import HostError, InvalidOption
 from podqos.library.inputs.files import read_bytes
 
@@ -112,7 +112,7 @@ def listen_option(text: str, *, anywhere: bool) -> tuple[str, int]:
         address = ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
         raise InvalidOption(f"{text!r} is not an address with a port", where="--listen", fix=fix) from None
-    if not port.isdecimal() or int(port) > 65535:
+    if not is_port(port):
         raise InvalidOption(f"{text!r} has no port", where="--listen", fix=fix)
     if not address.is_loopback and not anywhere:
         raise InvalidOption(

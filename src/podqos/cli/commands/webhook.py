@@ -33,13 +33,12 @@ from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
 from podqos.web.installation import NAMESPACE, STARTER_POLICY, WEBHOOK, webhook_objects
+from podqos.web.settings import LISTEN
 
 if TYPE_CHECKING:
     from podqos.advice.checks.bundle import CheckOptions
     from podqos.advice.checks.finding import FailOn
 
-_LISTEN = "127.0.0.1:8443"
-_MOST_PORT = 65_535
 _WARN_ON = ("error", "warning", "info", "never")
 
 
@@ -47,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos webhook``."""
     _add_deciding_options(parser)
     server = parser.add_argument_group("the server")
-    server.add_argument(
-        "--listen", metavar="ADDRESS:PORT", default=_LISTEN, help=f"where to listen (default: {_LISTEN})"
+    options.add_value_option(
+        server, "--listen", options.address_option, "where to listen", "ADDRESS:PORT", default=LISTEN
     )
     about = "the certificate: a directory with tls.crt and tls.key, or the first of them"
     server.add_argument("--certificate", metavar="DIR|FILE", help=about)
@@ -196,7 +195,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from podqos.web.webhook import Webhook
 
     _refuse_standard_input(arguments.policy)
-    host, port = _address(arguments.listen)
+    host, port = arguments.listen
     certificate = Certificate(*_certificate_files(arguments))
     checks, warn_on = _deciding(arguments)
     watched = None
@@ -257,13 +256,6 @@ def _audit_stream(path: str) -> BinaryIO | None:
         return open(path, "ab")
     except OSError as error:
         raise HostError(f"{path}: {error.strerror or error}") from error
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > _MOST_PORT:
-        raise InvalidOption(f"{text!r} is no address", where="--listen", fix="for example 0.0.0.0:8443")
-    return host.strip("[]"), int(port)
 
 
 def _missing(error: ModuleNotFoundError) -> HostError:

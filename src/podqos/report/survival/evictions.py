@@ -8,8 +8,9 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
 from podqos.report.survival import ranking
 from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
+from podqos.survival.autopsy_savings import SavedBy
 from podqos.survival.eviction_autopsy import PodEviction
-from podqos.survival.eviction_savings import EvictionChange, EvictionSaving
+from podqos.survival.eviction_savings import EvictionSaving
 from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSource
 from podqos.survival.eviction_traces import EvictionCause, NodeSign, SignKind
 from podqos.survival.terminations import ContainerTermination, TerminationCause
@@ -75,13 +76,13 @@ _FROM = {
     UsageSource.JOURNAL: "",
 }
 _CHANGED = {
-    EvictionChange.USAGE: "use {more} less",
-    EvictionChange.REQUEST: "request {amount}{of} ({more} more)",
-    EvictionChange.LIMIT: "a limit of {amount}{of}",
-    EvictionChange.CLASS: "be Guaranteed: limits equal to requests",
-    EvictionChange.PRIORITY: "priority {number}",
-    EvictionChange.THRESHOLD: "an eviction threshold of {amount} ({more} lower)",
-    EvictionChange.NODE_SIZE: "a node with {more} more memory",
+    SavedBy.USAGE: "use {more} less",
+    SavedBy.REQUEST: "request {amount}{of} ({more} more)",
+    SavedBy.LIMIT: "a limit of {amount}{of}",
+    SavedBy.CLASS: "be Guaranteed: limits equal to requests",
+    SavedBy.PRIORITY: "priority {number}",
+    SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} lower)",
+    SavedBy.NODE_SIZE: "a node with {more} more memory",
 }
 _ENDED = {
     TerminationCause.KERNEL: "killed by the kernel for want of memory: see above",
