@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,21 +34,15 @@ class Verdict(NamedTuple):
 
     killed: str
     grower: str
-    foretold: str
-    next_foretold: str
-    margin_bytes: int
+    foretold: tuple[str, ...]
+    """The first to go, and those too close behind it to be told apart."""
     is_container_told: bool
     """Whether the kernel's kill is in the journal with the container it hit."""
 
     @property
-    def is_close(self) -> bool:
-        """Whether the first two were too close to call."""
-        return self.margin_bytes < MARGIN_BYTES
-
-    @property
     def agrees(self) -> bool:
         """Whether it came as foretold."""
-        return self.killed == self.foretold or (self.is_close and self.killed == self.next_foretold)
+        return self.killed in self.foretold
 
 
 def trial(stage: NodeStage, number: int, chance: random.Random) -> Verdict:
@@ -80,11 +75,15 @@ def trial(stage: NodeStage, number: int, chance: random.Random) -> Verdict:
     return Verdict(
         str(killed.pod).removeprefix("default/"),
         grower,
-        order[0].pod.metadata.name,
-        order[1].pod.metadata.name,
-        order[0].margin_bytes or 0,
+        _too_close_to_call(order),
         killed.container == "main",
     )
+
+
+def _too_close_to_call(order: tuple) -> tuple[str, ...]:
+    """Return the first of the kernel's order and all that follow it by less than the margin."""
+    behind = accumulate((entry.margin_bytes or 0 for entry in order[:-1]), initial=0)
+    return tuple(entry.pod.metadata.name for entry, by in zip(order, behind, strict=True) if by < MARGIN_BYTES)
 
 
 def _pod(name: str, held_mib: int, go: Path, resources: dict[str, object]) -> dict[str, object]:
