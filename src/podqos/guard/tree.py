@@ -7,10 +7,10 @@ guard owns none of it, so nothing is created or removed here, and everything els
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import open_cgroups
@@ -38,10 +38,9 @@ class PodCgroup(Struct, frozen=True):
     containers: tuple[ContainerCgroup, ...]
 
 
-def find_kubepods(cgroup_root: str, driver: CgroupDriver, procfs: Procfs) -> Cgroups:
+def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
     """Return the cgroups of a kubelet; the driver may be another one than its configuration says."""
-    drivers = (driver, *(each for each in CgroupDriver if each is not driver))
-    paths = [node_path(CgroupSettings(cgroup_root=cgroup_root, cgroup_driver=each)) for each in drivers]
+    paths = sorted({node_path(replace(settings, cgroup_driver=each)) for each in CgroupDriver})
     for path in paths:
         cgroups = open_cgroups(path, procfs)
         if cgroups.exists(path):
@@ -64,8 +63,8 @@ def containers_to_kill(
     """Yield the containers of a pod without its sandbox, as they are now.
 
     ``known_ids`` are those that the API server knows as containers. Another one is the sandbox, or a container that has
-    only just started: the sandbox came first, and runs ``pause``. In doubt it is spared: without its sandbox a pod loses
-    its address, and a kubelet its reason.
+    only just started: the sandbox came first, and runs ``pause``. In doubt it is spared: without its sandbox a pod
+    loses its address, and a kubelet its reason.
     """
     known = set(known_ids)
     there = list(_containers(cgroups, pod.path))
@@ -82,7 +81,7 @@ def _is_sandbox(cgroups: Cgroups, procfs: Procfs, container: ContainerCgroup) ->
 
 def _born_ns(cgroups: Cgroups, path: str) -> int:
     try:
-        return os.stat(cgroups.folder(path)).st_ctime_ns
+        return cgroups.folder(path).stat().st_ctime_ns
     except OSError:
         return 0
 
