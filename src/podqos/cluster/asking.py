@@ -18,7 +18,7 @@ from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_secon
 from podqos.cluster.proxies import address_of, proxy_for
 from podqos.cluster.refusals import Question, refusal, status_of
 from podqos.cluster.tls import client_context, proxy_context
-from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Stream
+from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Sent, Stream
 from podqos.errors import ClusterError, InputError, Unreachable
 
 Query = Iterable[tuple[str, str]]
@@ -95,6 +95,21 @@ class Client:
             return answer
 
         return self._persistently(ask, asked, patience)
+
+    def send(self, sent: Sent, path: str, query: Query, content_type: str, patience: Patience) -> Answer:
+        """Send what is no GET, once, and return whatever the server says; with fresh credentials once more on a 401."""
+        said = [("Accept", _JSON), ("Content-Type", content_type)]
+
+        def ask(connection: Connection, credentials: _Headers) -> Answer:
+            answer = connection.exchange(sent, self._target(path, query), said + credentials, patience)
+            self._put_back(connection)
+            return answer
+
+        headers = self.credentials.headers()
+        answer = self._exchange(ask, headers, patience)
+        if answer.status == 401 and not self._is_guest and self.credentials.refresh(headers):
+            answer = self._exchange(ask, self.credentials.headers(), patience)
+        return answer
 
     @contextmanager
     def stream(self, path: str, query: Query, *, asked: Question, patience: Patience) -> Iterator[Stream]:

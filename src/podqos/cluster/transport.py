@@ -1,8 +1,8 @@
-"""Edge: one GET over HTTP/1.1, within its time and size.
+"""Edge: one request over HTTP/1.1, within its time and size.
 
 The parser of responses is Python's own (``http.client.HTTPResponse``); sockets are ours, so that every read ends by
-the deadline of the whole answer. The only requests this module can write are GET, and CONNECT to a proxy
-(``tunnels``).
+the deadline of the whole answer. Requests are GET, and CONNECT to a proxy (``tunnels``); ``writing`` alone sends
+something else.
 """
 
 from __future__ import annotations
@@ -41,6 +41,16 @@ class Answer(Struct, frozen=True):
     def is_success(self) -> bool:
         """Whether the server did what it was asked."""
         return 200 <= self.status < 300
+
+
+class Sent(Struct, frozen=True):
+    """What a request is, and brings."""
+
+    method: str
+    data: bytes = b""
+
+
+GET = Sent("GET")
 
 
 class Route(Struct, frozen=True):
@@ -92,7 +102,7 @@ class _ResponseSource:
 
 
 class Connection:
-    """One connection to a server, used for one GET after the other."""
+    """One connection to a server, used for one request after the other."""
 
     def __init__(self, route: Route, patience: Patience) -> None:
         self.route = route
@@ -100,7 +110,7 @@ class Connection:
         self._socket = self._open(patience)
         self.is_used = False
         self.is_reusable = True
-        """Whether it can be used for another GET."""
+        """Whether it can be used for another request."""
 
     def close(self) -> None:
         """Close it; whoever reads from it in another thread is woken."""
@@ -111,8 +121,12 @@ class Connection:
 
     def get(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Answer:
         """Return the whole answer, decompressed."""
+        return self.exchange(GET, target, headers, patience)
+
+    def exchange(self, sent: Sent, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Answer:
+        """Send a request and return the whole answer, decompressed."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
-        with self._translated(deadline), closing(self._ask(target, headers, deadline)) as response:
+        with self._translated(deadline), closing(self._ask(sent, target, headers, deadline)) as response:
             is_gzip = response.headers.get("Content-Encoding", "").lower() in {"gzip", "x-gzip"}
             # One piece of known length need not be put together; what is inflated should come in small ones.
             arriving = _pieces(response, _PIECE_BYTES if is_gzip else patience.most_bytes + 1)
@@ -130,26 +144,27 @@ class Connection:
         """Return an answer whose data is still to come."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
-            response = self._ask(target, headers, deadline)
+            response = self._ask(GET, target, headers, deadline)
             return Stream(response, self._arriving(response, deadline), deadline)
 
     def _arriving(self, response: HTTPResponse, deadline: Deadline) -> Iterator[bytes]:
         with self._translated(deadline):
             yield from _pieces(response)
 
-    def _ask(self, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline) -> HTTPResponse:
+    def _ask(self, sent: Sent, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline) -> HTTPResponse:
         server = self.route.server
         proxy = self.route.proxy if self.route.is_relayed else None
         way = target if proxy is None else f"{server}{target}"
-        lines = [f"GET {way} HTTP/1.1", f"Host: {server.authority}", f"User-Agent: {_USER_AGENT}"]
+        lines = [f"{sent.method} {way} HTTP/1.1", f"Host: {server.authority}", f"User-Agent: {_USER_AGENT}"]
         lines += [f"{name}: {value}" for name, value in headers]
         lines += [] if proxy is None else proxy_authorization(proxy)
+        lines += [f"Content-Length: {len(sent.data)}"] if sent.data else []
         is_kept, self.is_used, self.is_reusable = self.is_used, True, False
         incoming = _Incoming(self._socket, deadline)
-        response = HTTPResponse(_ResponseSource(incoming), method="GET")  # type: ignore[arg-type]
+        response = HTTPResponse(_ResponseSource(incoming), method=sent.method)  # type: ignore[arg-type]
         try:
             self._socket.settimeout(deadline.next_wait())
-            self._socket.sendall(request_of(lines, self._where))
+            self._socket.sendall(request_of(lines, self._where) + sent.data)
             response.begin()
         except BaseException as error:
             response.close()

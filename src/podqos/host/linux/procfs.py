@@ -66,6 +66,10 @@ class Procfs:
         text = self._text(f"{pid}/oom_score_adj")
         return None if text is None else int(text)
 
+    def name(self, pid: int) -> str:
+        """Return the name of a process, as the kernel's reports have it; empty if it is gone."""
+        return (self._text(f"{pid}/comm") or "").rstrip("\n")
+
     def environment(self, pid: int) -> list[str]:
         """Return the variables a process was started with; none if it is gone."""
         return (self._text(f"{pid}/environ") or "").split("\0")

@@ -81,6 +81,11 @@ class HostPod:
         """The runs that have not ended."""
         return [run for run in self.runs.values() if run.is_running]
 
+    @property
+    def container_cgroups(self) -> list[str]:
+        """Where its runs that have not ended are."""
+        return [run.cgroup for run in self.running]
+
     def ends(self) -> dict[str, Remembered]:
         """Return how its containers ended."""
         known = dict(self.state.containers)

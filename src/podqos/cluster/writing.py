@@ -1,0 +1,67 @@
+"""Edge: the only requests of podqos that change a cluster. The guard alone sends them, and only when told to enforce.
+
+Each is sent once: whoever asks decides what an answer means and when to ask again. A connection that is open already is
+used where there is one (``warm`` keeps it so), because a handshake takes longer than the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import msgspec
+
+from podqos.cluster.asking import Client, Query
+from podqos.cluster.patience import Patience
+from podqos.cluster.refusals import status_of
+from podqos.cluster.transport import Sent
+
+_JSON, _STRATEGIC_MERGE = "application/json", "application/strategic-merge-patch+json"
+PROMPT = Patience(connect_seconds=2.0, stall_seconds=5.0, total_seconds=10.0, attempts=1, most_bytes=4 << 20)
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """What a server made of a request."""
+
+    status: int
+    message: str
+    """Why not, in the server's words; empty where it did what it was asked."""
+
+
+class Writer:
+    """Sends requests over the connections of a client. One thread uses it at a time."""
+
+    def __init__(self, client: Client, patience: Patience = PROMPT) -> None:
+        self._client = client
+        self._patience = patience
+
+    def warm(self) -> None:
+        """Open a connection, or see that the one there is still works; raises where the server cannot be reached."""
+        self._client.get("/version", patience=self._patience)
+
+    def patch_status(
+        self, namespace: str, name: str, patch: Mapping[str, object], *, is_rehearsal: bool = False
+    ) -> Answered:
+        """Patch the status of a pod, and what of its metadata comes with it; as a rehearsal, nothing is changed."""
+        query = [("fieldManager", "podqos-guard"), *([("dryRun", "All")] if is_rehearsal else [])]
+        path = f"{_pods(namespace)}/{quote(name, safe='')}/status"
+        return self._send(Sent("PATCH", msgspec.json.encode(patch)), path, query, _STRATEGIC_MERGE)
+
+    def evict(self, namespace: str, name: str, eviction: Mapping[str, object]) -> Answered:
+        """Ask the server to evict a pod by its own rules: disruption budgets are honoured."""
+        path = f"{_pods(namespace)}/{quote(name, safe='')}/eviction"
+        return self._send(Sent("POST", msgspec.json.encode(eviction)), path, (), _JSON)
+
+    def post_event(self, namespace: str, event: Mapping[str, object]) -> Answered:
+        """Record an Event."""
+        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
+        return self._send(Sent("POST", msgspec.json.encode(event)), path, (), _JSON)
+
+    def _send(self, sent: Sent, path: str, query: Query, content_type: str) -> Answered:
+        answer = self._client.send(sent, path, query, content_type, self._patience)
+        message = "" if answer.is_success else status_of(answer.status, answer.data).message
+        return Answered(answer.status, message)
+
+
+def _pods(namespace: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"

@@ -1,0 +1,101 @@
+"""The cgroups that a kubelet made: where they are, whose they are, and which process is the sandbox.
+
+Both drivers and both versions of cgroups: what a directory is follows from its name alone (``qos.cgroup_paths``). The
+guard owns none of it, so nothing is created or removed here, and everything else refuses paths outside ``kubepods``
+(``Cgroups.own``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import HostError
+from podqos.host.linux.capabilities import open_cgroups
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.procfs import Procfs
+from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
+
+_SANDBOX_NAME = "pause"
+
+
+class ContainerCgroup(Struct, frozen=True):
+    """The cgroup of one container."""
+
+    id: str
+    path: str
+
+
+class PodCgroup(Struct, frozen=True):
+    """The cgroup of one pod, with those of its containers; the sandbox is one of them."""
+
+    uid: str
+    """As in the path: for a static pod the hash of its manifest."""
+    path: str
+    containers: tuple[ContainerCgroup, ...]
+
+
+def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
+    """Return the cgroups of a kubelet; the driver may be another one than its configuration says."""
+    paths = sorted({node_path(replace(settings, cgroup_driver=each)) for each in CgroupDriver})
+    for path in paths:
+        cgroups = open_cgroups(path, procfs)
+        if cgroups.exists(path):
+            return cgroups
+    raise HostError(f"there is no cgroup {' or '.join(paths)}: does a kubelet run here, with this cgroupRoot?")
+
+
+def pods(cgroups: Cgroups) -> Iterator[PodCgroup]:
+    """Yield every pod that has a cgroup now."""
+    for parent in (cgroups.own, *_classes(cgroups)):
+        for path in _below(cgroups, parent):
+            place = place_of(path)
+            if place.level is CgroupLevel.POD:
+                yield PodCgroup(place.pod_uid, path, tuple(_containers(cgroups, path)))
+
+
+def containers_to_kill(
+    cgroups: Cgroups, procfs: Procfs, pod: PodCgroup, known_ids: Iterable[str]
+) -> Iterator[ContainerCgroup]:
+    """Yield the containers of a pod without its sandbox, as they are now.
+
+    ``known_ids`` are those that the API server knows as containers. Another one is the sandbox, or a container that has
+    only just started: the sandbox came first, and runs ``pause``. In doubt it is spared: without its sandbox a pod
+    loses its address, and a kubelet its reason.
+    """
+    known = set(known_ids)
+    there = list(_containers(cgroups, pod.path))
+    unknown = [each for each in there if each.id not in known]
+    oldest = min(unknown, key=lambda each: _born_ns(cgroups, each.path), default=None)
+    for each in there:
+        if each.id in known or (each is not oldest and not _is_sandbox(cgroups, procfs, each)):
+            yield each
+
+
+def _is_sandbox(cgroups: Cgroups, procfs: Procfs, container: ContainerCgroup) -> bool:
+    return any(procfs.name(pid) == _SANDBOX_NAME for pid in cgroups.processes(container.path))
+
+
+def _born_ns(cgroups: Cgroups, path: str) -> int:
+    try:
+        return cgroups.folder(path).stat().st_ctime_ns
+    except OSError:
+        return 0
+
+
+def _classes(cgroups: Cgroups) -> Iterator[str]:
+    return (path for path in _below(cgroups, cgroups.own) if place_of(path).level is CgroupLevel.CLASS)
+
+
+def _containers(cgroups: Cgroups, pod: str) -> Iterator[ContainerCgroup]:
+    for path in _below(cgroups, pod):
+        place = place_of(path)
+        if place.level is CgroupLevel.CONTAINER:
+            yield ContainerCgroup(place.container_id, path)
+
+
+def _below(cgroups: Cgroups, path: str) -> Iterator[str]:
+    return (f"{path}/{name}" for name in cgroups.children(path))
