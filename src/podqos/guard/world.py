@@ -49,12 +49,16 @@ class Acts(Protocol):
 
 
 class Reaction(Struct):
-    """The timing of an eviction, in the journal's time."""
+    """The timing of an eviction, in the journal's time; None where it is not known, or did not happen."""
 
     pod: str
-    noticed_us: int | None
-    decided_us: int
-    major_faults: int = 0
+    noticed_us: int | None = None
+    decided_us: int | None = None
+    held_us: int | None = None
+    killed_us: int | None = None
+    gone_us: int | None = None
+    answered_us: int | None = None
+    major_faults: int | None = None
     """Of the guard's thread, from the decision to the kill."""
 
 
