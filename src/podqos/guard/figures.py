@@ -22,7 +22,6 @@ from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.tree_memory import TreeMemory, cached_bytes
 from podqos.host.linux.watch import Look
 from podqos.model.stats import ContainerStats, NodeStats, PodReference, PodStats, ProcessStats, RlimitStats, Summary
-from podqos.qos.cgroup_paths import place_of
 
 _WITH_CONTAINERS = 16
 

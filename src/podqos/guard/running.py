@@ -337,6 +337,7 @@ class Guard:
             self._evicted_us.append(own.time_us)
             self._evictions += 1
         if own.kind in {Kind.EVICTED, Kind.WOULD_EVICT}:
+            self.world.because = own.because
             self._decided.append(_Decided(own, self.driver.state, own.time_us))
         self.journal.write(own)
 
