@@ -157,6 +157,8 @@ class Guard:
         self._timer: Timer | None = None
         self._again: Timer | None = None
         self._settling: Timer | None = None
+        self._entries: deque[Entry] = deque()
+        """What is yet to be written."""
         self._decided: list[_Decided] = []
         self._explained: dict[str, int] = {}
         self._refused_until_us = 0
@@ -308,6 +310,9 @@ class Guard:
             self._is_delivering = False
             self.world.noticed_us = None
             self._set_timer()
+            # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
+            while self._entries:
+                self.journal.write(self._entries.popleft())
         if self._decided:
             self._follow_up()
 
@@ -340,7 +345,7 @@ class Guard:
         if own.kind in {Kind.EVICTED, Kind.WOULD_EVICT}:
             self.world.because = own.because
             self._decided.append(_Decided(own, self.driver.state, own.time_us))
-        self.journal.write(own)
+        self._entries.append(own)
 
     def _is_of_victim(self, entry: Entry) -> bool:
         is_evicted = any(each.pod == entry.pod for each in self.world.reactions.values())
@@ -506,7 +511,10 @@ class Guard:
         paths = dict(pod_paths(self.cgroups))
         for uid, watched in list(self.world.pods.items()):
             pod = known.get(uid)
-            if pod is None or pod.is_over or paths.get(cgroup_uid(watched.pod)) != watched.cgroup:
+            is_there = paths.get(cgroup_uid(watched.pod)) == watched.cgroup
+            if is_there and self._is_dying(uid):
+                continue  # what it holds has yet to be freed, whatever the server says
+            if not is_there or pod is None or pod.is_over:
                 self._leave(uid, watched)
             elif pod is not watched.pod:
                 if pod.spec != watched.pod.spec and uid not in self.world.reactions:
@@ -524,6 +532,11 @@ class Guard:
                 self._journal(Kind.EVICTED, pod.key, By.KUBELET, because)
         self._unknown = len(paths)
         self.world.evicted &= known.keys()
+
+    def _is_dying(self, uid: str) -> bool:
+        """Whether a pod is being evicted and has processes left."""
+        reaction = self.world.reactions.get(uid)
+        return reaction is not None and reaction.killed_us is not None and reaction.gone_us is None
 
     def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
         """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""
