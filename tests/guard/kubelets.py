@@ -305,7 +305,9 @@ class RealKubelet(Kubelet):
         self.node = os.environ.get("PODQOS_TEST_NODE") or nodes[0]["metadata"]["name"]
         config = json.loads(self.client.get(f"/api/v1/nodes/{self.node}/proxy/configz").data)["kubeletconfig"]
         driver = CgroupDriver(config.get("cgroupDriver", "cgroupfs"))
-        settings = CgroupSettings(cgroup_driver=driver, cgroup_root=config.get("cgroupRoot") or "/")
+        settings = CgroupSettings(
+            node_memory_bytes=0, cgroup_driver=driver, cgroup_root=config.get("cgroupRoot") or "/"
+        )
         self.cgroups = find_kubepods(settings, self.procfs)
         self.namespace = f"podqos-guard-{os.getpid()}-{next(_numbers)}"
         self._send("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
