@@ -13,14 +13,14 @@ inactive part of it: on a node whose memory is full of cache usage stays at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
 from podqos.agent.commands import MemoryLevel, WatchMemory
 from podqos.agent.memory import IDLE_LOOK_SECONDS, LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
-from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups, KernelSignal
+from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop, Timer
 
 # A level may be too high by this fraction of the threshold. Rather too high: too low, the agent would be woken and find
@@ -54,12 +54,22 @@ class Look(NamedTuple):
     """Cgroups further down that hold much; they change first (``host.node.figures``)."""
 
 
+class MemorySignals(Protocol):
+    """Where the kernel signals that usage crosses a level: ``Cgroups``, or what uses them with more restraint."""
+
+    def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
+        """Return a signal that comes when usage crosses a level; None if there is none: memory is looked at then."""
+
+    def unwatch_memory(self, path: str) -> None:
+        """Undo what an agent left that was killed."""
+
+
 class MemoryWatch:
     """Listens to the kernel on behalf of the eviction loop."""
 
     def __init__(
         self,
-        cgroups: Cgroups,
+        cgroups: MemorySignals,
         loop: Loop,
         paths: Mapping[Signal, str],
         look: Callable[[], Look],
@@ -103,6 +113,11 @@ class MemoryWatch:
         self._look()
         return works
 
+    def look(self) -> None:
+        """Look at once, because something says that memory is short."""
+        if not self._has_told:
+            self._look()
+
     @property
     def levels(self) -> Mapping[str, int]:
         """The first level of usage, by cgroup."""
@@ -145,6 +160,13 @@ class MemoryWatch:
         armed = self._levels.get((self._paths[level.signal], level.below_bytes))
         return armed is None or not seen.is_all or seen.usage_bytes > armed - level.below_bytes // _TOLERANCE
 
+    def _is_looked_for(self, key: _Key) -> bool:
+        """Whether memory is looked at often because of this level, rather than of another one."""
+        return any(
+            (self._paths[level.signal], level.below_bytes) == key and self._is_hidden(level, seen)
+            for level, seen in self._seen(self._last)
+        )
+
     def _patience(self, look: Look, seconds: float) -> float:
         """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
         if look == self._last:
@@ -183,7 +205,7 @@ class MemoryWatch:
             # The kernel signals this level again only after usage was below it: it has to be set again in any case.
             self._levels.pop(key, None)
             self._on_crossing()
-        elif self._has_told or self._timer is not None:
+        elif self._has_told or (self._timer is not None and self._is_looked_for(key)):
             return
         elif all(seen.cache_bytes < level.below_bytes // _LITTLE_CACHE for level, seen in self._seen(self._last)):
             # Then it is short, and there is no time to lose; should the cache have come since, the agent asks again.
