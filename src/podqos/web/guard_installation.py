@@ -52,11 +52,10 @@ def guard_objects(settings: GuardSettings) -> Iterator[Object]:
             rule("", ["pods/status"], ["patch"]),
             *([rule("", ["pods/eviction"], ["create"])] if settings.may_use_eviction_api else []),
             rule("", ["events"], ["create"]),
-            rule("", ["nodes"], ["get"]),
-            *([] if settings.kubelet_config else [rule("", ["nodes/configz"], ["get"])]),
+            rule("", ["nodes", "nodes/configz"], ["get"]),
         ]
     )
-    yield from _policy(part, "pods", _POD_RULE, _pod_validations(settings), _ANNOTATIONS)
+    yield from _policy(part, "pods", _POD_RULE, _pod_validations(), _ANNOTATIONS)
     yield from _policy(part, "events", _EVENT_RULE, _EVENT_VALIDATIONS)
     yield _daemon_set(part, settings)
 
@@ -79,6 +78,8 @@ _ANNOTATIONS = {
     "before": "oldObject.metadata.?annotations.orValue({})",
     "after": "object.metadata.?annotations.orValue({})",
 }
+_JUDGED = f"!(request.subResource == 'eviction' && '{_NODE_NAME}' in request.userInfo.extra)"
+"""An Eviction does not say which node its pod is on: RBAC alone decides about those of a token that is bound to one."""
 _UNCHANGED = {
     "labels": ("metadata", "{}"),
     "finalizers": ("metadata", "[]"),
@@ -87,34 +88,20 @@ _UNCHANGED = {
 }
 
 
-def _pod_validations(settings: GuardSettings) -> Iterator[tuple[str, str]]:
+def _pod_validations() -> Iterator[tuple[str, str]]:
     """Yield what a request about a pod has to be, and what is said if it is not."""
-    may = "(request.operation == 'UPDATE' && request.subResource == 'status')"
-    what = "patch pods/status"
-    is_judged = ""
-    if settings.may_use_eviction_api:
-        evicts = "request.subResource == 'eviction'"
-        may, what = f"{may} || ({evicts} && variables.node != '')", f"{what} and create pods/eviction"
-        is_judged = f"{evicts} || "
-    yield may, f"the guard may only {what}"
-
-    def judged(expression: str) -> str:
-        return f"{is_judged}({expression})" if is_judged else expression
-
+    yield "request.operation == 'UPDATE' && request.subResource == 'status'", "the guard may only patch pods/status"
     own = "variables.node != '' && oldObject != null && oldObject.spec.?nodeName.orValue('') == variables.node"
-    yield judged(own), "the guard may only evict pods of its own node"
+    yield own, "the guard may only evict pods of its own node"
     evicted = "object.status.?phase.orValue('') == 'Failed' && object.status.?reason.orValue('') == 'Evicted'"
-    yield judged(evicted), "the guard may only set Failed, Evicted"
-    ended = "oldObject.status.?phase.orValue('') != 'Succeeded'"
-    yield judged(ended), "the guard may not change pods that have succeeded"
+    yield evicted, "the guard may only set Failed, Evicted"
+    yield "oldObject.status.?phase.orValue('') != 'Succeeded'", "the guard may not change pods that have succeeded"
     for field, (parent, empty) in _UNCHANGED.items():
         before, after = (f"{each}.{parent}.?{field}.orValue({empty})" for each in ("oldObject", "object"))
-        yield judged(f"{after} == {before}"), f"the guard may not change {field}"
-    yield judged(_OTHER_ANNOTATIONS), f"the guard may change no annotation but {EVICTED_ANNOTATION}"
-    mirror = "!('kubernetes.io/config.mirror' in variables.before)"
-    yield judged(mirror), "the guard may not evict static pods"
-    critical = "oldObject.spec.?priority.orValue(0) < 2000000000"
-    yield judged(critical), "the guard may not evict critical pods"
+        yield f"{after} == {before}", f"the guard may not change {field}"
+    yield _OTHER_ANNOTATIONS, f"the guard may change no annotation but {EVICTED_ANNOTATION}"
+    yield "!('kubernetes.io/config.mirror' in variables.before)", "the guard may not evict static pods"
+    yield "oldObject.spec.?priority.orValue(0) < 2000000000", "the guard may not evict critical pods"
 
 
 _OTHER_ANNOTATIONS = (
@@ -152,7 +139,10 @@ def _policy(
         spec={
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [matched]},
-            "matchConditions": [{"name": "guard", "expression": f"request.userInfo.username == '{user}'"}],
+            "matchConditions": [
+                {"name": "guard", "expression": f"request.userInfo.username == '{user}'"},
+                {"name": "judged", "expression": _JUDGED},
+            ],
             "variables": [{"name": name, "expression": expression} for name, expression in named.items()],
             # Without this reason a refusal is a 422, as that of a pod with another uid is.
             "validations": [
