@@ -276,6 +276,10 @@ class Cgroups(ABC):
         texts = (read_text(self._folder(path) / name) for name in self._OOM_KILLS)
         return number_after(next(filter(None, texts), "").encode(), b"oom_kill")
 
+    def forget(self, path: str) -> None:
+        """Close what is open of a cgroup and those below it."""
+        self._gauges.forget(path)
+
     # ---- signals -------------------------------------------------------------------------------------------------
 
     @abstractmethod
