@@ -95,7 +95,7 @@ def chart_files() -> dict[str, str]:
 
 def _guard_documents() -> Iterable[str]:
     """Yield the documents of the guard: each choice is about other objects."""
-    plain = GuardSettings(mode=_value("Values.guard.mode"), **_CHOSEN)
+    plain = GuardSettings(mode=_value("Values.guard.mode"), host_pid=_value("Values.guard.hostPID"), **_CHOSEN)
     with_file = replace(plain, kubelet_config=_value(_KUBELET_CONFIG.removeprefix(".")))
     with_api = replace(plain, may_use_eviction_api=True)
     for is_pod, condition, other in ((False, _EVICTION_API, with_api), (True, _KUBELET_CONFIG, with_file)):
@@ -186,6 +186,8 @@ guard:
   enabled: false
   # shadow only says what it would evict; enforce does it.
   mode: shadow
+  # Share the host's pid namespace: needed on nodes with cgroup v1.
+  hostPID: false
   # The kubelet's configuration file on nodes, such as /var/lib/kubelet/config.yaml. Empty: the kubelet is asked, which
   # needs a serving certificate that the cluster's authority signed.
   kubeletConfig: ""
@@ -210,6 +212,7 @@ _VALUES_SCHEMA = {
                 {
                     "enabled": _SWITCH,
                     "mode": {"enum": ["shadow", "enforce"]},
+                    "hostPID": _SWITCH,
                     "kubeletConfig": {"type": "string", "pattern": "^(/.*)?$"},
                     "evictionAPI": _SWITCH,
                 }

@@ -64,7 +64,7 @@ def values_of(settings):
 ALL_GUARDS = [
     GuardSettings(),
     GuardSettings(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
-    GuardSettings(kubelet_config="/etc/kubernetes/kubelet.yaml"),
+    GuardSettings(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
     GuardSettings(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
 ]
 
@@ -73,6 +73,7 @@ def values_of_guard(settings):
     guard = {
         "enabled": True,
         "mode": settings.mode,
+        "hostPID": settings.host_pid,
         "kubeletConfig": settings.kubelet_config,
         "evictionAPI": settings.may_use_eviction_api,
     }
@@ -289,8 +290,8 @@ def test_the_guard_may_patch_statuses_and_write_events_and_nothing_else():
         for verb in rule["verbs"]
     }
 
-    reads = {("pods", "get"), ("pods", "list"), ("pods", "watch"), ("nodes", "get"), ("nodes/configz", "get")}
-    assert rules == reads | {("pods/status", "patch"), ("events", "create")}
+    reads = {(name, verb) for name in ("pods", "nodes") for verb in ("get", "list", "watch")}
+    assert rules == reads | {("nodes/configz", "get")} | {("pods/status", "patch"), ("events", "create")}
 
 
 def test_every_right_to_write_has_a_policy_that_is_bound_and_denies():
@@ -314,8 +315,10 @@ def test_podqos_finds_nothing_wrong_with_the_guard(tmp_path):
 
 
 def test_a_guard_is_printed_with_its_own_namespace(capsys):
-    code, said = printed(capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api")
-    settings = GuardSettings(image="local/podqos:1", mode="enforce", may_use_eviction_api=True)
+    code, said = printed(
+        capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api", "--cgroup-v1"
+    )
+    settings = GuardSettings(image="local/podqos:1", mode="enforce", may_use_eviction_api=True, host_pid=True)
 
     assert code == 0
     assert list(yaml.safe_load_all(said.out)) == [namespace_object(settings), *guard_objects(settings)]

@@ -18,7 +18,7 @@ PORT = 9754
 STATE_DIRECTORY, RUN_DIRECTORY = "/var/lib/podqos/guard", "/run/podqos/guard"
 KUBELET_FILE = "/etc/podqos/kubelet.yaml"
 """Where the guard finds the kubelet's configuration file, if it is given one."""
-EVICTED_ANNOTATION = "podqos.dev/evicted"
+EVICTED_ANNOTATION = "podqos.dev/evicted-at"
 """The annotation that comes with the status of an eviction: without a change there, kubelets put a status back."""
 _CGROUPS = "/sys/fs/cgroup"
 _CAPABILITIES = ("IPC_LOCK", "KILL", "SYS_RESOURCE")
@@ -34,6 +34,9 @@ class GuardSettings(Settings, frozen=True, kw_only=True):
     pod_security: str = "privileged"
     mode: str = "shadow"
     """``shadow`` only says what it would do, ``enforce`` does it."""
+    host_pid: bool | str = False
+    """Whether it shares the pid namespace of the host. On nodes with cgroup v1 it has to: there no process of another
+    namespace is listed in a cgroup. cgroup v2 kills by cgroup."""
     kubelet_config: str = ""
     """The kubelet's configuration file on nodes. Empty: the kubelet is asked, which needs a serving certificate of the
     cluster's authority."""
@@ -52,7 +55,8 @@ def guard_objects(settings: GuardSettings) -> Iterator[Object]:
             rule("", ["pods/status"], ["patch"]),
             *([rule("", ["pods/eviction"], ["create"])] if settings.may_use_eviction_api else []),
             rule("", ["events"], ["create"]),
-            rule("", ["nodes", "nodes/configz"], ["get"]),
+            rule("", ["nodes"], ["get", "list", "watch"]),
+            rule("", ["nodes/configz"], ["get"]),
         ]
     )
     yield from _policy(part, "pods", _POD_RULE, _pod_validations(), _ANNOTATIONS)
@@ -214,8 +218,7 @@ def _daemon_set(part: Part, settings: GuardSettings) -> Object:
     spec: Object = {
         "serviceAccountName": part.name,
         "priorityClassName": "system-node-critical",
-        # In a pid namespace of its own it finds no process in the cgroups of other pods.
-        "hostPID": True,
+        "hostPID": settings.host_pid,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}],
         "containers": [container],
