@@ -8,10 +8,10 @@ from urllib.error import HTTPError
 
 import pytest
 from msgspec.structs import replace
-from real_api_server import ApiServer, writes
 
 from podqos.web.guard_installation import EVICTED_ANNOTATION, GuardSettings, guard_objects
 from podqos.web.installation import namespace_object
+from real_api_server import ApiServer, writes
 
 pytestmark = [pytest.mark.slow, writes]
 STRATEGIC = "application/strategic-merge-patch+json"
