@@ -7,27 +7,29 @@ regular look. Disks are left to the kubelet (``settings``).
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.eviction.usage import memory_bytes
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.tree_memory import TreeMemory, cached_bytes
 from podqos.host.linux.watch import Look
-from podqos.model.stats import NodeStats, PodReference, PodStats, ProcessStats, RlimitStats, Summary
-from podqos.qos.cgroup_paths import place_of
+from podqos.model.stats import ContainerStats, NodeStats, PodReference, PodStats, ProcessStats, RlimitStats, Summary
+
+_WITH_CONTAINERS = 16
 
 
 class WatchedContainer(Struct, frozen=True):
-    """A container, or the sandbox, of a pod."""
+    """A container of a pod."""
 
-    name: str | None
-    """None where the API server does not know it."""
+    name: str
     cgroup: str
     pid: None = None
     """Not known."""
@@ -36,15 +38,21 @@ class WatchedContainer(Struct, frozen=True):
 class WatchedPod:
     """A pod of which the API server knows, with the cgroup that the kubelet made for it."""
 
-    __slots__ = ("cgroup", "container_cgroups", "pod", "stats")
+    __slots__ = ("cgroup", "containers", "pod", "stats")
 
     def __init__(self, pod: GuardedPod, tree: PodCgroup) -> None:
         self.pod = pod
         self.cgroup = tree.path
-        self.container_cgroups: Sequence[str] = tuple(each.path for each in tree.containers)
+        self.containers: Mapping[str, str] = {}
+        """Their cgroups by id; the sandbox is one of them."""
         metadata = pod.metadata
         self.stats = PodStats(PodReference(metadata.name, metadata.namespace, metadata.uid))
         """Of the last look."""
+        self.found(tree)
+
+    def found(self, tree: PodCgroup) -> None:
+        """Take in which containers there are now."""
+        self.containers = {each.id: each.path for each in tree.containers}
 
     @property
     def uid(self) -> str:
@@ -52,11 +60,15 @@ class WatchedPod:
         return self.pod.metadata.uid
 
     @property
+    def container_cgroups(self) -> Iterable[str]:
+        """Those of its containers and its sandbox."""
+        return self.containers.values()
+
+    @property
     def runs(self) -> Mapping[str, WatchedContainer]:
-        """Its containers by id."""
+        """Its containers by id, without those that the API server does not know."""
         names = self.pod.container_names
-        ids = {place_of(path).container_id: path for path in self.container_cgroups}
-        return {each: WatchedContainer(names.get(each), path) for each, path in ids.items()}
+        return {each: WatchedContainer(names[each], path) for each, path in self.containers.items() if each in names}
 
 
 class GuardFigures:
@@ -76,18 +88,23 @@ class GuardFigures:
         cached = cached_bytes(self._memory.add_up(pods))
         all_pods, memory = self._memory.of_all_pods(cached), self._memory.of_node(cached)
         node = replace(self._node, system_containers=(all_pods,), memory=memory)
-        return Summary(node, tuple(self._with_memory(pod) for pod in pods))
+        return Summary(node, self._with_memory(pods))
 
     def full(self, pods: Sequence[WatchedPod]) -> Summary:
         """Return all current figures."""
         for pod in pods:
-            pod.container_cgroups = tuple(each.path for each in pod_at(self._cgroups, pod.uid, pod.cgroup).containers)
+            pod.found(pod_at(self._cgroups, pod.uid, pod.cgroup))
             pod.stats = replace(pod.stats, process_stats=ProcessStats(self._cgroups.pids(pod.cgroup)))
         limit = RlimitStats(datetime.now(UTC), self._procfs.max_pids(), self._procfs.running_threads())
         self._node = replace(self._node, rlimit=limit)
         self._memory.forget_others(pod.uid for pod in pods)
         return self.quick(pods)
 
-    def _with_memory(self, pod: WatchedPod) -> PodStats:
-        pod.stats = replace(pod.stats, memory=self._memory.of_cgroup(pod.cgroup))
-        return pod.stats
+    def _with_memory(self, pods: Sequence[WatchedPod]) -> tuple[PodStats, ...]:
+        """Return the pods' figures; those of containers, which an eviction's message names, of the largest pods."""
+        for pod in pods:
+            pod.stats = replace(pod.stats, memory=self._memory.of_cgroup(pod.cgroup))
+        for pod in heapq.nlargest(_WITH_CONTAINERS, pods, key=lambda each: memory_bytes(each.stats.memory)):
+            containers = (ContainerStats(each.name, self._memory.of_cgroup(each.cgroup)) for each in pod.runs.values())
+            pod.stats = replace(pod.stats, containers=tuple(containers))
+        return tuple(pod.stats for pod in pods)

@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.cluster.cluster import Cluster
+from podqos.cluster.events import Event as WatchEvent
 from podqos.cluster.patience import pause_seconds
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, PodqosError
@@ -188,15 +189,7 @@ class KnownPods:
                     kind.resource, field_selector=only, on_trouble=lambda error: self._tell(kind, error)
                 ):
                     failures = 0
-                    with self._lock:
-                        if self._is_closed:
-                            return
-                        kind.take(event.type, _kept(event.object))
-                        is_synced = kind.is_complete and not self._troubles.get(kind.resource.plural)
-                        if is_synced and kind is self._pods:
-                            self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
-                        os.eventfd_write(self._event, 1)
-                    self._tell(kind, None)
+                    self._take(kind, event)
             except PodqosError as error:
                 self._tell(kind, error)
             except Exception as error:  # noqa: BLE001 - a thread that ends would leave the guard blind
@@ -204,13 +197,24 @@ class KnownPods:
             self._cluster.client.pause(pause_seconds(failures, None, 0.5))
             failures += 1
 
+    def _take(self, kind: Kind, event: WatchEvent[Any]) -> None:
+        with self._lock:
+            kind.take(event.type, _kept(event.object))
+            if kind is self._pods and kind.is_complete:
+                self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
+            self._wake()
+        self._tell(kind, None)
+
+    def _wake(self) -> None:
+        if not self._is_closed:
+            os.eventfd_write(self._event, 1)
+
     def _tell(self, kind: Kind, error: PodqosError | None) -> None:
         said = "" if error is None else str(error)
         with self._lock:
-            if self._is_closed or self._troubles.get(kind.resource.plural, "") == said:
-                return
-            self._troubles[kind.resource.plural] = said
-            os.eventfd_write(self._event, 1)
+            if self._troubles.get(kind.resource.plural, "") != said:
+                self._troubles[kind.resource.plural] = said
+                self._wake()
 
     # ---- on disk -------------------------------------------------------------------------------------------------
 

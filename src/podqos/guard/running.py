@@ -42,15 +42,20 @@ from podqos.agent.journal import By, Entry, Kind, decode
 from podqos.agent.reasons import EvictionReport, GuardMode, SeenEvicted
 from podqos.agent.state import AgentState, Looking, Resting, Stage
 from podqos.cluster.cluster import Cluster
+from podqos.cluster.writing import Writer
 from podqos.errors import HostError, InputError
 from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.guard.acting import Acting, Did, Noted
+from podqos.guard.eviction import Outcome, Victim
 from podqos.guard.explaining import what_would_have_saved
 from podqos.guard.figures import GuardFigures, WatchedPod
+from podqos.guard.intents import Intents
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
+from podqos.guard.sender import Sender
 from podqos.guard.settings import STOP_FILE, GuardSettings, agent_config, cgroups_of
-from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
+from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.guard.tree import find_kubepods, pod_at, pod_paths
-from podqos.guard.world import GuardWorld
+from podqos.guard.world import GuardWorld, Reaction
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import detect
 from podqos.host.linux.kmsg import KernelLog
@@ -117,12 +122,13 @@ class Guard:
 
     def _begin(self) -> None:
         settings = self.settings
+        self._unprotected: list[str] = []
         self._make_folders()
         procfs = Procfs()
         capabilities = detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(settings, capabilities.version, procfs), procfs)
         self.config = agent_config(settings, self.cgroups.version, procfs)
-        self._protection = Protection(settings, self.cgroups, capabilities, procfs, self.note)
+        self._protection = Protection(settings, self.cgroups, capabilities, procfs, self._lacks)
         self._protection.begin()
         self._open.callback(self._protection.end)
         self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
@@ -160,6 +166,7 @@ class Guard:
         self._unknown = 0
         self._is_unsaved = False
         self._switch_seconds = sys.getswitchinterval()
+        self._open_acting()
 
     # ---- life cycle ----------------------------------------------------------------------------------------------
 
@@ -234,6 +241,27 @@ class Guard:
                 for entry in decode(line):
                     if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.time_us > since:
                         yield entry.time_us
+
+    def _open_acting(self) -> None:
+        """Prepare to evict; what an earlier guard had begun is finished in any case."""
+        intents = Intents(self.settings.run / "evictions")
+        self.acting: Acting | None = None
+        if self._cluster is None or not (self.settings.enforce or any(intents.left())):
+            return
+        self._sender = Sender(self.loop, Writer(self._cluster.client))
+        self.world.acting = self.acting = Acting(
+            self.loop,
+            self.cgroups,
+            self._procfs,
+            self._sender,
+            intents,
+            kill_when=self.settings.kill_when,
+            tell=self._told,
+            is_falling=self.world.is_falling,
+        )
+        self._open.callback(self.acting.close)
+        self.acting.take_up()
+        self.world.evicted |= self.acting.busy.keys()
 
     def _listen(self) -> None:
         """Hear what the kernel says about kills and about pressure."""
@@ -310,6 +338,7 @@ class Guard:
             self._evicted_us.append(own.time_us)
             self._evictions += 1
         if own.kind in {Kind.EVICTED, Kind.WOULD_EVICT}:
+            self.world.because = own.because
             self._decided.append(_Decided(own, self.driver.state, own.time_us))
         self.journal.write(own)
 
@@ -408,6 +437,54 @@ class Guard:
 
         self.loop.call_after(_EXPLAIN_SECONDS, lambda: self._background.run(work, done))
 
+    # ---- what comes of evictions ---------------------------------------------------------------------------------
+
+    def _told(self, victim: Victim, noted: Noted) -> None:
+        """Hear how far an eviction is."""
+        reaction = self.world.reactions.setdefault(victim.uid, Reaction(f"{victim.namespace}/{victim.name}"))
+        at_us = None if reaction.decided_us is None else reaction.decided_us + round(noted.seconds * 1e6)
+        match noted.what:
+            case Did.HELD:
+                reaction.held_us = at_us
+            case Did.KILLED if reaction.killed_us is None:
+                reaction.killed_us = at_us
+                if at_us is not None and reaction.noticed_us is not None:
+                    self._reactions.append(at_us - reaction.noticed_us)
+            case Did.ANSWERED if reaction.answered_us is None:
+                reaction.answered_us = at_us
+            case Did.GONE:
+                reaction.gone_us = at_us
+                self.deliver(PodStopped(victim.uid))
+            case Did.FAILED:
+                self.note(f"{reaction.pod}: {noted.text}")
+            case Did.OVER:
+                self._over(victim, reaction, noted)
+            case _:
+                pass
+
+    def _over(self, victim: Victim, reaction: Reaction, noted: Noted) -> None:
+        """Write down what came of an eviction; a pod that is still there is a candidate again."""
+        self.deliver(PodStopped(victim.uid))
+        del self.world.reactions[victim.uid]
+        because = EvictionReport(
+            noted.outcome.value if noted.outcome is not None else "",
+            noted.text,
+            reaction.noticed_us,
+            reaction.decided_us,
+            reaction.held_us,
+            reaction.killed_us,
+            reaction.gone_us,
+            reaction.answered_us,
+            reaction.major_faults,
+        )
+        self._journal(Kind.REPORTED, reaction.pod, because=because)
+        if noted.outcome is not Outcome.EVICTED:
+            self.note(f"{reaction.pod} was not evicted: {because.outcome} {noted.text}".rstrip())
+            self.world.evicted.discard(victim.uid)
+            if noted.outcome is Outcome.REFUSED:
+                self._refused_until_us = self.now_us() + _REFUSED_US
+            self._refresh()
+
     # ---- pods ----------------------------------------------------------------------------------------------------
 
     def _pods_changed(self) -> None:
@@ -436,6 +513,7 @@ class Guard:
                     self._leave(uid, watched)
                 else:
                     watched.pod = pod
+                    watched.found(pod_at(self.cgroups, uid, watched.cgroup))
         for uid, pod in known.items():
             path = paths.pop(cgroup_uid(pod), None)
             if path is not None and uid not in self.world.pods and self._is_candidate(uid, pod):
@@ -517,11 +595,25 @@ class Guard:
             unknown_cgroups=self._unknown,
             api=ApiStatus(self.known.trouble, self.known.synced_us, self.known.is_from_disk),
             evictions=self._evictions,
+            limit=self._limit(),
+            stop_file=(self.settings.run / STOP_FILE).exists(),
+            node_annotation=self.known.is_switched_off,
+            unprotected=tuple(self._unprotected),
             reactions_us=tuple(self._reactions),
             notes=tuple(self._notes.counts),
             cpu_seconds=used.ru_utime + used.ru_stime,
             rss_bytes=_resident_bytes(),
         )
+
+    def _limit(self) -> RateLimit:
+        settings, now_us = self.settings, self.now_us()
+        recent = sum(each > now_us - settings.most_within_us for each in self._evicted_us)
+        cool_us = self._evicted_us[-1] + settings.cool_down_us if self._evicted_us else 0
+        return RateLimit(settings.most, settings.most_within_us, recent, cool_us if cool_us > now_us else None)
+
+    def _lacks(self, what: str) -> None:
+        self._unprotected.append(what)
+        self.note(what)
 
     def _signals(self) -> Iterator[SignalStatus]:
         for threshold in self.config.eviction.thresholds:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from podqos.agent.commands import Command, PreemptPod, RemoveCgroup, StopPod, WatchMemory
 from podqos.agent.events import Event, PodCleanedUp, PodStopped
+from podqos.agent.reasons import Because, UnderPressure
 from podqos.eviction.commands import EvictPod, Reclaiming
 from podqos.eviction.observation import Observation, observe
 from podqos.eviction.signals import Signal
@@ -49,12 +50,16 @@ class Acts(Protocol):
 
 
 class Reaction(Struct):
-    """The timing of an eviction, in the journal's time."""
+    """The timing of an eviction, in the journal's time; None where it is not known, or did not happen."""
 
     pod: str
-    noticed_us: int | None
-    decided_us: int
-    major_faults: int = 0
+    noticed_us: int | None = None
+    decided_us: int | None = None
+    held_us: int | None = None
+    killed_us: int | None = None
+    gone_us: int | None = None
+    answered_us: int | None = None
+    major_faults: int | None = None
     """Of the guard's thread, from the decision to the kill."""
 
 
@@ -100,6 +105,8 @@ class GuardWorld:
         self.acting: Acts | None = None
         self.observed = Observation({}, {})
         """What the agent decided on last."""
+        self.because: Because | None = None
+        """Why the agent decided last."""
         self.reactions: dict[str, Reaction] = {}
         """Evictions under way, by uid."""
         self.evicted: set[str] = set()
@@ -175,6 +182,8 @@ class GuardWorld:
             decided_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
             generation=watched.pod.metadata.generation,
             threshold=str(because.threshold.signal) if isinstance(because, Reclaiming) else "",
+            node=self._node,
+            annotations={**command.annotations, **_explanation(self.because)},
         )
         if isinstance(because, Reclaiming) and not because.threshold.is_hard:
             self.acting.evict_through_api(victim, command.grace_period_seconds)
@@ -200,6 +209,15 @@ class GuardWorld:
         if not watched.cgroup.startswith(f"{own}/") or ".." in watched.cgroup.split("/"):
             return f"its cgroup is not below {own}"
         return "" if place.level is CgroupLevel.POD and place.pod_uid == uid else "its cgroup is another pod's"
+
+
+def _explanation(because: Because | None) -> dict[str, str]:
+    """Return what an Event says besides the kubelet's words."""
+    if not isinstance(because, UnderPressure):
+        return {}
+    told = {"threshold": str(because.signal), "candidates": str(because.candidates), "next": because.next_pod}
+    told["before-next-by"] = None if because.before_next_by is None else str(because.before_next_by)
+    return {f"podqos.dev/{name}": text for name, text in told.items() if text is not None}
 
 
 def _major_faults() -> int:

@@ -365,7 +365,7 @@ class Node:
         if self._is_outdated:
             self._scan()
         if isinstance(scan, Exception):
-            self._callback_failed(scan)
+            self._notes.add_error(scan)
             return
         for note in scan.notes:
             self.note(note)
