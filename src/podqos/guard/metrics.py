@@ -15,11 +15,8 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, LocalStorageExceeded, UnderPressure
 from podqos.guard.status import GuardStatus
 from podqos.host.api.http_request import Answer, Refusal, Request
-from podqos.host.api.http_server import HttpServer
-from podqos.host.linux.loop import Loop
 from podqos.report.text.exposition import CONTENT_TYPE, Counter, Histogram, family, single
 from podqos.survival.shadow import GuardedDeath, Hindsight
-from podqos.version import __version__
 
 _MOST_WAITING = 500
 _STAGES = ("held", "killed", "gone", "answered")
@@ -139,11 +136,3 @@ class GuardMetrics:
                 return Answer("".join(f"{line}\n" for line in self.lines()).encode(), CONTENT_TYPE)
             case _:
                 raise Refusal(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")
-
-
-def serve(
-    metrics: GuardMetrics, loop: Loop, note: Callable[[str], None], listen: tuple[str, int]
-) -> tuple[HttpServer, int]:
-    """Serve metrics on a loop; return the server, to be closed, and its port."""
-    server = HttpServer(loop, metrics.answer, note, f"podqos/{__version__}")
-    return server, server.listen_tcp(*listen)

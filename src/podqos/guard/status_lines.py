@@ -12,7 +12,7 @@ from podqos.report.node.lines import duration
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.shadow import span
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.wording import counted, listed, mebibytes
+from podqos.wording import counted, mebibytes
 
 STALE_US = 20 * SECOND_US
 """A guard that has said nothing for so long has ended, or is stuck."""
@@ -36,10 +36,13 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
     facts = [
         ("guard", f"node {status.node}, podqos {status.version}, pid {status.pid}, up {_up(status)}"),
         ("mode", mode),
+        ("kill switch", _switch(status)),
         ("watches", f"{status.kubepods} (cgroup {status.cgroup})"),
         ("pods", _pods(status)),
         ("API server", _api(status, now_us, style)),
         ("evictions", _evictions(status)),
+        ("rate limit", _limit(status, now_us)),
+        ("protection", f"not allowed here: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
         ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
     ]
     lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in facts]
@@ -87,6 +90,20 @@ def _evictions(status: GuardStatus) -> str:
     return (
         f"{status.evictions} since its start; crossing to kill {median} in the median, {slowest} at the 99th percentile"
     )
+
+
+def _switch(status: GuardStatus) -> str:
+    on = [*(["the stop file"] * status.stop_file), *(["the node's annotation"] * status.node_annotation)]
+    return f"on: {' and '.join(on)}" if on else "off"
+
+
+def _limit(status: GuardStatus, now_us: int) -> str:
+    limit = status.limit
+    if limit is None:
+        return "none"
+    until_us = limit.cool_down_until_us or 0
+    rest = f"; cool-down for {span(until_us - now_us)} more" if until_us > now_us else ""
+    return f"{limit.recent} of {limit.most} evictions within {duration(limit.within_us)}{rest}"
 
 
 def _share(status: GuardStatus) -> str:

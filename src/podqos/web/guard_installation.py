@@ -180,7 +180,6 @@ def _daemon_set(part: Part, settings: GuardSettings) -> Object:
         "guard",
         "run",
         f"--{settings.mode}",
-        "--node-name=$(NODE_NAME)",
         f"--listen=0.0.0.0:{PORT}",
         "--listen-anywhere",
     ]

@@ -6,6 +6,9 @@ would have done; with --enforce the pod is Evicted as by the kubelet. docs/guard
 
   podqos guard run
   podqos guard run --enforce --most 3/5m
+  podqos guard report
+  podqos guard explain shop/batch-7
+  podqos guard manifests --image registry.example.com/podqos:1.0
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
+from podqos.cli.commands.node import listen_option
 from podqos.cli.guard.run_options import add_run_options
 from podqos.cli.main import EXIT_OK
 
@@ -50,12 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from podqos.guard.running import Guard
 
+    listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
     cluster = _cluster(arguments)
     try:
         settings = _settings(arguments, cluster)
         guard = Guard(settings, cluster, _say)
         mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
         _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
+        if listen is not None:
+            _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
         guard.run()
     finally:
         cluster.close()
