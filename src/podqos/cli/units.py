@@ -12,12 +12,30 @@ from podqos.errors import HostError, InvalidOption
 _FOLDER = "/etc/systemd/system"
 
 
-def add_unit_options(parser: argparse.ArgumentParser, name: str) -> None:
-    """Declare the options of every such command; ``name`` is the unit's by default."""
+Declare = Callable[[argparse.ArgumentParser], None]
+
+
+def add_unit_options(parser: argparse.ArgumentParser, name: str, declare: Declare) -> None:
+    """Declare the options of every such command, and those that are passed on; ``name`` is the unit's by default."""
     parser.add_argument("--write", action="store_true", help=f"write the unit to {_FOLDER} instead of printing it")
     parser.add_argument("--name", metavar="NAME", default=name, help=f"name of the unit ({name})")
     parser.add_argument("--force", action="store_true", help="overwrite a different unit of the same name")
     parser.add_argument("--unit-dir", metavar="DIR", default=_FOLDER, help=argparse.SUPPRESS)
+    own = len(parser._actions)  # noqa: SLF001 - as below
+    declare(parser)
+    for action in parser._actions[own:]:  # noqa: SLF001 - likewise
+        if callable(action.type):
+            action.type = _checked(action.type)
+
+
+def _checked(read: Callable[[str], object]) -> Callable[[str], str]:
+    """Return what refuses the same texts, and returns them as they are."""
+
+    def checked(text: str) -> str:
+        read(text)
+        return text
+
+    return checked
 
 
 def install(arguments: argparse.Namespace, unit_of: Callable[[argparse.Namespace], str]) -> int:
@@ -37,9 +55,7 @@ def install(arguments: argparse.Namespace, unit_of: Callable[[argparse.Namespace
     return 0
 
 
-def command_line(
-    command: Sequence[str], arguments: argparse.Namespace, declare: Callable[[argparse.ArgumentParser], None]
-) -> str:
+def command_line(command: Sequence[str], arguments: argparse.Namespace, declare: Declare) -> str:
     """Return the line that runs a command of this podqos with the options that were given of those it declares."""
     return " ".join(map(_quoted, [*_program(), *command, *_given(arguments, declare)]))
 
@@ -66,7 +82,7 @@ def _write(file: str, unit: str, *, replace: bool) -> None:
         raise HostError(f"{file}: {error.strerror}") from error
 
 
-def _given(arguments: argparse.Namespace, declare: Callable[[argparse.ArgumentParser], None]) -> list[str]:
+def _given(arguments: argparse.Namespace, declare: Declare) -> list[str]:
     """Return the given ones of the declared options, with absolute paths."""
     declared = argparse.ArgumentParser(add_help=False)
     declare(declared)

@@ -50,8 +50,7 @@ def entries_of(path: Path) -> Iterator[Entry]:
     for file in files_of(path):
         try:
             with file.open("rb") as lines:
-                for number, line in enumerate(lines, start=1):
-                    yield from decode(line, f"{file}:{number}")
+                yield from decode(lines, str(file))
         except OSError as error:
             raise HostError(f"{file}: {error.strerror or error}") from error
 

@@ -62,8 +62,7 @@ WantedBy=multi-user.target
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard install``."""
-    add_unit_options(parser, "podqos-guard")
-    add_run_options(parser)
+    add_unit_options(parser, "podqos-guard", add_run_options)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -60,8 +60,7 @@ SystemCallArchitectures=native
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node install``."""
-    add_unit_options(parser, "podqos-node")
-    add_run_options(parser)
+    add_unit_options(parser, "podqos-node", add_run_options)
 
 
 def run(arguments: argparse.Namespace) -> int:

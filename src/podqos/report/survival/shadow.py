@@ -24,12 +24,12 @@ from podqos.wording import counted, listed
 
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {
-    Verdict.OTHER: "for {n} the guard would have evicted another pod first",
-    Verdict.SAME: "for {n} the same pod, earlier",
+    Verdict.OTHER: "before {n} of them the guard would have evicted another pod",
+    Verdict.SAME: "{n} of them the guard would have evicted itself, earlier",
     Verdict.LATE: "for {n} it decided too late",
-    Verdict.UNFORESEEN: "for {n} it saw no threshold met",
-    Verdict.OWN_LIMIT: "{n} reached their own limit, which no eviction prevents",
-    Verdict.NOT_WATCHING: "for {n} it was not watching",
+    Verdict.UNFORESEEN: "{n} died with no threshold met",
+    Verdict.OWN_LIMIT: "{n} reached a limit of their own",
+    Verdict.NOT_WATCHING: "{n} died while it did not watch",
 }
 _STAGES = {"held_us": "held", "killed_us": "killed", "gone_us": "gone", "answered_us": "API server answered"}
 
@@ -76,7 +76,7 @@ def _sentences(report: GuardReport) -> Iterator[str]:
 
 def _told(tally: Tally) -> str:
     parts = [words.format(n=tally.verdicts[each]) for each, words in _VERDICTS.items() if each in tally.verdicts]
-    return f"{_DID[tally.by]} {counted(tally.pods, 'pod')}; {listed(parts)}."
+    return f"{_DID[tally.by]} {counted(tally.pods, 'pod')}: {listed(parts)}."
 
 
 def _row(death: GuardedDeath) -> tuple[str, ...]:
