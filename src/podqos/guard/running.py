@@ -51,11 +51,13 @@ from podqos.guard.explaining import what_would_have_saved
 from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.intents import Intents
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
+from podqos.guard.metrics import GuardMetrics
 from podqos.guard.sender import Sender
 from podqos.guard.settings import STOP_FILE, GuardSettings, agent_config, cgroups_of
 from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.guard.tree import find_kubepods, pod_at, pod_paths
 from podqos.guard.world import GuardWorld, Reaction
+from podqos.host.api.http_server import HttpServer
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import detect
 from podqos.host.linux.kmsg import KernelLog
@@ -208,6 +210,14 @@ class Guard:
         sys.setswitchinterval(self._switch_seconds)
         gc.unfreeze()
         gc.enable()
+
+    def serve_metrics(self, host: str, port: int) -> int:
+        """Serve metrics from here on; return the port, for when 0 was requested."""
+        metrics = GuardMetrics(self.status)
+        self.journal.listen(metrics.heard)
+        server = HttpServer(self.loop, metrics.answer, self.note, f"podqos/{__version__}")
+        self._open.callback(server.close)
+        return server.listen_tcp(host, port)
 
     def now_us(self) -> int:
         """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
