@@ -87,7 +87,7 @@ def test_the_sandbox_is_never_killed_and_the_pod_is_thawed(suite):
         guard.until(lambda: Did.GONE in guard.done(), "its containers are gone")
         assert is_alive(pause)
         assert not is_frozen(suite, pod)
-        assert guard.done()[:3] == [Did.HELD, Did.SENT, Did.KILLED]
+        assert guard.done()[:3] == [Did.HELD, Did.KILLED, Did.SENT]
 
 
 def test_what_starts_in_the_pod_is_ended(suite):

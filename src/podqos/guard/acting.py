@@ -55,7 +55,7 @@ from podqos.guard.eviction import (
 )
 from podqos.guard.intents import Intent, Intents
 from podqos.guard.sender import Reply, Sender
-from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at
+from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at, pod_paths
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.loop import Loop
 from podqos.host.linux.procfs import Procfs
@@ -136,6 +136,7 @@ class Acting:
         self._loop, self._cgroups, self._procfs = loop, cgroups, procfs
         self._sender, self._intents, self._kill_when = sender, intents, kill_when
         self._tell, self._is_falling = tell, is_falling
+        self._own_pod = next((uid for uid, path in pod_paths(cgroups) if os.getpid() in cgroups.charged(path)), "")
         self._running: dict[str, _Running] = {}
         self._notes: list[tuple[Victim, Noted]] = []
 
@@ -157,8 +158,8 @@ class Acting:
         eviction, actions = begin(victim, kill_when)
         running = _Running(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
         self._running[victim.uid] = running
-        if not any(self._cgroups.has_processes(each.path) for each in self._to_kill(running)):
-            self._go(running, replace(eviction, outcome=Outcome.GONE), ())
+        if not any(self._cgroups.has_processes(each.path) for each in self._look(running)):
+            self._go(running, self._nothing_runs(eviction, pod.path), ())
             return
         self._go(running, eviction, actions)
 
@@ -196,8 +197,6 @@ class Acting:
 
     def _go(self, running: _Running, eviction: Eviction, actions: Iterable[Action]) -> None:
         """Write down where an eviction is, then do what comes next."""
-        if any(isinstance(action, KillContainers) for action in actions) and running.intent.spared_ids is None:
-            running.intent = replace(running.intent, spared_ids=self._spared(running))
         self._keep(running, replace(running.intent, eviction=eviction))
         for action in actions:
             self._do(running, action)
@@ -222,9 +221,12 @@ class Acting:
             case StopGrowth():
                 self._stop_growth(running)
             case SendPatch():
-                self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
-                self._note(running, Did.SENT)
-                self._follow(running, Sent())
+                try:
+                    # The kill is first by a millisecond: the sender's thread would take turns with it.
+                    self._follow(running, Sent())
+                finally:
+                    self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
+                    self._note(running, Did.SENT)
             case SendEviction():
                 self._sender.evict(running.eviction, lambda reply: self._hear(running, reply))
                 self._note(running, Did.SENT)
@@ -283,7 +285,7 @@ class Acting:
         self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
 
     def _kill(self, running: _Running, then_for_seconds: float) -> None:
-        count = sum(self._cgroups.kill_charged(each.path) for each in self._to_kill(running))
+        count = sum(self._cgroups.kill_charged(each.path) for each in self._look(running))
         self._let_go(running)
         self._note(running, Did.KILLED, count=count)
         is_watched = running.watched_until > 0
@@ -296,7 +298,7 @@ class Acting:
         """See that its processes end, and end what starts, for as long as that may be."""
         if self._running.get(running.victim.uid) is not running:
             return
-        there = [each for each in self._to_kill(running) if self._cgroups.has_processes(each.path)]
+        there = [each for each in self._look(running) if self._cgroups.has_processes(each.path)]
         count = sum(self._cgroups.kill_charged(each.path) for each in there)
         if count and running.eviction.is_gone:
             self._note(running, Did.ENDED, count=count)
@@ -313,20 +315,28 @@ class Acting:
         running.poll_seconds = min(2 * running.poll_seconds, _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS)
         self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
 
-    def _to_kill(self, running: _Running) -> list[ContainerCgroup]:
-        """Return the pod's containers without its sandbox; once that is known, whatever else there is."""
+    def _look(self, running: _Running) -> list[ContainerCgroup]:
+        """Return the pod's containers as they are now, without its sandbox; once that is known, whatever else there is.
+
+        Whatever starts later is no sandbox, although the server does not know it yet.
+        """
         intent = running.intent
         if not intent.cgroup:
             return []
         pod = pod_at(self._cgroups, running.victim.uid, intent.cgroup)
-        if intent.spared_ids is not None:
-            return [each for each in pod.containers if each.id not in intent.spared_ids]
-        return list(containers_to_kill(self._cgroups, self._procfs, pod, intent.known_ids))
+        if intent.spared_ids is None:
+            found = list(containers_to_kill(self._cgroups, self._procfs, pod, intent.known_ids))
+            spared = tuple(each.id for each in pod.containers if each not in found)
+            running.intent = replace(intent, spared_ids=spared)
+            return found
+        return [each for each in pod.containers if each.id not in intent.spared_ids]
 
-    def _spared(self, running: _Running) -> tuple[str, ...]:
-        killed = {each.id for each in self._to_kill(running)}
-        pod = pod_at(self._cgroups, running.victim.uid, running.intent.cgroup) if running.intent.cgroup else None
-        return () if pod is None else tuple(each.id for each in pod.containers if each.id not in killed)
+    def _nothing_runs(self, eviction: Eviction, path: str) -> Eviction:
+        """Return what comes of an eviction of a pod without processes; in version 1 they may be out of sight."""
+        if self._cgroups.pids(path) and not self._cgroups.charged(path):
+            why = "its processes cannot be seen: the guard needs the host's pid namespace"
+            return replace(eviction, outcome=Outcome.REFUSED, refusal=why)
+        return replace(eviction, outcome=Outcome.GONE)
 
     def _let_go(self, running: _Running) -> None:
         if running.intent.cgroup:
@@ -337,7 +347,7 @@ class Acting:
         place = place_of(path)
         if place.level is not CgroupLevel.POD or place.pod_uid != uid or not path.startswith(f"{self._cgroups.own}/"):
             return f"cgroup {path} is not that of pod {uid} below {self._cgroups.own}"
-        return f"pod {uid} is the guard's own" if os.getpid() in self._cgroups.charged(path) else ""
+        return f"pod {uid} is the guard's own" if uid == self._own_pod else ""
 
     # ---- notes -----------------------------------------------------------------------------------------------------
 
