@@ -90,6 +90,17 @@ def test_the_sandbox_is_never_killed_and_the_pod_is_thawed(suite):
         assert guard.done()[:3] == [Did.HELD, Did.KILLED, Did.SENT]
 
 
+def test_a_reason_that_the_kubelet_has_lost_is_told_again(suite):
+    pod = suite.run("web-0")
+    with Guard(suite) as guard:
+        guard.evict(pod)
+        guard.until(lambda: suite.is_evicted(pod), "it is evicted")
+        guard.until(lambda: Did.ANSWERED in guard.done(), "the guard knows")
+        suite.api.change("default", pod.name, pod.uid, lambda each: each["status"].pop("reason"))
+        guard.acting.seen(pod.uid, "Failed", "")
+        guard.until(lambda: suite.is_evicted(pod), "it has its reason again")
+
+
 def test_what_starts_in_the_pod_is_ended(suite):
     suite.restart_seconds = 0.05
     pod = suite.run("web-0")

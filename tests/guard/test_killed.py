@@ -17,6 +17,7 @@ from guard.guards import victim_of
 from guard.kubelets import REAL, RealKubelet
 from guard.test_acting import is_frozen
 from podqos.guard.eviction import KillWhen
+from podqos.guard.requests import ANNOTATION
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parent / "guard_process.py"
@@ -62,7 +63,7 @@ def test_no_kill_without_its_status_and_event_and_nothing_stays_frozen(kubelet, 
             assert list(Path(folder).iterdir()) == [], step
         assert not is_frozen(kubelet, pod), step
         there = kubelet.pod(pod.name)
-        is_told = there["metadata"].get("annotations", {}).get("podqos.dev/evicted-at") == victim.decided_at
+        is_told = there["metadata"].get("annotations", {}).get(ANNOTATION) == victim.decided_at
         assert is_told is (step != "before keep 1"), f"{step}: what is on file is finished, and nothing else begun"
         if is_told:
             events = [each for each in kubelet.events(pod.uid) if each["source"]["component"] == "podqos-guard"]

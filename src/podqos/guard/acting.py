@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import HostError
+from podqos.eviction.messages import PHASE
 from podqos.guard.eviction import (
     ANSWER_SECONDS,
     HELD_SECONDS,
@@ -40,6 +41,8 @@ from podqos.guard.eviction import (
     PauseOver,
     PostEvent,
     ProcessesGone,
+    ReasonLost,
+    SendAgain,
     SendEviction,
     SendPatch,
     Sent,
@@ -172,6 +175,12 @@ class Acting:
         self._stop_asking_after(running, for_seconds)
         self._go(running, eviction, actions)
 
+    def seen(self, uid: str, phase: str, reason: str) -> None:
+        """Hear what the server shows of a pod: a reason that a kubelet has lost is told again."""
+        running = self._running.get(uid)
+        if running is not None and phase == PHASE and not reason:
+            self._follow(running, ReasonLost())
+
     def take_up(self) -> None:
         """Go on with what a guard that was killed had begun."""
         for intent in self._intents.left():
@@ -227,6 +236,9 @@ class Acting:
                 finally:
                     self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
                     self._note(running, Did.SENT)
+            case SendAgain():
+                self._sender.patch(running.eviction, lambda reply: self._note_reply(running, reply))
+                self._note(running, Did.SENT, text="again: the kubelet had lost the reason")
             case SendEviction():
                 self._sender.evict(running.eviction, lambda reply: self._hear(running, reply))
                 self._note(running, Did.SENT)
@@ -242,8 +254,11 @@ class Acting:
                 self._loop.call_after(seconds, lambda: self._if_still(running, PauseOver()))
 
     def _hear(self, running: _Running, reply: Reply) -> None:
-        if self._running.get(running.victim.uid) is not running:
-            return
+        if self._running.get(running.victim.uid) is running:
+            self._note_reply(running, reply)
+            self._follow(running, reply)
+
+    def _note_reply(self, running: _Running, reply: Reply) -> None:
         match reply:
             case Answered(status, message):
                 self._note(running, Did.ANSWERED, text=f"{status} {message}".rstrip())
@@ -253,7 +268,6 @@ class Acting:
                 self._note(running, Did.ANSWERED, text=f"the pod there has uid {uid}" if uid else "no such pod")
             case Unanswered(why):
                 self._note(running, Did.ANSWERED, text=why)
-        self._follow(running, reply)
 
     def _end(self, running: _Running) -> None:
         eviction = running.eviction
