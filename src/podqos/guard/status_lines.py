@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from podqos.eviction.signals import SIGNALS
 from podqos.guard.status import GuardStatus
 from podqos.model.time_units import SECOND_US
+from podqos.report.node.guard import span
 from podqos.report.node.lines import duration
 from podqos.report.survival.ranking import amount
-from podqos.report.survival.shadow import span
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import counted, mebibytes
 
