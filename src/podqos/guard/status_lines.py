@@ -51,7 +51,7 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         lines = [style.alarm(gone), *lines]
     if status.signals:
         lines += ["", *_thresholds(status, style)]
-    for each in status.notes:
+    for each in (note for note in status.notes if note not in status.unprotected):
         lines += wrapped(each, style, "  ", "! ")
     return lines
 
