@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from podqos.web.installation import Object, Part, Settings, rule
-from podqos.web.settings import HEALTH_PATH
+from podqos.web.settings import GUARD_NAMESPACE, HEALTH_PATH
 
-NAMESPACE = "podqos-guard"
-"""Its own, because pods there may use the host."""
 PORT = 9754
 STATE_DIRECTORY, RUN_DIRECTORY = "/var/lib/podqos/guard", "/run/podqos/guard"
 KUBELET_FILE = "/etc/podqos/kubelet.yaml"
@@ -30,7 +28,7 @@ _NODE_NAME = "authentication.kubernetes.io/node-name"
 class GuardSettings(Settings, frozen=True, kw_only=True):
     """What an installation of the guard is asked for."""
 
-    namespace: str = NAMESPACE
+    namespace: str = GUARD_NAMESPACE
     pod_security: str = "privileged"
     mode: str = "shadow"
     """``shadow`` only says what it would do, ``enforce`` does it."""
