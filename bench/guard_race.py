@@ -13,7 +13,8 @@ what the kernel did from its log: by none of these is the guard asked. Only the 
 
 Modes: ``alone`` without the guard; ``patch`` and ``answer`` with it, by ``--kill-after``; ``shadow`` with a guard that
 only says what it would do; ``kubelet`` without the guard, growing to just below the limit and waiting for the kubelet:
-whether the cast's right pod is the kubelet's, too. kubepods must have 2Gi and a hard threshold of 300Mi or so.
+whether the cast's right pod is the kubelet's, too (45 s each). kubepods must have
+2Gi and a hard threshold of 300Mi or so.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from real_kubelet import MI, Guard, Member, RealKubelet
+from real_kubelet import MANNERS, MI, Guard, Member, RealKubelet
 
 from podqos.model.quantity import Quantity
 
@@ -46,6 +47,8 @@ GUARD_OPTIONS = {
     "answer": ["--enforce", "--kill-after", "answer"],
     "shadow": ["--shadow"],
 }
+SETTLED_SECONDS = 25
+"""A kubelet's figures of pods are up to 15 s old."""
 UNLIMITED = ("--most", "100000", "--cool-down", "0s")
 """Races follow each other faster than a node should lose pods."""
 
@@ -56,6 +59,7 @@ class Cast(msgspec.Struct):
     title: str
     members: list[Member]
     right: list[str]
+    manner: str = "populate"
 
 
 class Trial(msgspec.Struct):
@@ -64,6 +68,7 @@ class Trial(msgspec.Struct):
     mode: str
     number: int
     title: str
+    manner: str
     right: list[str]
     crossed: float | None
     last_growth: float
@@ -212,7 +217,11 @@ def casts(races: int, seed: int) -> Iterator[Cast]:
     """Yield the races in turn; the same seed gives the same ones."""
     chance = random.Random(seed)
     for make in itertools.islice(itertools.cycle(CASTS), races):
-        yield make(chance)
+        cast = make(chance)
+        cast.manner = chance.choice(MANNERS)
+        for member in cast.members:
+            member.manner = cast.manner
+        yield cast
 
 
 # ---- races -----------------------------------------------------------------------------------------------------------
@@ -225,7 +234,7 @@ def series(kubelet: RealKubelet, mode: str, races: Sequence[Cast], keep: Callabl
         done: list[Trial] = []
         judge: Callable[[], Trial] | None = None
         for number, cast in enumerate(races):
-            _rename(cast, f"{mode}-{number}")
+            rename(cast, f"{mode}-{number}")
             kubelet.start(cast.members)
             if judge is not None:
                 done.append(judge())
@@ -238,7 +247,8 @@ def series(kubelet: RealKubelet, mode: str, races: Sequence[Cast], keep: Callabl
     return done
 
 
-def _rename(cast: Cast, prefix: str) -> None:
+def rename(cast: Cast, prefix: str) -> None:
+    """Give the pods names that no other race has."""
     for member in cast.members:
         member.name = f"{prefix}-{member.name}"
     cast.right = [f"{prefix}-{name}" for name in cast.right]
@@ -249,16 +259,18 @@ def _race(kubelet: RealKubelet, mode: str, number: int, cast: Cast, guard: Guard
     kubelet.kernel_kills()
     said = len(guard.journal()) if guard else 0
     faults = guard.major_faults if guard else 0
+    targets = {member.name: member.grows_to_mib * MI for member in cast.members if member.grows_to_mib}
+    if mode == "kubelet":
+        targets = _settled(kubelet, cast, targets)
     before = kubelet.working_set_bytes
-    # The kubelet is given time: just below the limit growth ends, and there it stays until it looks.
-    room = kubelet.limit_bytes - 60 * MI - before if mode == "kubelet" else None
     began = time.monotonic()
-    died = _grow(cast.members, room, is_over=lambda died: _is_over(mode, died, cast.right), seconds=40 if room else 8)
+    died = _grow(cast, targets, mode)
     records = sorted(record for member in cast.members for record in _gains(member, began))
     trial = Trial(
         mode,
         number,
         cast.title,
+        cast.manner,
         cast.right,
         crossed=_crossing(records, kubelet.limit_bytes - threshold_bytes(kubelet) - before),
         last_growth=records[-1][0] if records else began,
@@ -278,42 +290,51 @@ def _race(kubelet: RealKubelet, mode: str, number: int, cast: Cast, guard: Guard
 
     def judge() -> Trial:
         _judge(kubelet, trial, touched)
-        trial.oom_killed = [name for path in kubelet.kernel_kills() for name in _owners(path, cast.members)]
+        trial.oom_killed = [name for path in kubelet.kernel_kills() for name in owners(path, cast.members)]
         if guard is not None:
             _listen(trial, guard.journal()[said:])
         kubelet.end(touched)
         # Before the next one begins, nothing of this one is left.
         gone = {member.uid for member in cast.members}
-        kubelet.until(
-            lambda: not any(uid in path.replace("_", "-") for path in _filled(kubelet) for uid in gone), 60, 0.1
-        )
+        kubelet.until(lambda: not kubelet.has_processes(gone), 60, 0.1)
         print("." if trial.is_won else "x", end="", flush=True)
         return trial
 
     return judge
 
 
-def _grow(
-    members: Sequence[Member], room: int | None, *, is_over: Callable[[dict[str, float]], bool], seconds: float
-) -> dict[str, float]:
+def _settled(kubelet: RealKubelet, cast: Cast, targets: Mapping[str, int]) -> dict[str, int]:
+    """Let them grow to just above the threshold and wait until the kubelet's figures are fresh; return what is left."""
+    room = kubelet.limit_bytes - threshold_bytes(kubelet) - kubelet.working_set_bytes - 30 * MI
+    last = ""
+    for member in sorted(cast.members, key=lambda each: targets.get(each.name, 0)):
+        if member.name in targets:
+            has = member.memory[0].has_bytes
+            now = min(targets[member.name], has + room)
+            room -= now - has
+            member.memory[0].grow(now)
+            last = member.name
+    time.sleep(SETTLED_SECONDS)
+    (grower,) = (member for member in cast.members if member.name == last)
+    return {last: grower.memory[0].has_bytes + 150 * MI}
+
+
+def _grow(cast: Cast, targets: Mapping[str, int], mode: str) -> dict[str, float]:
     """Let those that grow go together, and return when which pod lost a process."""
     died: dict[str, float] = {}
-    watched = {descriptor: member.name for member in members for descriptor in member.pidfds}
-    growing = [member for member in members if member.grows_to_mib]
-    for member in growing:
-        target = member.grows_to_mib * MI
-        if room is not None:
-            target = min(target, member.memory[0].has_bytes + room // len(growing))
-        member.memory[0].grow(target)
-    end = time.monotonic() + seconds
-    while watched and not is_over(died) and time.monotonic() < end:
+    watched = {descriptor: member.name for member in cast.members for descriptor in member.pidfds}
+    for member in cast.members:
+        if member.name in targets:
+            member.memory[0].grow(targets[member.name])
+    end = time.monotonic() + (45 if mode == "kubelet" else 8)
+    while watched and not _is_over(mode, died, cast.right) and time.monotonic() < end:
         for descriptor in select.select(list(watched), [], [], 0.2)[0]:
             died.setdefault(watched.pop(descriptor), time.monotonic())
     return died
 
 
 def _is_over(mode: str, died: dict[str, float], right: Sequence[str]) -> bool:
-    if mode in {"patch", "answer"}:
+    if mode in {"patch", "answer", "kubelet"}:
         return set(right) <= set(died)
     # One kill of the kernel may be followed by another.
     return bool(died) and time.monotonic() > max(died.values()) + 0.5
@@ -339,37 +360,34 @@ def _crossing(gains: Sequence[tuple[float, int]], wanted_bytes: int) -> float | 
     return None
 
 
-def _filled(kubelet: RealKubelet) -> Iterator[str]:
-    return (path for path in kubelet.cgroup_paths() if kubelet.cgroups.processes(path))
-
-
-def _owners(path: str, members: Sequence[Member]) -> list[str]:
+def owners(path: str, members: Sequence[Member]) -> list[str]:
+    """Return the pod whose cgroup that is; if it is none of them, the path."""
     return [member.name for member in members if member.uid in path.replace("_", "-")] or [path]
 
 
 def _judge(kubelet: RealKubelet, trial: Trial, touched: Sequence[Member]) -> None:
     """Wait until the API server shows what became of the pods, and write it down."""
-    if trial.mode in {"patch", "answer"}:
+    if trial.mode in {"patch", "answer", "kubelet"}:
         # The kubelet's last word; a restart would come within 1.3 s.
         _patiently(lambda: set(trial.right) <= set(_evicted(kubelet)), 15)
         time.sleep(max(0, max(trial.died.values(), default=0) + 1.5 - time.monotonic()))
     else:
         _patiently(
             lambda: all(
-                _restarts(pod) or _is_evicted(pod) for name, pod in kubelet.pods().items() if name in trial.died
+                _restarts(pod) or is_evicted(pod) for name, pod in kubelet.pods().items() if name in trial.died
             ),
             15,
         )
     pods = kubelet.pods()
-    told = {each["involvedObject"].get("uid") for each in kubelet.events() if each["reason"] == "Evicted"}
+    events = kubelet.events()
     for member in touched:
         pod = pods.get(member.name)
         if pod is None:
             trial.hurt.append(member.name)
             continue
-        if _is_evicted(pod):
+        if is_evicted(pod):
             trial.evicted.append(member.name)
-            if member.uid not in told:
+            if not has_event(events, member.uid):
                 trial.wrong = f"no Event for {member.name}"
         if _restarts(pod) or any(memory.starts > 1 for memory in member.memory):
             trial.restarted.append(member.name)
@@ -397,10 +415,10 @@ def _patiently(condition: Callable[[], bool], seconds: float) -> None:
 
 
 def _evicted(kubelet: RealKubelet) -> list[str]:
-    return [name for name, pod in kubelet.pods().items() if _is_evicted(pod)]
+    return [name for name, pod in kubelet.pods().items() if is_evicted(pod)]
 
 
-def _is_evicted(pod: Pod) -> bool:
+def is_evicted(pod: Pod) -> bool:
     """Whether this is how a kubelet leaves a pod that it has evicted, with nothing that runs."""
     status = pod["status"]
     target = [each for each in status.get("conditions", []) if each["type"] == "DisruptionTarget"]
@@ -411,6 +429,11 @@ def _is_evicted(pod: Pod) -> bool:
         and [(each["status"], each["reason"]) for each in target] == [("True", "TerminationByKubelet")]
         and all("terminated" in each["state"] for each in status.get("containerStatuses", []))
     )
+
+
+def has_event(events: Sequence[Mapping[str, Any]], uid: str) -> bool:
+    """Whether there is an Event of a pod's eviction."""
+    return any(each["reason"] == "Evicted" and each["involvedObject"].get("uid") == uid for each in events)
 
 
 def _restarts(pod: Pod) -> int:

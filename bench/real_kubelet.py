@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +43,8 @@ _PATIENT = Patience(connect_seconds=10, stall_seconds=60, total_seconds=60, atte
 _HEADER = struct.Struct("qqqq")  # starts, wanted bytes, bytes, records
 _RECORD = struct.Struct("qq")  # nanoseconds of the monotonic clock, bytes
 _FILE_BYTES = 1 << 16
+MANNERS = ("populate", "huge", "small")
+"""How pods take memory: huge pages that are filled by the kernel alone, huge pages, and pages of 4 KiB."""
 # Two MiB at a time and without a pause: as fast as one core takes pages from the kernel. A start resets what is wanted,
 # so that a container that is restarted does nothing.
 MEMBER = """
@@ -50,7 +52,7 @@ import ctypes, mmap, os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 shared = memoryview(mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 0)).cast("q")
 kept = mmap.mmap(-1, 4 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
-kept.madvise(mmap.MADV_HUGEPAGE)
+kept.madvise(mmap.MADV_NOHUGEPAGE if sys.argv[2] == "small" else mmap.MADV_HUGEPAGE)
 start, fill = ctypes.addressof(ctypes.c_char.from_buffer(kept)), ctypes.memset
 step, now, most = 2 << 20, time.monotonic_ns, (len(shared) - 4) // 2
 at, count = 0, shared[3]
@@ -58,8 +60,10 @@ shared[1] = shared[2] = 0
 shared[0] += 1
 while True:
     while shared[1] <= at: time.sleep(0.001)
-    try: kept.madvise(23, at, step)  # MADV_POPULATE_WRITE
-    except OSError: fill(start + at, 1, step)  # refused: a fault of its own waits instead
+    try:
+        if sys.argv[2] != "populate": raise OSError
+        kept.madvise(23, at, step)  # MADV_POPULATE_WRITE
+    except OSError: fill(start + at, 1, step)  # also where that is refused: a fault of its own waits instead
     at += step
     if count < most:
         shared[4 + 2 * count], shared[5 + 2 * count] = now(), at
@@ -117,6 +121,7 @@ class Member:
     holds_mib: int = 0
     grows_to_mib: int = 0
     containers: int = 1
+    manner: str = "populate"
     uid: str = ""
     pidfds: tuple[int, ...] = ()
     memory: list[Memory] = field(default_factory=list)
@@ -130,6 +135,7 @@ class RealKubelet:
             raise SystemExit("PODQOS_TEST_KUBELET is not set: the kubeconfig of a cluster whose kubelet runs here")
         self.kubeconfig = KUBECONFIG
         self._client: Client = connect(kubeconfig=KUBECONFIG, patience=_PATIENT).client
+        self.server = self._client.access.server
         self.node = os.environ.get("PODQOS_TEST_KUBELET_NODE") or self._only_node()
         self.namespace = f"podqos-bench-{os.getpid()}"
         self.folder = Path(tempfile.mkdtemp(prefix=f"{self.namespace}-", dir="/dev/shm"))
@@ -219,10 +225,10 @@ class RealKubelet:
 
     # ---- pods --------------------------------------------------------------------------------------------------------
 
-    def start(self, members: Sequence[Member]) -> None:
-        """Start pods, and wait until each runs and holds what it should."""
+    def start(self, members: Sequence[Member], suffix: str = "") -> None:
+        """Start pods, and wait until each runs and holds what it should; files end in the suffix."""
         for member in members:
-            self._create(member)
+            self._create(member, suffix)
         for member in members:
             self.until(lambda m=member: all(each.starts for each in m.memory), 60)  # type: ignore[misc]
             member.memory[0].grow(member.holds_mib * MI)
@@ -238,12 +244,12 @@ class RealKubelet:
         for member in members:
             member.pidfds = tuple(map(os.pidfd_open, self._processes(pods[member.name])))
 
-    def _create(self, member: Member) -> None:
+    def _create(self, member: Member, suffix: str) -> None:
         if member.priority and member.priority not in self._priorities:
             self._priorities.add(member.priority)
             document = {"metadata": {"name": self._class(member.priority)}, "value": member.priority}
             self.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", document)
-        member.memory = [Memory(self.folder / f"{member.name}-{number}") for number in range(member.containers)]
+        member.memory = [Memory(self.folder / f"{member.name}-{number}{suffix}") for number in range(member.containers)]
         asked = {"memory": f"{member.request_mib}Mi", "cpu": f"{member.cpu_milli}m"} if member.request_mib else {}
         wants = {"requests": asked, **({"limits": asked} if member.is_guaranteed else {})}
         containers = [
@@ -251,7 +257,7 @@ class RealKubelet:
                 "name": f"main-{number}",
                 "image": IMAGE,
                 "imagePullPolicy": "IfNotPresent",
-                "command": ["python3", "-I", "-S", "-c", MEMBER, f"/shared/{memory.file.name}"],
+                "command": ["python3", "-I", "-S", "-c", MEMBER, f"/shared/{memory.file.name}", member.manner],
                 "resources": wants if number == 0 else {},
                 "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
             }
@@ -279,6 +285,19 @@ class RealKubelet:
         for path in self.cgroup_paths():
             if (uid in path or uid.replace("-", "_") in path) and any(each in path for each in ids):
                 yield from self.cgroups.processes(path)
+
+    def has_processes(self, uids: Collection[str]) -> bool:
+        """Whether a process of one of these pods is left, the sandbox's included."""
+        paths = [path for path in self.cgroup_paths() if any(uid in path.replace("_", "-") for uid in uids)]
+        return any(self.cgroups.processes(path) for path in paths)
+
+    def frozen(self) -> list[str]:
+        """Return every cgroup below kubepods that is frozen, or becoming so."""
+        states = {
+            path: self.cgroups.read(path, "freezer.state") or self.cgroups.read(path, "cgroup.freeze")
+            for path in self.cgroup_paths()
+        }
+        return [path for path, state in states.items() if (state or "").strip() not in {"", "THAWED", "0"}]
 
     def cgroup_paths(self) -> list[str]:
         """Return every cgroup below kubepods."""
@@ -336,13 +355,13 @@ def _is_running(pod: Mapping[str, Any]) -> bool:
 class Guard:
     """``podqos guard run`` as a process of its own."""
 
-    def __init__(self, kubelet: RealKubelet, *options: str) -> None:
+    def __init__(self, kubelet: RealKubelet, *options: str, kubeconfig: str = "") -> None:
         self.folder = kubelet.folder / f"guard-{time.monotonic_ns()}"
         self.folder.mkdir()
         self.state, self.run = self.folder / "state", self.folder / "run"
         self.command = [
-            sys.executable, "-m", "podqos", "guard", "run", "--kubeconfig", kubelet.kubeconfig, "--node", kubelet.node,
-            "--state", str(self.state), "--run", str(self.run), *options,
+            sys.executable, "-m", "podqos", "guard", "run", "--kubeconfig", kubeconfig or kubelet.kubeconfig,
+            "--node", kubelet.node, "--state", str(self.state), "--run", str(self.run), *options,
         ]  # fmt: skip
         self.process: subprocess.Popen[bytes] | None = None
 
