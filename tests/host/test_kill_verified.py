@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 
 import pytest
 
+from podqos.host.linux import cgroupfs
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 
 
 class Crowd(CgroupsV2):
-    """A cgroup in which another process appears with every look, until all have appeared."""
+    """A cgroup in which another process appears with every round, until all have appeared; some leave at once."""
 
-    def __init__(self, *pids: int, elsewhere: tuple[int, ...] = ()) -> None:
+    def __init__(self, *pids: int, leaving: tuple[int, ...] = ()) -> None:
         self.pids = pids
-        self.elsewhere = elsewhere
+        self.leaving = leaving
         self.looks = 0
 
     def _write(self, _path: str, _files: object) -> tuple[()]:
         return ()
 
     def processes(self, _path: str) -> list[int]:
+        rounds, is_second = divmod(self.looks, 2)
         self.looks += 1
-        return list(self.pids[: self.looks])
-
-    def holds(self, _path: str, pid: int) -> bool:
-        return pid not in self.elsewhere
+        return [pid for pid in self.pids[: rounds + 1] if not (is_second and pid in self.leaving)]
 
 
 @pytest.fixture
@@ -42,11 +42,28 @@ def test_processes_that_are_forked_while_others_are_killed_die_too(children):
     cgroup = Crowd(*(child.pid for child in children))
     assert cgroup._kill_each("/n/pod")
     assert [child.wait(10) for child in children] == [-signal.SIGKILL] * 3
-    assert cgroup.looks == 4, "the last round finds no new process"
+    assert cgroup.looks == 2 * 3 + 1, "the last round finds no new process"
 
 
 def test_a_process_that_has_left_the_cgroup_lives(children):
-    cgroup = Crowd(*(child.pid for child in children), elsewhere=(children[1].pid,))
+    cgroup = Crowd(*(child.pid for child in children), leaving=(children[1].pid,))
     assert cgroup._kill_each("/n/pod")
     assert [child.wait(10) for child in (children[0], children[2])] == [-signal.SIGKILL] * 2
     assert children[1].poll() is None
+
+
+def test_a_process_whose_id_was_reused_lives(children, monkeypatch):
+    """Between the list and the signal a process ends, and another one outside the cgroup gets its id."""
+    ended, other = children[0].pid, children[1].pid
+    cgroup = Crowd(ended, leaving=(ended,))
+    monkeypatch.setattr(cgroupfs, "open_pidfd", lambda pid: os.pidfd_open(other if pid == ended else pid))
+    assert cgroup._kill_each("/n/pod")
+    assert children[1].poll() is None
+
+
+def test_more_processes_than_descriptors_are_killed_some_at_a_time(children, monkeypatch):
+    monkeypatch.setattr(cgroupfs, "_at_once", lambda: 2)
+    cgroup = Crowd()
+    monkeypatch.setattr(cgroup, "processes", lambda _path: [child.pid for child in children])
+    assert cgroup._kill_each("/n/pod")
+    assert [child.wait(10) for child in children] == [-signal.SIGKILL] * 3

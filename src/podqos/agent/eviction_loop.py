@@ -254,6 +254,7 @@ def _why_evicted(
             because.limit.value,
             eviction.grace_period_seconds,
             eviction.message,
+            turn.config.held_back,
         )
     ranked = eviction.ranked
     assert ranked is not None
@@ -277,4 +278,5 @@ def _why_evicted(
         before_next_by=ranked.before_next_by,
         grace_period_seconds=eviction.grace_period_seconds,
         message=eviction.message,
+        held_back=turn.config.held_back,
     )

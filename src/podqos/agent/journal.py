@@ -51,6 +51,12 @@ class Kind(StrEnum):
     REFUSED = "Refused"
     """The kernel had no more process ids, or no more disk."""
     LOST = "Lost"
+    WATCHING = "Watching"
+    """The guard began to watch, does so in another mode, or ended."""
+    REPORTED = "Reported"
+    """What came of an eviction that the guard had decided on."""
+    EXPLAINED = "Explained"
+    """What would have saved the pod that was, or would have been, evicted a moment before."""
 
 
 class By(StrEnum):
@@ -61,6 +67,8 @@ class By(StrEnum):
     SCHEDULER = "scheduler"
     CONTROLLER = "controller"
     USER = "user"
+    GUARD = "guard"
+    """podqos beside a kubelet."""
 
 
 class Entry(Struct, frozen=True, gc=False, omit_defaults=True):

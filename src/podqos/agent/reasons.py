@@ -76,6 +76,8 @@ class UnderPressure(Reason, frozen=True):
     before_next_by: RankKey | None = None
     grace_period_seconds: int = 0
     message: str = ""
+    held_back: str = ""
+    """Why it was decided and not done; empty where it was done."""
 
 
 class LocalStorageExceeded(Reason, frozen=True):
@@ -87,6 +89,8 @@ class LocalStorageExceeded(Reason, frozen=True):
     limit_bytes: int
     grace_period_seconds: int = 0
     message: str = ""
+    held_back: str = ""
+    """Likewise."""
 
 
 class NotAdmitted(Reason, frozen=True):
@@ -269,6 +273,58 @@ class WaitedTooLong(Reason, frozen=True):
     seconds: int
 
 
+class GuardMode(Reason, frozen=True):
+    """How a guard watches from now on."""
+
+    enforce: bool
+    """Whether it was told to evict."""
+    held_back: str = ""
+    """Why it evicts no pod for now."""
+    ended: bool = False
+
+
+class EvictionReport(Reason, frozen=True):
+    """What came of a guard's eviction, and when what was done: times are those of the journal."""
+
+    outcome: str
+    """``guard.eviction.Outcome``."""
+    why: str = ""
+    noticed_us: int | None = None
+    """When the shortage was noticed: the kernel's signal, or the look that found it."""
+    decided_us: int | None = None
+    held_us: int | None = None
+    killed_us: int | None = None
+    gone_us: int | None = None
+    answered_us: int | None = None
+    major_faults: int | None = None
+    """Of the guard, between the decision and the kill."""
+
+
+class Saving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A change with which a pod would not have been evicted at that moment."""
+
+    change: str
+    """``survival.counterfactual.PodChange``."""
+    resource: str
+    amount: int | None = None
+    container: str | None = None
+    instead: str | None = None
+    """The pod that would have been evicted; None: none."""
+
+
+class WouldHaveSaved(Reason, frozen=True):
+    """What would have saved a pod; nothing where no change of the pod would."""
+
+    savings: tuple[Saving, ...] = ()
+
+
+class SeenEvicted(Reason, frozen=True):
+    """What the API server says of a pod that a kubelet evicted."""
+
+    reason: str
+    message: str = ""
+
+
 Because = (
     ThresholdsMet
     | ConditionStatus
@@ -289,6 +345,10 @@ Because = (
     | RoomForCritical
     | ReplacementFor
     | NoPlace
+    | GuardMode
+    | EvictionReport
+    | WouldHaveSaved
+    | SeenEvicted
 )
 
 

@@ -60,6 +60,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     """``crashLoopBackOff.maxContainerRestartPeriod``: the most that the restart of a container is put off."""
     shadow: bool = False
     """Decide and journal evictions, but do not carry them out."""
+    held_back: str = ""
+    """Why that is so, for the journal."""
     notification: MemoryNotification = MemoryNotification.OFF
     profile: Profile = LATEST
     plans: PodPlans | None = None

@@ -44,6 +44,7 @@ GROUPS = {
     "Real machine": {
         "node": ("node", "run pods here with the same rules: real cgroups, real eviction"),
         "rehearse": ("rehearse", "run a scenario on this kernel and compare with the simulation"),
+        "guard": ("guard", "beside a kubelet: its own eviction in milliseconds, explained"),
         "autopsy": ("autopsy", "OOM kills in a kernel log: what was full, who died, by which rule"),
     },
     "Other": {

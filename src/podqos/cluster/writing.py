@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from podqos.cluster.asking import Client, Query
 from podqos.cluster.patience import Patience
 from podqos.cluster.refusals import status_of
 from podqos.cluster.transport import Sent
+from podqos.errors import NotFound
 
 _JSON, _STRATEGIC_MERGE = "application/json", "application/strategic-merge-patch+json"
 PROMPT = Patience(connect_seconds=2.0, stall_seconds=5.0, total_seconds=10.0, attempts=1, most_bytes=4 << 20)
@@ -29,15 +31,26 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """Sends requests over the connections of a client. One thread uses it at a time."""
+    """Sends requests over the connections of a client. Several threads may use it at once."""
 
     def __init__(self, client: Client, patience: Patience = PROMPT) -> None:
         self._client = client
         self._patience = patience
 
+    def waiting(self, seconds: float) -> Writer:
+        """Return one that waits this long for an answer."""
+        return Writer(self._client, replace(self._patience, stall_seconds=seconds, total_seconds=2 * seconds))
+
     def warm(self) -> None:
         """Open a connection, or see that the one there is still works; raises where the server cannot be reached."""
         self._client.get("/version", patience=self._patience)
+
+    def look(self, namespace: str, name: str) -> bytes | None:
+        """Return a pod as the server has it now; None where there is none."""
+        try:
+            return self._client.get(f"{_pods(namespace)}/{quote(name, safe='')}", patience=self._patience).data
+        except NotFound:
+            return None
 
     def patch_status(
         self, namespace: str, name: str, patch: Mapping[str, object], *, is_rehearsal: bool = False

@@ -6,6 +6,8 @@ growth, send one patch, kill the containers at the same moment (or once the serv
 whatever still starts. What the server says decides the rest. An eviction that has begun to kill is never given up: it
 asks again until the server has the status, because a kill without its reason is what the guard is there to prevent.
 
+For a soft threshold there is time: the server is asked to evict by its own rules, and nothing is held or killed.
+
 ``(eviction, event) → (eviction, actions)``: nothing here does anything, and every step can be taken up by a guard that
 was killed and started again (``taken_up``).
 """
@@ -20,12 +22,14 @@ from msgspec.structs import replace
 
 ANSWER_SECONDS = 0.05
 """How long the growth alone is stopped while the server says nothing."""
+HELD_SECONDS = 10.0
+"""How long it is stopped at most: what is frozen answers no probe, and the kubelet cannot end it either."""
 WATCHED_SECONDS = 2.0
 """For how long whatever starts in the pod is ended: the first restart comes after 0.2 to 1.3 seconds."""
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
-_OK, _CREATED, _MULTIPLE = 200, 201, 300
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE = 401, 403, 404, 409, 422
+_OK, _MULTIPLE = 200, 300
+_BAD, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE = 400, 401, 403, 404, 409, 422
 
 
 class KillWhen(StrEnum):
@@ -41,13 +45,15 @@ class Outcome(StrEnum):
     """What came of an eviction."""
 
     EVICTED = "Evicted"
-    """The server has the status: Failed, Evicted."""
+    """The server has the status, or evicts the pod itself."""
     GONE = "Gone"
-    """The server no longer had the pod."""
+    """The server no longer had the pod, or nothing of it ran."""
     REPLACED = "Replaced"
     """The server had another pod of that name; it was left alone."""
     REFUSED = "Refused"
-    """The server does not allow the guard to do it; nothing was killed."""
+    """The server did not allow it; nothing was killed."""
+    DROPPED = "Dropped"
+    """The guard was away for too long after deciding; nothing was killed."""
 
 
 class Victim(Struct, frozen=True):
@@ -61,53 +67,87 @@ class Victim(Struct, frozen=True):
     decided_at: str
     """RFC 3339."""
     generation: int = 0
+    """Of its spec, as last seen; 0 is not known."""
     threshold: str = ""
+    node: str = ""
+    annotations: dict[str, str] = {}
+    """Of the Event: the kubelet's, and why."""
 
 
-class Eviction(Struct, frozen=True):
+class Eviction(Struct, frozen=True, omit_defaults=True):
     """How far an eviction is; written down at every step."""
 
     victim: Victim
     kill_when: KillWhen = KillWhen.PATCH
+    grace_seconds: int | None = None
+    """Where the server is asked to evict it: how long its containers get."""
     has_killed: bool = False
+    """Whether killing has begun, or is about to."""
     is_gone: bool = False
     """Whether no container's process is left."""
-    is_known: bool = False
-    """Whether the server has the status, or no longer the pod."""
+    is_dropping: bool = False
+    """Whether it only has to be found out if the server had been told."""
     has_event: bool = False
     """Whether the server has the Event."""
+    refusal: str = ""
+    """Why the server did not want the patch, as it last said."""
     failures: int = 0
     outcome: Outcome | None = None
 
     @property
+    def is_soft(self) -> bool:
+        """Whether the server is asked to evict it, by its own rules."""
+        return self.grace_seconds is not None
+
+    @property
+    def needs_event(self) -> bool:
+        """Whether an Event is still to be posted: for everything that was killed."""
+        return not self.has_event and (self.has_killed or self.outcome is Outcome.EVICTED)
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing is left to do."""
-        is_told = self.outcome is not None and (self.has_event or self.outcome is not Outcome.EVICTED)
-        return is_told and (self.is_gone or not self.has_killed)
+        return self.outcome is not None and not self.needs_event and (self.is_gone or not self.has_killed)
 
 
 # ---- what happens ---------------------------------------------------------------------------------------------------
 
 
+class Sent(Struct, frozen=True):
+    """The request is on its way."""
+
+
 class Answered(Struct, frozen=True):
-    """The server answered the patch."""
+    """The server answered it."""
 
     status: int
     message: str = ""
 
 
 class Unanswered(Struct, frozen=True):
-    """No answer came, or no connection: asked again later."""
+    """No answer came to whatever was asked, or no connection: asked again later."""
+
+    why: str = ""
 
 
-class EventTaken(Struct, frozen=True):
-    """The server answered to the Event: it has it now, or had it already; or not."""
+class Looked(Struct, frozen=True):
+    """What the server has under the pod's name."""
 
-    is_there: bool
+    uid: str | None
+    """None: no pod."""
+    is_told: bool = False
+    """Whether it has what the guard wanted to tell it."""
+
+
+class EventAnswered(Struct, frozen=True):
+    """The server answered to the Event."""
+
+    status: int
+    message: str = ""
 
 
 class StillFalling(Struct, frozen=True):
-    """Memory goes on falling although this pod's growth is stopped."""
+    """Memory goes on falling although this pod's growth is stopped; or it was chosen once more."""
 
 
 class ProcessesGone(Struct, frozen=True):
@@ -118,7 +158,13 @@ class PauseOver(Struct, frozen=True):
     """It is time to ask again."""
 
 
-Event = Answered | Unanswered | EventTaken | StillFalling | ProcessesGone | PauseOver
+class TimeOver(Struct, frozen=True):
+    """The server has had its time to evict the pod by its own rules."""
+
+
+Event = (
+    Sent | Answered | Unanswered | Looked | EventAnswered | StillFalling | ProcessesGone | PauseOver | TimeOver
+)  # fmt: skip
 
 
 # ---- what is to be done ---------------------------------------------------------------------------------------------
@@ -130,6 +176,14 @@ class StopGrowth(Struct, frozen=True):
 
 class SendPatch(Struct, frozen=True):
     """Tell the server: status and annotation in one request, with the uid."""
+
+
+class SendEviction(Struct, frozen=True):
+    """Ask the server to evict it, with the uid."""
+
+
+class LookAgain(Struct, frozen=True):
+    """See what the server has under that name."""
 
 
 class KillContainers(Struct, frozen=True):
@@ -152,72 +206,102 @@ class Pause(Struct, frozen=True):
     seconds: float
 
 
-class Report(Struct, frozen=True):
-    """Say what came of it."""
-
-    outcome: Outcome
-    why: str = ""
-
-
-Action = StopGrowth | SendPatch | KillContainers | LetGo | PostEvent | Pause | Report
+Action = StopGrowth | SendPatch | SendEviction | LookAgain | KillContainers | LetGo | PostEvent | Pause
 Step = tuple[Eviction, Sequence[Action]]
 
 
 def begin(victim: Victim, kill_when: KillWhen) -> Step:
     """Begin: the growth is stopped first, because it goes on while the server is asked."""
-    eviction = Eviction(victim, kill_when)
-    if kill_when is KillWhen.PATCH:
-        return replace(eviction, has_killed=True), (StopGrowth(), SendPatch(), KillContainers())
-    return eviction, (StopGrowth(), SendPatch())
+    return Eviction(victim, kill_when), (StopGrowth(), SendPatch())
 
 
-def taken_up(eviction: Eviction) -> Step:
-    """Go on with what an earlier guard had begun; the server is asked again, which changes nothing if it knows."""
+def begin_softly(victim: Victim, grace_seconds: int) -> Step:
+    """Begin where there is time."""
+    return Eviction(victim, grace_seconds=grace_seconds), (SendEviction(),)
+
+
+def taken_up(eviction: Eviction, *, is_late: bool = False) -> Step:
+    """Go on with what an earlier guard had begun; the server is asked again, which changes nothing if it knows.
+
+    ``is_late``: too long ago to begin to kill for it. The server may know all the same.
+    """
     if eviction.is_over:
         return eviction, (LetGo(),)
-    is_killing = eviction.has_killed and not eviction.is_gone
-    return eviction, (*_due(eviction), *((KillContainers(),) if is_killing else ()))
+    if eviction.has_killed:
+        return eviction, (*_due(eviction), *(() if eviction.is_gone else (KillContainers(),)))
+    if eviction.outcome is None and (is_late or eviction.is_dropping):
+        return replace(eviction, is_dropping=True), (LetGo(), LookAgain())
+    first = () if eviction.is_soft or eviction.outcome is not None else (StopGrowth(),)
+    return eviction, (*first, *_due(eviction))
 
 
 def follow(eviction: Eviction, event: Event) -> Step:
     """Answer one event."""
     match event:
+        case Sent():
+            return _killing(eviction) if eviction.kill_when is KillWhen.PATCH else (eviction, ())
         case Answered(status, message):
             return _answered(eviction, status, message)
         case Unanswered():
-            return _again(eviction)
-        case EventTaken(is_there):
-            return (replace(eviction, has_event=True), ()) if is_there else _again(eviction)
+            is_refused = eviction.refusal and not eviction.has_killed
+            return _over(eviction, Outcome.REFUSED) if is_refused else _again(eviction)
+        case Looked(uid, is_told):
+            return _looked(eviction, uid, is_told=is_told)
+        case EventAnswered(status):
+            return (replace(eviction, has_event=True), ()) if _is_final(eviction, status) else _again(eviction)
         case StillFalling():
-            return (eviction, ()) if eviction.has_killed or eviction.outcome else _killing(eviction)
+            return _killing(replace(eviction, has_killed=eviction.has_killed and not eviction.is_gone))
         case ProcessesGone():
             return replace(eviction, is_gone=True), (LetGo(),)
         case PauseOver():
             return eviction, _due(eviction)
+        case TimeOver():
+            return (eviction, ()) if eviction.outcome else _over(eviction, Outcome.REFUSED)
 
 
 def _due(eviction: Eviction) -> tuple[Action, ...]:
-    """Return what the server has yet to be told."""
-    if not eviction.is_known:
-        return (SendPatch(),)
-    return (PostEvent(),) if eviction.outcome is Outcome.EVICTED and not eviction.has_event else ()
+    """Return what the server has yet to be asked or told."""
+    if eviction.outcome is not None:
+        return (PostEvent(),) if eviction.needs_event else ()
+    if eviction.is_dropping:
+        return (LookAgain(),)
+    return (SendEviction(),) if eviction.is_soft else (SendPatch(),)
 
 
 def _answered(eviction: Eviction, status: int, message: str) -> Step:
-    if eviction.is_known:
+    if eviction.outcome is not None:
         return eviction, ()
     if _OK <= status < _MULTIPLE:
-        known = replace(eviction, is_known=True, failures=0, outcome=Outcome.EVICTED)
-        return _also_killing(known, (PostEvent(), Report(Outcome.EVICTED)))
-    if status == _NOT_FOUND:
-        return _also_killing(replace(eviction, is_known=True, outcome=Outcome.GONE), (Report(Outcome.GONE),))
-    if status == _UNPROCESSABLE:
-        # Its uid is another one. What is killed is chosen by the uid in its cgroup, never by its name.
-        return _also_killing(replace(eviction, is_known=True, outcome=Outcome.REPLACED), (Report(Outcome.REPLACED),))
+        return _over(replace(eviction, refusal=""), Outcome.EVICTED)
+    if status in {_NOT_FOUND, _CONFLICT, _UNPROCESSABLE}:
+        # Another pod of that name, a policy that does not allow it, or someone else was faster.
+        return replace(eviction, refusal=message if status == _UNPROCESSABLE else ""), (LookAgain(),)
     if status in {_UNAUTHORIZED, _FORBIDDEN} and not eviction.has_killed:
-        refused = replace(eviction, is_known=True, outcome=Outcome.REFUSED)
-        return refused, (LetGo(), Report(Outcome.REFUSED, message))
-    return _again(eviction, at_once=status == _CONFLICT)
+        return _over(replace(eviction, refusal=message), Outcome.REFUSED)
+    return _again(eviction)
+
+
+def _looked(eviction: Eviction, uid: str | None, *, is_told: bool) -> Step:
+    if eviction.outcome is not None:
+        return eviction, ()
+    if uid != eviction.victim.uid or is_told:
+        # What is killed is chosen by the uid in its cgroup, never by its name.
+        outcome = Outcome.GONE if uid is None else Outcome.REPLACED if uid != eviction.victim.uid else Outcome.EVICTED
+        return _over(replace(eviction, refusal=""), outcome)
+    if eviction.is_dropping:
+        return _over(eviction, Outcome.DROPPED)
+    if eviction.refusal and not eviction.has_killed:
+        return _over(eviction, Outcome.REFUSED)
+    return _again(eviction, at_once=not eviction.refusal)
+
+
+def _over(eviction: Eviction, outcome: Outcome) -> Step:
+    """Go by the server's last word, but for the Event. What it no longer has is killed all the same."""
+    known = replace(eviction, outcome=outcome, failures=0)
+    if outcome in {Outcome.REFUSED, Outcome.DROPPED}:
+        return known, (LetGo(),)
+    killing, first = _killing(known)
+    return killing, (*first, *_due(killing))
 
 
 def _again(eviction: Eviction, *, at_once: bool = False) -> Step:
@@ -227,11 +311,15 @@ def _again(eviction: Eviction, *, at_once: bool = False) -> Step:
 
 
 def _killing(eviction: Eviction) -> Step:
-    return replace(eviction, has_killed=True), (KillContainers(),)
+    """Kill, unless that is done or must not be."""
+    is_spared = eviction.is_soft or eviction.is_dropping or bool(eviction.refusal)
+    if eviction.has_killed or is_spared:
+        return eviction, ()
+    return replace(eviction, has_killed=True, is_gone=False), (KillContainers(),)
 
 
-def _also_killing(eviction: Eviction, actions: tuple[Action, ...]) -> Step:
-    if eviction.has_killed:
-        return eviction, actions
-    killing, first = _killing(eviction)
-    return killing, (*first, *actions)
+def _is_final(eviction: Eviction, status: int) -> bool:
+    """Whether an Event is there, or never will be: its namespace is gone, or goes with the pod."""
+    if _OK <= status < _MULTIPLE or status in {_BAD, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE}:
+        return True
+    return status == _FORBIDDEN and eviction.outcome is not Outcome.EVICTED

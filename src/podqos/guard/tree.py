@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import open_cgroups
-from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.cgroupfs import Cgroups, subfolders
 from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
@@ -49,12 +49,23 @@ def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
 
 
 def pods(cgroups: Cgroups) -> Iterator[PodCgroup]:
-    """Yield every pod that has a cgroup now."""
+    """Yield every pod that has a cgroup now, with its containers."""
+    for uid, path in pod_paths(cgroups):
+        yield pod_at(cgroups, uid, path)
+
+
+def pod_paths(cgroups: Cgroups) -> Iterator[tuple[str, str]]:
+    """Yield the uid and the cgroup of every pod that has one now."""
     for parent in (cgroups.own, *_classes(cgroups)):
         for path in _below(cgroups, parent):
             place = place_of(path)
             if place.level is CgroupLevel.POD:
-                yield PodCgroup(place.pod_uid, path, tuple(_containers(cgroups, path)))
+                yield place.pod_uid, path
+
+
+def pod_at(cgroups: Cgroups, uid: str, path: str) -> PodCgroup:
+    """Return the cgroup of a pod with those of its containers as they are now."""
+    return PodCgroup(uid, path, tuple(_containers(cgroups, path)))
 
 
 def containers_to_kill(
@@ -69,7 +80,7 @@ def containers_to_kill(
     known = set(known_ids)
     there = list(_containers(cgroups, pod.path))
     unknown = [each for each in there if each.id not in known]
-    oldest = min(unknown, key=lambda each: _born_ns(cgroups, each.path), default=None)
+    oldest = min(unknown, key=lambda each: _number(cgroups, each.path), default=None)
     for each in there:
         if each.id in known or (each is not oldest and not _is_sandbox(cgroups, procfs, each)):
             yield each
@@ -79,9 +90,10 @@ def _is_sandbox(cgroups: Cgroups, procfs: Procfs, container: ContainerCgroup) ->
     return any(procfs.name(pid) == _SANDBOX_NAME for pid in cgroups.processes(container.path))
 
 
-def _born_ns(cgroups: Cgroups, path: str) -> int:
+def _number(cgroups: Cgroups, path: str) -> int:
+    """Return the number of a cgroup: the kernel counts up."""
     try:
-        return cgroups.folder(path).stat().st_ctime_ns
+        return cgroups.folder(path).stat().st_ino
     except OSError:
         return 0
 
@@ -98,4 +110,5 @@ def _containers(cgroups: Cgroups, pod: str) -> Iterator[ContainerCgroup]:
 
 
 def _below(cgroups: Cgroups, path: str) -> Iterator[str]:
-    return (f"{path}/{name}" for name in cgroups.children(path))
+    """Yield the cgroups below in the hierarchy of memory, which is the one that counts."""
+    return (f"{path}/{name}" for name in subfolders(cgroups.folder(path)))

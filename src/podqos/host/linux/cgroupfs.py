@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import resource
 import select
 import signal
 import time
@@ -31,6 +32,7 @@ _FIGURES_BYTES = 16384
 # Processes that fork while being killed need another round; with pids.max at 0 this many are enough.
 _KILL_ROUNDS = 20
 _END_POLL_SECONDS = 0.005
+_FEW_DESCRIPTORS, _MANY_DESCRIPTORS = 64, 4096
 _UNLIMITED_BYTES = 1 << 60
 
 
@@ -96,6 +98,8 @@ class Cgroups(ABC):
     _OOM_KILLS: ClassVar[tuple[str, ...]]
     _HIERARCHY: ClassVar[str]
     """The line of ``/proc/<pid>/cgroup`` with the cgroup that a process' memory is charged to."""
+    _FREEZER: ClassVar[tuple[str, str, str]]
+    """The file that freezes, and its content for frozen and thawed."""
 
     def __init__(
         self, own: str, mounts: Mapping[str, Path], procfs: Procfs | None, others: Iterable[Path] = ()
@@ -175,9 +179,18 @@ class Cgroups(ABC):
 
     def processes(self, path: str) -> list[int]:
         """Return the process ids in a cgroup and all below it, in any hierarchy: a process can leave one of several."""
-        folders = (folder for root in self._roots for folder in subtree(root / path[1:]))
-        texts = (read_text(folder / "cgroup.procs") for folder in folders)
-        return sorted({int(pid) for text in texts for pid in (text or "").split()})
+        return sorted(_listed(root / path[1:] for root in self._roots))
+
+    def charged(self, path: str) -> set[int]:
+        """Return the process ids whose memory is charged to a cgroup or one below it.
+
+        One that this process cannot see, in another pid namespace, is 0 or missing (``has_processes``).
+        """
+        return _listed((self._folder(path),))
+
+    def has_processes(self, path: str) -> bool:
+        """Whether any process is charged to it or to a cgroup below it."""
+        return bool(self.charged(path))
 
     def of_process(self, pid: int) -> str:
         """Return the cgroup a process is charged to, according to the kernel; empty if it is gone."""
@@ -220,19 +233,30 @@ class Cgroups(ABC):
                 if pid != os.getpid():
                     self.signal(path, pid, signal.SIGKILL)
 
+    def kill_charged(self, path: str) -> int:
+        """Kill every process whose memory is charged to it, and no other; return how many were signalled."""
+        self._check(path)
+        return _kill_listed(lambda: self.charged(path))[0]
+
     def _kill_each(self, path: str) -> bool:
         """Prevent forks, then kill the processes one by one."""
         self._write(path, [("pids.max", "0")])
-        refused = False
-        signalled: set[int] = set()
-        for _ in range(_KILL_ROUNDS):
-            there = set(self.processes(path)) - signalled
-            if not there:
-                break
-            for pid in there:
-                refused |= not self.signal(path, pid, signal.SIGKILL)
-            signalled |= there
-        return not refused
+        return _kill_listed(lambda: set(self.processes(path)))[1]
+
+    # ---- the freezer ---------------------------------------------------------------------------------------------
+
+    def freeze(self, path: str) -> bool:
+        """Stop all of it where it is, and whatever starts in it; False where that is not possible."""
+        self._check(path)
+        file, frozen, _ = self._FREEZER
+        return not self._write(path, [(file, frozen)])
+
+    def thaw(self, path: str) -> bool:
+        """Undo ``freeze``; return whether it was frozen. In version 1 what was killed meanwhile only dies now."""
+        self._check(path)
+        file, _, thawed = self._FREEZER
+        text = self.read(path, file)
+        return text is not None and text.strip() != thawed and not self._write(path, [(file, thawed)])
 
     # ---- figures -------------------------------------------------------------------------------------------------
 
@@ -275,6 +299,10 @@ class Cgroups(ABC):
         """Return how many processes of this cgroup itself the OOM killer has killed."""
         texts = (read_text(self._folder(path) / name) for name in self._OOM_KILLS)
         return number_after(next(filter(None, texts), "").encode(), b"oom_kill")
+
+    def forget(self, path: str) -> None:
+        """Close what is open of a cgroup and those below it."""
+        self._gauges.forget(path)
 
     # ---- signals -------------------------------------------------------------------------------------------------
 
@@ -324,6 +352,59 @@ class Cgroups(ABC):
         """Refuse a path that is neither the node's own cgroup nor below it."""
         if (path != self.own and not path.startswith(f"{self.own}/")) or ".." in path.split("/"):
             raise HostError(f"cgroup {path} is not below {self.own}: refusing to touch it")
+
+
+def _listed(folders: Iterable[Path]) -> set[int]:
+    """Return the processes in these cgroups and all below; 0 stands for one in another pid namespace."""
+    texts = (read_text(each / "cgroup.procs") for folder in folders for each in subtree(folder))
+    return {int(pid) for text in texts for pid in (text or "").split()} - {0}
+
+
+def _kill_listed(listed: Callable[[], set[int]]) -> tuple[int, bool]:
+    """Kill what a list has; return how many were signalled, and whether all could be.
+
+    A process must be listed again between the opening of its pidfd and the signal: one that has left, or whose id was
+    reused, is spared. The next round finds what was forked meanwhile.
+    """
+    seen: set[int] = set()
+    count, is_permitted = 0, True
+    for _ in range(_KILL_ROUNDS):
+        there = sorted(listed() - seen)
+        seen.update(there)
+        if not there:
+            break
+        for few in _batched(there, _at_once()):
+            with contextlib.ExitStack() as opened:
+                pidfds = []
+                for pid in few:
+                    try:
+                        fd = open_pidfd(pid)
+                    except OSError:  # too many are open; the next round
+                        seen.discard(pid)
+                        continue
+                    if fd is not None:
+                        opened.callback(os.close, fd)
+                        pidfds.append((pid, fd))
+                still = listed()
+                for fd in (fd for pid, fd in pidfds if pid in still):
+                    try:
+                        signal.pidfd_send_signal(fd, signal.SIGKILL)
+                        count += 1
+                    except ProcessLookupError:
+                        pass
+                    except PermissionError:
+                        is_permitted = False
+    return count, is_permitted
+
+
+def _at_once() -> int:
+    """Return how many descriptors may be open for a moment."""
+    return max(_FEW_DESCRIPTORS, min(_MANY_DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
+
+
+def _batched(numbers: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Yield them some at a time."""
+    return (numbers[start : start + size] for start in range(0, len(numbers), size))
 
 
 def write_text(file: Path, text: str) -> None:

@@ -43,6 +43,7 @@ class CgroupsV1(Cgroups):
     _INACTIVE_FILE, _ANON = b"total_inactive_file", b"total_rss"
     _OOM_KILLS = ("memory.oom_control",)
     _HIERARCHY = "memory"
+    _FREEZER = "freezer.state", "FROZEN", "THAWED"
 
     def __init__(
         self, mounts: Mapping[str, Path], own: str, procfs: Procfs | None = None, v2: Path | None = None

@@ -39,6 +39,7 @@ class CgroupsV2(Cgroups):
     # Of this cgroup alone, where the kernel counts that separately.
     _OOM_KILLS = ("memory.events.local", "memory.events")
     _HIERARCHY = ""
+    _FREEZER = "cgroup.freeze", "1", "0"
 
     def __init__(self, root: Path, own: str, procfs: Procfs | None = None) -> None:
         self._root = root
@@ -67,6 +68,22 @@ class CgroupsV2(Cgroups):
         except OSError:
             return not self.exists(path)
         return True
+
+    def kill_charged(self, path: str) -> int:
+        """Have the kernel kill all of them at once, also those in other pid namespaces and what they fork meanwhile."""
+        self._check(path)
+        count = len(self.charged(path))
+        try:
+            write_text(self._folder(path) / "cgroup.kill", "1")
+        except FileNotFoundError:
+            return super().kill_charged(path)
+        except OSError:
+            return 0
+        return count
+
+    def has_processes(self, path: str) -> bool:
+        """Whether the kernel says so, also of processes in other pid namespaces."""
+        return number_after((read_text(self._folder(path) / "cgroup.events") or "").encode(), b"populated") > 0
 
     def set_memory_limit(self, path: str, limit_bytes: int) -> Unwritten | None:
         """Limit its memory, without swap."""

@@ -5,6 +5,7 @@ Source: Documentation/accounting/psi.rst of Linux.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -37,3 +38,20 @@ def read_pressure(file: Path) -> PressureFile | None:
 def _pressure(line: str) -> Pressure:
     values = dict(part.split("=", 1) for part in line.split()[1:])
     return Pressure(float(values["avg10"]), float(values["avg60"]), float(values["avg300"]), int(values["total"]))
+
+
+def pressure_trigger(file: Path, stall_us: int, window_us: int) -> int | None:
+    """Return a descriptor with an exceptional condition whenever tasks waited that long within a window.
+
+    It ends with the descriptor. None where the kernel has no such signal, or does not allow it.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        os.write(descriptor, f"some {stall_us} {window_us}\0".encode())
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -13,14 +13,14 @@ inactive part of it: on a node whose memory is full of cache usage stays at the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
 from podqos.agent.commands import MemoryLevel, WatchMemory
 from podqos.agent.memory import IDLE_LOOK_SECONDS, LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
-from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups, KernelSignal
+from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop, Timer
 
 # A level may be too high by this fraction of the threshold. Rather too high: too low, the agent would be woken and find
@@ -54,12 +54,22 @@ class Look(NamedTuple):
     """Cgroups further down that hold much; they change first (``host.node.figures``)."""
 
 
+class MemorySignals(Protocol):
+    """Where the kernel signals that usage crosses a level: ``Cgroups``, or what uses them with more restraint."""
+
+    def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
+        """Return a signal that comes when usage crosses a level; None if there is none: memory is looked at then."""
+
+    def unwatch_memory(self, path: str) -> None:
+        """Undo what an agent left that was killed."""
+
+
 class MemoryWatch:
     """Listens to the kernel on behalf of the eviction loop."""
 
     def __init__(
         self,
-        cgroups: Cgroups,
+        cgroups: MemorySignals,
         loop: Loop,
         paths: Mapping[Signal, str],
         look: Callable[[], Look],
@@ -102,6 +112,11 @@ class MemoryWatch:
                 self._known.add(level)
         self._look()
         return works
+
+    def look(self) -> None:
+        """Look at once, because something says that memory is short."""
+        if not self._has_told:
+            self._look()
 
     @property
     def levels(self) -> Mapping[str, int]:

@@ -43,6 +43,11 @@ class ContainerRun(Struct):
     """The cgroup, if the runtime chose another one than planned."""
 
     @property
+    def name(self) -> str:
+        """The container's name."""
+        return self.id.name
+
+    @property
     def cgroup(self) -> str:
         """Where it runs."""
         path = self.elsewhere or self.start.cgroup.path

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -11,11 +12,43 @@ from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.kmsg import KernelKill
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
-from podqos.host.node.host_pod import ContainerRun, HostPod
+from podqos.model.pod import Pod
+
+
+class Run(Protocol):
+    """A container that runs."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name."""
+
+    @property
+    def cgroup(self) -> str:
+        """Where it is."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its first process, where that is known."""
+
+
+class RunningPod(Protocol):
+    """A pod that runs."""
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+
+    @property
+    def cgroup(self) -> str:
+        """Its own cgroup."""
+
+    @property
+    def runs(self) -> Mapping[str, Run]:
+        """Its containers."""
 
 
 def oom_kill_entry(
-    kill: KernelKill, time_us: int, node: str, cgroups: Cgroups, pods: Iterable[HostPod]
+    kill: KernelKill, time_us: int, node: str, cgroups: Cgroups, pods: Iterable[RunningPod]
 ) -> Entry | None:
     """Return the entry of a kill; None if it was not a process of this node."""
     pods = list(pods)
@@ -43,13 +76,13 @@ def oom_kill_entry(
         node,
         Kind.OOM_KILLED,
         pod.pod.key if pod is not None else None,
-        run.id.name if run is not None else None,
+        run.name if run is not None else None,
         By.KERNEL,
         because,
     )
 
 
-def _completed(kill: KernelKill, cgroups: Cgroups, pods: Iterable[HostPod]) -> KernelKill:
+def _completed(kill: KernelKill, cgroups: Cgroups, pods: Iterable[RunningPod]) -> KernelKill:
     """Fill in what the kernel did not log: its messages about many kills within seconds are rate limited.
 
     The process is still known, from its start or from the kernel while it dies. Of the limits above it, the one that is
@@ -71,14 +104,14 @@ def _is_full(path: str, cgroups: Cgroups) -> bool:
     return limit is not None and held is not None and held.usage_bytes >= limit - limit // 16
 
 
-def _whose(cgroup: str, pods: Iterable[HostPod]) -> tuple[HostPod | None, ContainerRun | None]:
+def _whose(cgroup: str, pods: Iterable[RunningPod]) -> tuple[RunningPod | None, Run | None]:
     for pod in pods:
         if cgroup.startswith(f"{pod.cgroup}/"):
             return pod, next((run for run in pod.runs.values() if run.cgroup == cgroup), None)
     return None, None
 
 
-def _level(domain: str, own: str, pod: HostPod | None) -> OOMLevel:
+def _level(domain: str, own: str, pod: RunningPod | None) -> OOMLevel:
     if not domain or not domain.startswith(f"{own}/"):
         return OOMLevel.NODE
     if pod is not None and domain == pod.cgroup:

@@ -15,11 +15,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
-import signal
 import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -42,6 +39,8 @@ from podqos.host.linux.claim import Claim
 from podqos.host.linux.disk import advance
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
+from podqos.host.linux.notes import Notes, words
+from podqos.host.linux.stopping import on_stop
 from podqos.host.node.adoption import Adoption
 from podqos.host.node.figures import Figures
 from podqos.host.node.kernel_kills import oom_kill_entry
@@ -67,8 +66,6 @@ _SLICE_SECONDS = 0.005
 _SWITCH_SECONDS = 0.001
 _SYNC_SECONDS = 1.0
 _END_SECONDS = 2.0
-_NOTES_KEPT = 1000
-_MOST_NOTE = 2500
 _GARBAGE = 20_000  # allocations before a collection is worthwhile
 
 
@@ -84,10 +81,11 @@ class Node:
     ) -> None:
         self.settings = settings
         self.loop = Loop()
-        self.loop.failed = self._callback_failed
+        self._notes = Notes(say, "the node")
+        self.loop.failed = self._notes.add_error
         machine = machine or open_machine(settings.own)
         self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
-        self.notes: dict[str, int] = {}
+        self.notes = self._notes.counts
         """Problems, and how often they occurred; each is printed once."""
         self._say = say
         self._open = contextlib.ExitStack()
@@ -105,6 +103,8 @@ class Node:
         self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
         try:
             self._confine()
+            for line in self.capabilities.lines():
+                self.note(line)
             self._protection.begin()
             self.config = agent_config(settings, self.cgroups, self.procfs)
             self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
@@ -174,7 +174,7 @@ class Node:
 
     def run(self, at_end: Callable[[], None] = lambda: None) -> None:
         """Run until told to stop; ``at_end`` is called before the node releases its cgroups."""
-        self._signals()
+        on_stop(self.loop, self.stop)
         self.start()
         self.loop.run()
         at_end()
@@ -249,15 +249,7 @@ class Node:
 
     def note(self, text: str) -> None:
         """Print a problem once, on one line, and count how often it occurs."""
-        if not text.isprintable() or len(text) > _MOST_NOTE:
-            text = "".join(
-                letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:_MOST_NOTE]
-            )
-        if text not in self.notes and len(self.notes) < _NOTES_KEPT:
-            self.notes[text] = 0
-            self._say(text)
-        if text in self.notes:
-            self.notes[text] += 1
+        self._notes.add(text)
 
     def _deliver_one(self, event: Event) -> None:
         before = len(self.driver.state.pods)
@@ -268,22 +260,13 @@ class Node:
 
     def _event_failed(self, event: Event, error: Exception) -> None:
         """Say that the agent could not handle an event; a pod that it was to start is refused."""
-        self._callback_failed(error)
+        self._notes.add_error(error)
         if isinstance(event, PodBound) and event.pod.metadata.uid not in self.driver.state.pods:
             uid = event.pod.metadata.uid
             self.world.runs.pop(uid, None)
             source = self.world.sources.pop(uid, "")
-            self.refused[uid] = Refused(event.pod.key, source, f"podqos cannot run it: {_words(error)}")
+            self.refused[uid] = Refused(event.pod.key, source, f"podqos cannot run it: {words(error)}")
             self.note(f"{source}: {event.pod.key}: {self.refused[uid].why}")
-
-    def _callback_failed(self, error: Exception) -> None:
-        """Say what went wrong that nothing else has handled: where, and what."""
-        if isinstance(error, HostError):
-            self.note(str(error))
-            return
-        places = traceback.extract_tb(error.__traceback__)
-        where = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""  # noqa: PTH119
-        self.note(f"internal error: {_words(error)}{where}; the node goes on")
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -331,7 +314,7 @@ class Node:
         try:
             self.state.save(state, in_a_hurry=in_a_hurry)
         except Exception as error:  # noqa: BLE001 - the other pods still count
-            self.note(f"{state.pod.key}: its state cannot be saved: {_words(error)}")
+            self.note(f"{state.pod.key}: its state cannot be saved: {words(error)}")
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 
@@ -382,7 +365,7 @@ class Node:
         if self._is_outdated:
             self._scan()
         if isinstance(scan, Exception):
-            self._callback_failed(scan)
+            self._notes.add_error(scan)
             return
         for note in scan.notes:
             self.note(note)
@@ -444,8 +427,8 @@ class Node:
         try:
             pod = self.scan.admitted(wanted)
         except Exception as error:  # noqa: BLE001 - the other pods still count
-            self._callback_failed(error)
-            pod = Refused(wanted.pod.key, wanted.source, f"podqos cannot admit it: {_words(error)}")
+            self._notes.add_error(error)
+            pod = Refused(wanted.pod.key, wanted.source, f"podqos cannot admit it: {words(error)}")
         if isinstance(pod, Refused):
             self.refused[uid] = pod
             self.note(f"{pod.source}: {pod.key}: {pod.why}")
@@ -462,21 +445,6 @@ class Node:
             failed = self.cgroups.set_memory_limit(self.cgroups.own, self.settings.memory_bytes)
             if failed is not None:
                 raise HostError(f"the node cannot be confined: {failed}")
-
-    def _signals(self) -> None:
-        woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for number in _STOPPING:
-            # Under nohup the end of the terminal is not ours.
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda _number, _frame: None)
-
-        def heard() -> None:
-            for number in os.read(woken, 64):
-                if number in _STOPPING:
-                    self.stop()
-
-        self.loop.watch(woken, heard)
 
     def _hear_kernel(self, log: KernelLog) -> None:
         for kill in log.kills():
@@ -497,13 +465,7 @@ class Node:
             self.loop.stop()
 
 
-# SIGHUP: its terminal is gone.
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CAN_STOP = (Stage.STARTING, Stage.RUNNING)
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _remembered(container: ContainerRecord, due_us: int) -> Remembered:

@@ -10,18 +10,35 @@ import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from podqos.host.linux.capabilities import Capabilities, find_mounts
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.descriptors import raise_limit, restore_limit
 from podqos.host.linux.procfs import Procfs
-from podqos.host.node.settings import HostSettings
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.qos.cgroup_settings import CgroupVersion
 
 NICE = -15
 MEMORY_MIN_BYTES = 64 << 20
 REALTIME_PRIORITY = 50
-_MCL_CURRENT, _MCL_FUTURE = 1, 2
+_MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
+
+
+class Protected(Protocol):
+    """What is to be protected, and how."""
+
+    @property
+    def configuration(self) -> KubeletConfiguration:
+        """Has ``oomScoreAdj``."""
+
+    @property
+    def realtime(self) -> bool:
+        """Whether it runs before everything else."""
+
+    @property
+    def is_delegated(self) -> bool:
+        """Whether its cgroup is another's business."""
 
 
 class Protection:
@@ -29,7 +46,7 @@ class Protection:
 
     def __init__(
         self,
-        settings: HostSettings,
+        settings: Protected,
         cgroups: Cgroups,
         capabilities: Capabilities,
         procfs: Procfs,
@@ -48,8 +65,6 @@ class Protection:
     def begin(self) -> None:
         """Apply everything that the machine allows."""
         raise_limit()
-        for line in self._capabilities.lines():
-            self._note(line)
         score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj)
         if lack is not None:
             self._note(f"agent: oom_score_adj: {lack}")
@@ -95,5 +110,12 @@ class Protection:
             os.sched_setscheduler(0, policy, os.sched_param(REALTIME_PRIORITY))
         except OSError as error:
             self._note(f"agent: SCHED_FIFO: {error.strerror}")
-        if ctypes.CDLL(None, use_errno=True).mlockall(_MCL_CURRENT | _MCL_FUTURE):
+        self._lock(_MCL_CURRENT | _MCL_FUTURE)
+
+    def lock_what_is_used(self) -> None:
+        """Keep in memory for good whatever has been or will be touched, and nothing else."""
+        self._lock(_MCL_CURRENT | _MCL_FUTURE | _MCL_ONFAULT)
+
+    def _lock(self, flags: int) -> None:
+        if ctypes.CDLL(None, use_errno=True).mlockall(flags):
             self._note(f"agent: mlockall: {os.strerror(ctypes.get_errno())}")

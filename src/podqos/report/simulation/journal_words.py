@@ -83,6 +83,9 @@ _VERBS = {
     Kind.REPLACED: "created by its controller",
     Kind.PENDING: "waits for a node",
     Kind.LOST: "lost",
+    Kind.WATCHING: "is guarded",
+    Kind.REPORTED: "reported to the API server",
+    Kind.EXPLAINED: "would have been saved by",
 }
 
 
@@ -144,6 +147,28 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
+        case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
+            return _of_guard(because)
+
+
+def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.SeenEvicted) -> str:
+    match because:
+        case r.GuardMode(ended=True):
+            return "the guard ended"
+        case r.GuardMode(enforce=enforce, held_back=held_back):
+            return f"evicts nothing: {held_back}" if held_back else "evicts" if enforce else "evicts nothing"
+        case r.EvictionReport(outcome=outcome, why=why):
+            return f"{outcome} ({why})" if why else outcome
+        case r.WouldHaveSaved(savings=savings):
+            return ", or ".join(map(_saving, savings)) or "no change of the pod would have saved it"
+        case r.SeenEvicted(reason=reason, message=message):
+            return message or reason
+
+
+def _saving(saving: r.Saving) -> str:
+    of = f" of {saving.container}" if saving.container else ""
+    how_much = "" if saving.amount is None else f" ({amount(saving.amount, saving.resource)} {saving.resource})"
+    return f"{saving.change}{of}{how_much}"
 
 
 _REFUSALS = {
@@ -321,7 +346,7 @@ def verb(entry: Entry) -> str:
     """Return what happened to a victim and who did it."""
     if entry.kind is Kind.OOM_KILLED:
         return "killed by the kernel"
-    return "evicted on request" if entry.by is By.USER else "evicted by the kubelet"
+    return "evicted on request" if entry.by is By.USER else f"evicted by the {(entry.by or By.KUBELET).value}"
 
 
 def signed(value: int) -> str:

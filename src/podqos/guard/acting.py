@@ -1,0 +1,363 @@
+"""Carries out evictions (``eviction``): holds, tells, kills, ends what starts, lets go. On the loop; it never waits.
+
+- **Hold**: the freezer stops the whole pod where it is, so that nothing in it allocates, forks or runs away. A lower
+  memory limit would do, too, but it would have to be put back, and the limit is the kubelet's to change at any time.
+  In version 1 what is frozen does not die, so it is thawed by the call that killed. What cannot be held is killed.
+- **Kill**: the processes whose memory is charged to a container's cgroup, each seen there again between the opening of
+  its pidfd and the signal; never the sandbox, whose end would lose the pod its reason. Version 2 has ``cgroup.kill``.
+- The pod is known by the uid in its cgroup's name, the server's by the uid in the request: never by a name alone.
+- Nothing is written to a disk, and nothing told, between the decision and the kill: intents are on a tmpfs, notes wait
+  for the loop's next turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import HostError
+from podqos.guard.eviction import (
+    ANSWER_SECONDS,
+    HELD_SECONDS,
+    Action,
+    Answered,
+    Event,
+    EventAnswered,
+    Eviction,
+    KillContainers,
+    KillWhen,
+    LetGo,
+    LookAgain,
+    Looked,
+    Outcome,
+    Pause,
+    PauseOver,
+    PostEvent,
+    ProcessesGone,
+    SendEviction,
+    SendPatch,
+    Sent,
+    StillFalling,
+    StopGrowth,
+    TimeOver,
+    Unanswered,
+    Victim,
+    begin,
+    begin_softly,
+    follow,
+    taken_up,
+)
+from podqos.guard.intents import Intent, Intents
+from podqos.guard.sender import Reply, Sender
+from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.loop import Loop
+from podqos.host.linux.procfs import Procfs
+from podqos.qos.cgroup_paths import CgroupLevel, place_of
+
+LATE_SECONDS = 30.0
+"""A guard that comes back later than this does not begin to kill for what it had decided."""
+_FALLING_POLL_SECONDS = 0.02
+_FIRST_POLL_SECONDS, _POLL_SECONDS, _STUCK_POLL_SECONDS = 0.001, 0.01, 1.0
+
+
+class Did(StrEnum):
+    """A step of an eviction, for the journal."""
+
+    TAKEN_UP = "TakenUp"
+    """An earlier guard had begun it."""
+    HELD = "Held"
+    SENT = "Sent"
+    KILLED = "Killed"
+    GONE = "Gone"
+    """No process of its containers is left."""
+    ENDED = "Ended"
+    """What had started in it since."""
+    ANSWERED = "Answered"
+    """By the server, or not; the text says what."""
+    FAILED = "Failed"
+    """Something that should have been done was not; the text says what."""
+    OVER = "Over"
+    """Nothing is left to do."""
+
+
+class Noted(Struct, frozen=True):
+    """What was done to a victim."""
+
+    what: Did
+    seconds: float
+    """Since it was decided."""
+    count: int = 0
+    """Of processes."""
+    text: str = ""
+    outcome: Outcome | None = None
+
+
+class _Running:
+    """One eviction under way."""
+
+    def __init__(self, intent: Intent) -> None:
+        self.intent = intent
+        self.watched_until = 0.0
+        """Until when whatever starts is ended; 0 where nothing is watched."""
+        self.poll_seconds = _FIRST_POLL_SECONDS
+
+    @property
+    def eviction(self) -> Eviction:
+        return self.intent.eviction
+
+    @property
+    def victim(self) -> Victim:
+        return self.intent.eviction.victim
+
+
+class Acting:
+    """Evicts pods of one node."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        cgroups: Cgroups,
+        procfs: Procfs,
+        sender: Sender,
+        intents: Intents,
+        *,
+        kill_when: KillWhen,
+        tell: Callable[[Victim, Noted], None],
+        is_falling: Callable[[], bool],
+    ) -> None:
+        """``tell`` hears every step, in a later turn of the loop; ``is_falling``: memory is short in spite of holds."""
+        self._loop, self._cgroups, self._procfs = loop, cgroups, procfs
+        self._sender, self._intents, self._kill_when = sender, intents, kill_when
+        self._tell, self._is_falling = tell, is_falling
+        self._running: dict[str, _Running] = {}
+        self._notes: list[tuple[Victim, Noted]] = []
+
+    @property
+    def busy(self) -> Mapping[str, Victim]:
+        """The pods whose eviction is under way, by uid."""
+        return {uid: running.victim for uid, running in self._running.items()}
+
+    def evict(self, victim: Victim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
+        """Evict a pod now; one whose eviction is under way is killed again if it came back."""
+        running = self._running.get(victim.uid)
+        if running is not None and not running.eviction.is_soft:
+            self._follow(running, StillFalling())
+            return
+        if why_not := self._why_not(victim.uid, pod.path):
+            raise HostError(f"{why_not}: refusing to touch it")
+        # Who cannot be told is killed only if holding is not enough: the kubelet would restart it.
+        kill_when = self._kill_when if self._sender.is_reachable else KillWhen.ANSWER
+        eviction, actions = begin(victim, kill_when)
+        running = _Running(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
+        self._running[victim.uid] = running
+        if not any(self._cgroups.has_processes(each.path) for each in self._to_kill(running)):
+            self._go(running, replace(eviction, outcome=Outcome.GONE), ())
+            return
+        self._go(running, eviction, actions)
+
+    def evict_through_api(self, victim: Victim, grace_seconds: int, for_seconds: float = 60.0) -> None:
+        """Ask the server to evict a pod, which honours disruption budgets, again and again for some time."""
+        if victim.uid in self._running:
+            return
+        eviction, actions = begin_softly(victim, grace_seconds)
+        running = self._running[victim.uid] = _Running(Intent(eviction, time.monotonic()))
+        self._stop_asking_after(running, for_seconds)
+        self._go(running, eviction, actions)
+
+    def take_up(self) -> None:
+        """Go on with what a guard that was killed had begun."""
+        for intent in self._intents.left():
+            victim = intent.eviction.victim
+            is_ours = not self._why_not(victim.uid, intent.cgroup)  # if not, the server is told all the same
+            running = _Running(replace(intent, spared_ids=None, cgroup=intent.cgroup if is_ours else ""))
+            self._running[victim.uid] = running
+            self._note(running, Did.TAKEN_UP)
+            if intent.eviction.is_soft:
+                self._stop_asking_after(running, LATE_SECONDS)
+            is_late = time.monotonic() - intent.begun_at > LATE_SECONDS
+            self._go(running, *taken_up(intent.eviction, is_late=is_late))
+
+    def close(self) -> None:
+        """Stop, and hold nothing any more; what is not over is taken up by the next guard."""
+        self._hand_over()
+        for running in self._running.values():
+            self._let_go(running)
+        self._running.clear()
+        self._sender.close()
+
+    # ---- steps -----------------------------------------------------------------------------------------------------
+
+    def _go(self, running: _Running, eviction: Eviction, actions: Iterable[Action]) -> None:
+        """Write down where an eviction is, then do what comes next."""
+        if any(isinstance(action, KillContainers) for action in actions) and running.intent.spared_ids is None:
+            running.intent = replace(running.intent, spared_ids=self._spared(running))
+        self._keep(running, replace(running.intent, eviction=eviction))
+        for action in actions:
+            self._do(running, action)
+        if running.eviction.is_over and not running.watched_until:
+            self._end(running)
+
+    def _follow(self, running: _Running, event: Event) -> None:
+        eviction, actions = follow(running.eviction, event)
+        if actions or eviction != running.eviction:
+            self._go(running, eviction, actions)
+
+    def _if_still(self, running: _Running, event: Event) -> None:
+        """Follow an event that comes later, if this is still the pod's eviction."""
+        if self._running.get(running.victim.uid) is running:
+            self._follow(running, event)
+
+    def _stop_asking_after(self, running: _Running, seconds: float) -> None:
+        self._loop.call_after(seconds, lambda: self._if_still(running, TimeOver()))
+
+    def _do(self, running: _Running, action: Action) -> None:
+        match action:
+            case StopGrowth():
+                self._stop_growth(running)
+            case SendPatch():
+                self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
+                self._note(running, Did.SENT)
+                self._follow(running, Sent())
+            case SendEviction():
+                self._sender.evict(running.eviction, lambda reply: self._hear(running, reply))
+                self._note(running, Did.SENT)
+            case LookAgain():
+                self._sender.look(running.eviction, lambda reply: self._hear(running, reply))
+            case PostEvent():
+                self._sender.post_event(running.eviction, lambda reply: self._hear(running, reply))
+            case KillContainers(seconds):
+                self._kill(running, seconds)
+            case LetGo():
+                self._let_go(running)
+            case Pause(seconds):
+                self._loop.call_after(seconds, lambda: self._if_still(running, PauseOver()))
+
+    def _hear(self, running: _Running, reply: Reply) -> None:
+        if self._running.get(running.victim.uid) is not running:
+            return
+        match reply:
+            case Answered(status, message):
+                self._note(running, Did.ANSWERED, text=f"{status} {message}".rstrip())
+            case EventAnswered(status, message):
+                self._note(running, Did.ANSWERED, text=f"to the Event: {status} {message}".rstrip())
+            case Looked(uid):
+                self._note(running, Did.ANSWERED, text=f"the pod there has uid {uid}" if uid else "no such pod")
+            case Unanswered(why):
+                self._note(running, Did.ANSWERED, text=why)
+        self._follow(running, reply)
+
+    def _end(self, running: _Running) -> None:
+        eviction = running.eviction
+        if self._running.pop(eviction.victim.uid, None) is None:
+            return
+        self._let_go(running)
+        self._intents.forget(eviction.victim.uid)
+        self._note(running, Did.OVER, text=eviction.refusal, outcome=eviction.outcome)
+
+    # ---- the pod ---------------------------------------------------------------------------------------------------
+
+    def _stop_growth(self, running: _Running) -> None:
+        path = running.intent.cgroup
+        if path and not self._cgroups.freeze(path):
+            self._note(running, Did.FAILED, text="it could not be frozen")
+            self._loop.call_after(0, lambda: self._if_still(running, StillFalling()))
+            return
+        self._note(running, Did.HELD)
+        self._loop.call_after(ANSWER_SECONDS, lambda: self._look_at_held(running))
+
+    def _look_at_held(self, running: _Running) -> None:
+        """Kill what is held without an answer, where that is not enough or takes too long."""
+        eviction = running.eviction
+        is_held = self._running.get(eviction.victim.uid) is running and eviction.outcome is None
+        if not is_held or eviction.has_killed or eviction.is_dropping:
+            return
+        if time.monotonic() - running.intent.begun_at > HELD_SECONDS or self._is_falling():
+            self._follow(running, StillFalling())
+        self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
+
+    def _kill(self, running: _Running, then_for_seconds: float) -> None:
+        count = sum(self._cgroups.kill_charged(each.path) for each in self._to_kill(running))
+        self._let_go(running)
+        self._note(running, Did.KILLED, count=count)
+        is_watched = running.watched_until > 0
+        running.watched_until = time.monotonic() + then_for_seconds
+        running.poll_seconds = _FIRST_POLL_SECONDS
+        if not is_watched:
+            self._loop.call_after(_FIRST_POLL_SECONDS, lambda: self._watch(running))
+
+    def _watch(self, running: _Running) -> None:
+        """See that its processes end, and end what starts, for as long as that may be."""
+        if self._running.get(running.victim.uid) is not running:
+            return
+        there = [each for each in self._to_kill(running) if self._cgroups.has_processes(each.path)]
+        count = sum(self._cgroups.kill_charged(each.path) for each in there)
+        if count and running.eviction.is_gone:
+            self._note(running, Did.ENDED, count=count)
+        is_over = time.monotonic() >= running.watched_until
+        if not there and not running.eviction.is_gone:
+            running.poll_seconds = _POLL_SECONDS
+            self._note(running, Did.GONE)
+            self._follow(running, ProcessesGone())
+        if is_over and running.eviction.is_gone:
+            running.watched_until = 0.0
+            if running.eviction.is_over:
+                self._end(running)
+            return
+        running.poll_seconds = min(2 * running.poll_seconds, _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS)
+        self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
+
+    def _to_kill(self, running: _Running) -> list[ContainerCgroup]:
+        """Return the pod's containers without its sandbox; once that is known, whatever else there is."""
+        intent = running.intent
+        if not intent.cgroup:
+            return []
+        pod = pod_at(self._cgroups, running.victim.uid, intent.cgroup)
+        if intent.spared_ids is not None:
+            return [each for each in pod.containers if each.id not in intent.spared_ids]
+        return list(containers_to_kill(self._cgroups, self._procfs, pod, intent.known_ids))
+
+    def _spared(self, running: _Running) -> tuple[str, ...]:
+        killed = {each.id for each in self._to_kill(running)}
+        pod = pod_at(self._cgroups, running.victim.uid, running.intent.cgroup) if running.intent.cgroup else None
+        return () if pod is None else tuple(each.id for each in pod.containers if each.id not in killed)
+
+    def _let_go(self, running: _Running) -> None:
+        if running.intent.cgroup:
+            self._cgroups.thaw(running.intent.cgroup)
+
+    def _why_not(self, uid: str, path: str) -> str:
+        """Return why a cgroup must not be touched for a pod; empty where it is the pod's own."""
+        place = place_of(path)
+        if place.level is not CgroupLevel.POD or place.pod_uid != uid or not path.startswith(f"{self._cgroups.own}/"):
+            return f"cgroup {path} is not that of pod {uid} below {self._cgroups.own}"
+        return f"pod {uid} is the guard's own" if os.getpid() in self._cgroups.charged(path) else ""
+
+    # ---- notes -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, running: _Running, intent: Intent) -> None:
+        running.intent = intent
+        try:
+            self._intents.keep(intent)
+        except OSError as error:
+            self._note(running, Did.FAILED, text=f"a guard started again would not know of this: {error.strerror}")
+
+    def _note(
+        self, running: _Running, what: Did, *, count: int = 0, text: str = "", outcome: Outcome | None = None
+    ) -> None:
+        if not self._notes:
+            self._loop.call_after(0, self._hand_over)
+        seconds = time.monotonic() - running.intent.begun_at
+        self._notes.append((running.victim, Noted(what, seconds, count, text, outcome)))
+
+    def _hand_over(self) -> None:
+        notes, self._notes = self._notes, []
+        for victim, noted in notes:
+            with contextlib.suppress(OSError):
+                self._tell(victim, noted)

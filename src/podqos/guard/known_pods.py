@@ -1,0 +1,264 @@
+"""What the API server says of this node: its pods, and whether the guard is switched off. Kept when the server is away.
+
+Two threads watch. The loop is woken by a descriptor and takes what is known then; what was last known is on disk, so
+that a guard that is started while the server is away still knows which cgroup is whose. Names of environments,
+commands and annotations never get there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.events import Event as WatchEvent
+from podqos.cluster.patience import pause_seconds
+from podqos.cluster.resources import NODES, PODS, Resource
+from podqos.errors import ClusterError, PodqosError
+from podqos.host.storage.writing import replace_file
+from podqos.library.mirror import Kind
+from podqos.manifest.amounts import decode_hook
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, ObjectMeta
+from podqos.model.pod_fate import ContainerStatus, FatedPod
+from podqos.model.quantity import Quantity
+
+SWITCH = "podqos.dev/guard"
+"""The annotation of a Node that switches its guard off."""
+OFF = "off"
+_OVER = frozenset({"Failed", "Succeeded"})
+_STACK_BYTES = 1 << 20
+_KEPT_ANNOTATIONS = "kubernetes.io/config."
+_EVICTED = "Evicted"
+
+
+class GuardedMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
+    """Who a pod is, and which version of its specification this is."""
+
+    generation: int = 0
+
+
+class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
+    """A pod of this node."""
+
+    metadata: GuardedMeta = GuardedMeta()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it never runs again."""
+        return self.status.phase in _OVER
+
+    @property
+    def is_evicted(self) -> bool:
+        """Whether it was evicted, whoever did it."""
+        return self.status.phase == "Failed" and self.status.reason == _EVICTED
+
+    @property
+    def container_names(self) -> Mapping[str, str]:
+        """The names of its containers by their ids, as in the names of cgroups."""
+        status = self.status
+        every = (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
+        return {each.container_id.rpartition("/")[2]: each.name for each in every if each.container_id}
+
+
+def never_evicted(pod: GuardedPod, node: str) -> str:
+    """Return why a pod is never the guard's victim; empty where it may be."""
+    priority = pod.spec.priority
+    if pod.is_static or pod.is_mirror:
+        return "static pod"
+    if priority is None:
+        return "its priority is not known"
+    if priority >= SYSTEM_CRITICAL_PRIORITY:
+        return "critical priority"
+    if pod.spec.node_name != node:
+        return "of another node"
+    if not pod.metadata.uid or not pod.metadata.name or not pod.metadata.namespace:
+        return "its name or uid is not known"
+    return ""
+
+
+class _NodeMeta(Struct, frozen=True, gc=False):
+    uid: str = ""
+    annotations: dict[str, str] = {}
+
+
+class _Node(Struct, frozen=True, gc=False):
+    metadata: _NodeMeta = _NodeMeta()
+
+
+_PODS: Resource[GuardedPod] = replace(PODS, model=GuardedPod)  # type: ignore[arg-type] # of another model
+_NODE: Resource[_Node] = replace(NODES, model=_Node)  # type: ignore[arg-type]
+
+
+class LastKnown(Struct, frozen=True, rename="camel"):
+    """What is on disk."""
+
+    node: str
+    saved_us: int
+    pods: tuple[GuardedPod, ...]
+
+
+def _encode_hook(value: object) -> object:
+    if isinstance(value, Quantity):
+        return str(value)
+    raise TypeError(type(value))
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_encode_hook)
+_decoder = msgspec.json.Decoder(LastKnown, dec_hook=decode_hook)
+
+
+class KnownPods:
+    """The pods of this node, as last known."""
+
+    def __init__(self, cluster: Cluster | None, node: str, file: Path, note: Callable[[str], None]) -> None:
+        """Read what was last known; nothing is asked of the cluster yet. Without one nothing new comes."""
+        self._cluster, self._node, self._file, self._note = cluster, node, file, note
+        self._lock = threading.Lock()
+        self._pods, self._own_node = Kind(_PODS), Kind(_NODE)
+        self._troubles: dict[str, str] = {}
+        self.synced_us: int | None = None
+        """When the pods were last all known to be as the server has them, by the wall clock."""
+        self.is_from_disk = False
+        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._is_closed = False
+        self._restore()
+
+    # ---- the loop's side -----------------------------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """Return what is readable when something has changed."""
+        return self._event
+
+    def heard(self) -> None:
+        """Be readable again only after the next change."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._event)
+
+    def take(self) -> Mapping[str, GuardedPod]:
+        """Return the pods by uid as they are now known."""
+        with self._lock:
+            return dict(self._pods.objects)
+
+    @property
+    def is_switched_off(self) -> bool:
+        """Whether the node's annotation says so."""
+        with self._lock:
+            nodes: Iterable[_Node] = tuple(self._own_node.objects.values())
+        return any(each.metadata.annotations.get(SWITCH, "").strip().lower() == OFF for each in nodes)
+
+    @property
+    def trouble(self) -> str:
+        """Why this may not be up to date; empty where it is."""
+        with self._lock:
+            return next(filter(None, self._troubles.values()), "")
+
+    # ---- the threads ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to watch."""
+        if self._cluster is None:
+            return
+        before = threading.stack_size(_STACK_BYTES)
+        for kind, field in ((self._pods, "spec.nodeName"), (self._own_node, "metadata.name")):
+            name = kind.resource.plural
+            threading.Thread(target=self._follow, args=(kind, f"{field}={self._node}"), name=name, daemon=True).start()
+        threading.stack_size(before)
+
+    def close(self) -> None:
+        """Stop watching; the threads end when their connections do."""
+        with self._lock:
+            self._is_closed = True
+            os.close(self._event)
+
+    def _follow(self, kind: Kind, only: str) -> None:
+        """Watch for ever: what the server refuses now it may grant later."""
+        assert self._cluster is not None
+        failures = 0
+        while not self._is_closed and not self._cluster.client.is_closed():
+            try:
+                for event in self._cluster.watch(
+                    kind.resource, field_selector=only, on_trouble=lambda error: self._tell(kind, error)
+                ):
+                    failures = 0
+                    self._take(kind, event)
+            except PodqosError as error:
+                self._tell(kind, error)
+            except Exception as error:  # noqa: BLE001 - a thread that ends would leave the guard blind
+                self._tell(kind, ClusterError(f"{type(error).__name__}: {error}"))
+            self._cluster.client.pause(pause_seconds(failures, None, 0.5))
+            failures += 1
+
+    def _take(self, kind: Kind, event: WatchEvent[Any]) -> None:
+        with self._lock:
+            kind.take(event.type, _kept(event.object))
+            if kind is self._pods and kind.is_complete:
+                self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
+            self._wake()
+        self._tell(kind, None)
+
+    def _wake(self) -> None:
+        if not self._is_closed:
+            os.eventfd_write(self._event, 1)
+
+    def _tell(self, kind: Kind, error: PodqosError | None) -> None:
+        said = "" if error is None else str(error)
+        with self._lock:
+            if self._troubles.get(kind.resource.plural, "") != said:
+                self._troubles[kind.resource.plural] = said
+                self._wake()
+
+    # ---- on disk -------------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write down what is known; called from a thread that may wait for the disk."""
+        with self._lock:
+            pods = tuple(self._pods.objects.values())
+            if not self._pods.is_complete:
+                return
+        known = LastKnown(self._node, time.time_ns() // 1000, pods)
+        try:
+            replace_file(self._file, _encoder.encode(known))
+        except OSError as error:
+            self._note(f"{self._file}: {error.strerror}: what is known of pods is not kept")
+
+    def _restore(self) -> None:
+        try:
+            known = _decoder.decode(self._file.read_bytes())
+        except FileNotFoundError:
+            return
+        except (OSError, msgspec.DecodeError, ValueError, PodqosError) as error:
+            self._note(f"{self._file}: not what is known of pods: {error}")
+            return
+        if known.node == self._node:
+            self._pods.objects = {pod.metadata.uid: pod for pod in known.pods}
+            self.synced_us, self.is_from_disk = known.saved_us, True
+
+
+def _kept(item: Any) -> Any:  # noqa: ANN401 - of either watch
+    """Return a pod without what no decision reads."""
+    if not isinstance(item, GuardedPod):
+        return item
+    own = {key: value for key, value in item.metadata.annotations.items() if key.startswith(_KEPT_ANNOTATIONS)}
+    metadata = replace(item.metadata, annotations=own, labels={}, managed_fields=())
+    status = replace(
+        item.status,
+        message=item.status.message if item.is_evicted else "",
+        conditions=(),
+        container_statuses=tuple(_without_states(item.status.container_statuses)),
+        init_container_statuses=tuple(_without_states(item.status.init_container_statuses)),
+        ephemeral_container_statuses=tuple(_without_states(item.status.ephemeral_container_statuses)),
+    )
+    return replace(item, metadata=metadata, status=status)
+
+
+def _without_states(statuses: Iterable[ContainerStatus]) -> Iterator[ContainerStatus]:
+    return (ContainerStatus(each.name, each.container_id, each.restart_count) for each in statuses)

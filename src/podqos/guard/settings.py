@@ -1,0 +1,215 @@
+"""How a guard is set up: what it is told, and what its kubelet is set to.
+
+A kubelet's settings come from its file or from the kubelet itself (``/configz``), and are kept: a guard that is started
+while the API server is away goes by the last ones. Thresholds of memory and process ids are the kubelet's own; those
+of disks are left to it, because they take the kubelet's clean-up and figures that only it has, and disks fill slowly.
+"""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.memory import MEMORY_SIGNALS
+from podqos.agent.pod_plans import PodPlans
+from podqos.agent.state import AgentConfig, MemoryNotification
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.kubelets import Kubelets
+from podqos.errors import ClusterError, HostError, InputError, InvalidOption
+from podqos.eviction.manager import ManagerConfig, configure
+from podqos.eviction.signals import Layout, Signal
+from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.guard.eviction import KillWhen
+from podqos.host.linux.procfs import Procfs
+from podqos.host.storage.writing import replace_file
+from podqos.manifest.kubelet import kubelet_settings_in
+from podqos.manifest.pruning import pruned_kubelet
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.placement.allocatable import node_allocatable
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.survival.race import Race, winning_threshold_bytes
+
+STATE_DIR, RUN_DIR = "/var/lib/podqos/guard", "/run/podqos/guard"
+OOM_SCORE_ADJ = -999
+STOP_FILE = "stop"
+"""In the run directory: while it exists nothing is evicted."""
+_KEPT = "kubelet.json"
+_SIGNALS = frozenset({*MEMORY_SIGNALS, Signal.PID})
+
+
+class OwnThreshold(Struct, frozen=True):
+    """The threshold of memory that a reaction needs: growth of ``bytes_per_second`` is noticed in time."""
+
+    reaction_us: int
+    bytes_per_second: int
+
+    @property
+    def value(self) -> Quantity:
+        """What has to be left for the kernel not to act within the reaction."""
+        race = Race(0, 0, 0, self.bytes_per_second, reaction_us=self.reaction_us)
+        return Quantity.of_units(winning_threshold_bytes(race, Fraction(0)), "BinarySI")
+
+
+class GuardSettings(Struct, frozen=True, kw_only=True):
+    """What a guard is told."""
+
+    node: str
+    kubelet: KubeletConfiguration
+    profile: Profile = LATEST
+    state: Path = Path(STATE_DIR)
+    run: Path = Path(RUN_DIR)
+    enforce: bool = False
+    kill_when: KillWhen = KillWhen.PATCH
+    most: int = 3
+    """So many evictions at most …"""
+    most_within_us: int = 300_000_000
+    """… within this time."""
+    cool_down_us: int = 1_000_000
+    """The least time between two evictions."""
+    own_threshold: OwnThreshold | None = None
+    """In place of the kubelet's thresholds of memory."""
+    realtime: bool = False
+
+    # ---- as ``host.node.protection`` asks for it
+    @property
+    def configuration(self) -> KubeletConfiguration:
+        """The settings of a process that dies last."""
+        return replace(self.kubelet, oom_score_adj=OOM_SCORE_ADJ)
+
+    @property
+    def is_delegated(self) -> bool:
+        """Its cgroup is its pod's or its unit's, where it stays."""
+        return True
+
+
+def agent_config(settings: GuardSettings, version: CgroupVersion, procfs: Procfs) -> AgentConfig:
+    """Return the agent's configuration."""
+    kubelet, profile = settings.kubelet, settings.profile
+    cgroups = cgroups_of(settings, version, procfs)
+    allocatable = node_allocatable(cgroups.node_capacity, kubelet).allocatable
+    return AgentConfig(
+        node=settings.node,
+        cgroups=cgroups,
+        eviction=eviction_config(settings),
+        allocatable=allocatable,
+        shadow=not settings.enforce,
+        notification=MemoryNotification.FAST_PATH,
+        profile=profile,
+        plans=PodPlans(cgroups, profile, allocatable),
+    )
+
+
+def eviction_config(settings: GuardSettings) -> ManagerConfig:
+    """Return the kubelet's thresholds that the guard acts on, or its own in their place."""
+    config = configure(settings.kubelet, layout=Layout.SINGLE, profile=settings.profile)
+    own = settings.own_threshold
+    thresholds = [_own(each, own) for each in config.thresholds if each.signal in _SIGNALS]
+    return replace(config, thresholds=tuple(thresholds), local_storage_capacity_isolation=False)
+
+
+def _own(threshold: Threshold, own: OwnThreshold | None) -> Threshold:
+    if own is None or threshold.signal not in MEMORY_SIGNALS or not threshold.is_hard:
+        return threshold
+    return replace(threshold, value=ThresholdValue(own.value))
+
+
+def cgroups_of(settings: GuardSettings, version: CgroupVersion, procfs: Procfs) -> CgroupSettings:
+    """Return where the kubelet's cgroups are."""
+    if not settings.kubelet.cgroups_per_qos:
+        raise HostError("this kubelet makes no cgroups for pods (cgroupsPerQOS: false): there is nothing to watch")
+    capacity = {
+        CPU: Quantity.of_units(os.cpu_count() or 1),
+        MEMORY: Quantity.of_units(procfs.machine_memory().total_bytes, "BinarySI"),
+    }
+    return cgroup_settings(settings.kubelet, capacity, cgroup_version=version, profile=settings.profile)
+
+
+# ---- the kubelet's settings ------------------------------------------------------------------------------------------
+
+
+class KnownKubelet(Struct, frozen=True, rename="camel"):
+    """A kubelet as it was last known."""
+
+    node: str
+    version: str
+    """Of the API server."""
+    configz: msgspec.Raw
+
+
+class FoundKubelet(Struct, frozen=True):
+    """A kubelet's settings, and what was wrong on the way there."""
+
+    configuration: KubeletConfiguration
+    profile: Profile
+    trouble: str = ""
+
+
+def find_kubelet(cluster: Cluster | None, node: str, state: Path) -> FoundKubelet:
+    """Ask a kubelet for its settings and keep them; where it cannot be asked, return those kept."""
+    trouble = "there is no cluster to ask"
+    if cluster is not None:
+        try:
+            version = cluster.version().git_version
+            found = Kubelets(cluster).answer(node, "configz", pruned_kubelet, "settings", "--kubelet-config FILE")
+        except ClusterError as error:
+            trouble = str(error)
+        else:
+            if found.value is not None:
+                known = KnownKubelet(node, version, msgspec.Raw(found.value))
+                kept = _keep(state / _KEPT, known)
+                return FoundKubelet(*_read(known), kept)
+            trouble = "; ".join(each.what for each in found.assumptions)
+    last = _last(state / _KEPT, node)
+    if last is None:
+        fix = "name its configuration with --kubelet-config FILE"
+        raise HostError(f"the settings of the kubelet of {node} are not known: {trouble} ({fix})")
+    return FoundKubelet(
+        *_read(last), f"the kubelet cannot be asked for its settings, the last known ones count: {trouble}"
+    )
+
+
+def profile_of(cluster: Cluster | None) -> Profile:
+    """Return the rules of a cluster's version; the newest where it does not say."""
+    try:
+        return LATEST if cluster is None else _profile(cluster.version().git_version)
+    except ClusterError:
+        return LATEST
+
+
+def _profile(version: str) -> Profile:
+    try:
+        return parse_version(version)
+    except InvalidOption:
+        return LATEST
+
+
+def _read(known: KnownKubelet) -> tuple[KubeletConfiguration, Profile]:
+    settings = kubelet_settings_in(f"configz of node {known.node}", bytes(known.configz))
+    return settings.configuration, _profile(known.version)
+
+
+def _keep(file: Path, known: KnownKubelet) -> str:
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(file, msgspec.json.encode(known))
+    except OSError as error:
+        return f"{file}: {error.strerror}: the kubelet's settings are not kept"
+    return ""
+
+
+def _last(file: Path, node: str) -> KnownKubelet | None:
+    try:
+        known = msgspec.json.decode(file.read_bytes(), type=KnownKubelet)
+        _read(known)
+    except (OSError, msgspec.DecodeError, InputError):
+        return None
+    return known if known.node == node else None

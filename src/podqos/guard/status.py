@@ -1,0 +1,78 @@
+"""What a running guard says about itself: a file in its run directory, replaced every few seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from podqos.eviction.signals import Signal
+
+FILE = "status.json"
+
+
+class SignalStatus(Struct, frozen=True, rename="camel"):
+    """A threshold, and how far it is."""
+
+    signal: Signal
+    threshold: int
+    available: int
+    capacity: int
+    hard: bool
+
+
+class ExcludedPod(Struct, frozen=True, rename="camel"):
+    """A pod that is never evicted, and why."""
+
+    pod: str
+    why: str
+
+
+class ApiStatus(Struct, frozen=True, rename="camel"):
+    """How well the API server is known."""
+
+    trouble: str = ""
+    synced_us: int | None = None
+    """When what is known of pods was last as the server has it."""
+    from_disk: bool = False
+    """Whether that was an earlier guard's knowledge."""
+
+
+class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
+    """A guard."""
+
+    node: str
+    pid: int
+    version: str
+    started_us: int
+    updated_us: int
+    enforce: bool
+    held_back: str
+    """Why it evicts nothing for now; empty where it would."""
+    kubepods: str
+    cgroup: str
+    signals: tuple[SignalStatus, ...] = ()
+    known: int = 0
+    """Pods of this node that the API server knows."""
+    candidates: int = 0
+    """Those of them that may be evicted."""
+    excluded: tuple[ExcludedPod, ...] = ()
+    unknown_cgroups: int = 0
+    """Cgroups of pods that the API server does not know: never touched."""
+    api: ApiStatus = ApiStatus()
+    evictions: int = 0
+    """Since it started."""
+    reactions_us: tuple[int, ...] = ()
+    """Of the last evictions: from the kernel's signal to the kill."""
+    notes: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
+    rss_bytes: int = 0
+
+
+def read_status(run: Path) -> GuardStatus | None:
+    """Return what a guard last said; None where none has run."""
+    try:
+        return msgspec.json.decode((run / FILE).read_bytes(), type=GuardStatus)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None

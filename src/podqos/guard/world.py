@@ -1,0 +1,224 @@
+"""A node whose kubelet is another program: the third world of the agent (``agent.ports``).
+
+Figures are the kernel's, pods are those that the API server knows and that have a cgroup below ``kubepods``. Of what
+the agent asks for, two things are done: memory is watched, and a pod is evicted. Cgroups, containers and clean-ups are
+the kubelet's business.
+
+Whatever the agent decides, a pod is looked at once more before anything is done to it (``_refusal``): it has to be
+known by its uid, in a cgroup of its own that names this uid, and none of those that are never evicted.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from podqos.agent.commands import Command, PreemptPod, RemoveCgroup, StopPod, WatchMemory
+from podqos.agent.events import Event, PodCleanedUp, PodStopped
+from podqos.agent.reasons import Because, UnderPressure
+from podqos.eviction.commands import EvictPod, Reclaiming
+from podqos.eviction.observation import Observation, observe
+from podqos.eviction.signals import Signal
+from podqos.guard.eviction import Victim
+from podqos.guard.figures import GuardFigures, WatchedPod
+from podqos.guard.known_pods import GuardedPod, never_evicted
+from podqos.guard.tree import PodCgroup, pod_at
+from podqos.host.linux.cgroupfs import Cgroups, KernelSignal
+from podqos.host.linux.loop import Loop
+from podqos.host.linux.watch import MemoryWatch
+from podqos.model.pod import Pod
+from podqos.model.stats import Summary
+from podqos.qos.cgroup_paths import CgroupLevel, cgroup_uid, place_of
+from podqos.qos.cgroup_settings import CgroupVersion
+
+_MACHINE = "/"
+_FALLING_BYTES = 1 << 20
+
+
+class Acts(Protocol):
+    """What carries evictions out (``acting``)."""
+
+    def evict(self, victim: Victim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
+        """Stop the pod's growth, tell the server, kill its containers."""
+
+    def evict_through_api(self, victim: Victim, grace_seconds: int) -> None:
+        """Have the server evict it by its own rules."""
+
+
+class Reaction(Struct):
+    """The timing of an eviction, in the journal's time; None where it is not known, or did not happen."""
+
+    pod: str
+    noticed_us: int | None = None
+    decided_us: int | None = None
+    held_us: int | None = None
+    killed_us: int | None = None
+    gone_us: int | None = None
+    answered_us: int | None = None
+    major_faults: int | None = None
+    """Of the guard's thread, from the decision to the kill."""
+
+
+class Restrained:
+    """The kernel's signals, as far as they leave no trace in the kubelet's cgroups.
+
+    Version 1 signals levels to the one that asks, and forgets them with it. Version 2 has no such thing: the level
+    would be ``memory.high``, which slows pods down. There memory is looked at as often as the fastest growth needs.
+    Of the machine neither signals anything.
+    """
+
+    def __init__(self, cgroups: Cgroups) -> None:
+        self._cgroups = cgroups
+
+    def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
+        """Have the kernel signal where that changes nothing."""
+        if self._cgroups.version is CgroupVersion.V2 or path != self._cgroups.own:
+            return None
+        return self._cgroups.watch_memory(path, level_bytes)
+
+    def unwatch_memory(self, path: str) -> None:
+        """Do nothing: nothing was left."""
+
+
+class GuardWorld:
+    """A kubelet's node."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        cgroups: Cgroups,
+        figures: GuardFigures,
+        loop: Loop,
+        on_crossing: Callable[[], None],
+        note: Callable[[str], None],
+        now_us: Callable[[], int],
+    ) -> None:
+        self.pods: dict[str, WatchedPod] = {}
+        """Those that the agent has adopted, by uid."""
+        self.known: Mapping[str, GuardedPod] = {}
+        """Those that the API server knows, by uid."""
+        self.acting: Acts | None = None
+        self.observed = Observation({}, {})
+        """What the agent decided on last."""
+        self.because: Because | None = None
+        """Why the agent decided last."""
+        self.reactions: dict[str, Reaction] = {}
+        """Evictions under way, by uid."""
+        self.evicted: set[str] = set()
+        """The uids of pods that were evicted: they are over, whatever the server still says."""
+        self.noticed_us: int | None = None
+        self._node, self._cgroups, self._figures = node, cgroups, figures
+        self._note, self._now_us = note, now_us
+        self._least_available: int | None = None
+        self._is_blind = False
+        self.memory_watch = MemoryWatch(
+            Restrained(cgroups),
+            loop,
+            {Signal.MEMORY: _MACHINE, Signal.ALLOCATABLE_MEMORY: cgroups.own},
+            lambda: figures.look(self.pods.values()),
+            on_crossing,
+        )
+
+    # ---- the port ------------------------------------------------------------------------------------------------
+
+    def summary(self, *, is_urgent: bool = False) -> Summary:
+        """Return the figures of node and pods; none if they cannot be read."""
+        there = tuple(self.pods.values())
+        try:
+            summary = self._figures.quick(there) if is_urgent else self._figures.full(there)
+            self._is_blind = False
+        except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
+            self._note(f"figures cannot be read: {type(error).__name__}: {error}")
+            summary, self._is_blind = Summary(), True
+        self.observed = observe(summary)
+        self._least_available = None
+        return summary
+
+    def carry_out(self, command: Command) -> Sequence[Event]:
+        """Carry out what is the guard's business."""
+        match command:
+            case EvictPod():
+                return self._evict(command)
+            case WatchMemory():
+                # An agent that has no figures knows no levels: the last ones stay.
+                self.memory_watch.watch(self.memory_watch.asked if self._is_blind else command)
+            case StopPod(pod) | PreemptPod(pod):
+                return (PodStopped(pod.metadata.uid),)
+            case RemoveCgroup(uid):
+                return (PodCleanedUp(uid),)
+            case _:
+                pass
+        return ()
+
+    # ---- evicting ------------------------------------------------------------------------------------------------
+
+    def is_falling(self) -> bool:
+        """Whether memory goes on falling, although a victim is held."""
+        signals = self._figures.look(self.pods.values()).signals
+        asked = {level.signal for level in self.memory_watch.asked.levels}
+        available = min((seen.available_bytes for signal, seen in signals.items() if signal in asked), default=0)
+        before, self._least_available = self._least_available, available
+        return before is not None and available < before - _FALLING_BYTES
+
+    def _evict(self, command: EvictPod) -> Sequence[Event]:
+        uid, decided_us = command.pod.metadata.uid, self._now_us()
+        watched, why = self.pods.get(uid), self._refusal(command.pod)
+        if why or watched is None or self.acting is None:
+            self._note(f"{command.pod.key} is not evicted: {why or 'nothing carries it out'}")
+            return (PodStopped(uid),)
+        reaction = self.reactions[uid] = Reaction(command.pod.key, self.noticed_us, decided_us)
+        self.evicted.add(uid)
+        because = command.because
+        victim = Victim(
+            namespace=watched.pod.metadata.namespace,
+            name=watched.pod.metadata.name,
+            uid=uid,
+            message=command.message,
+            decided_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            generation=watched.pod.metadata.generation,
+            threshold=str(because.threshold.signal) if isinstance(because, Reclaiming) else "",
+            node=self._node,
+            annotations={**command.annotations, **_explanation(self.because)},
+        )
+        if isinstance(because, Reclaiming) and not because.threshold.is_hard:
+            self.acting.evict_through_api(victim, command.grace_period_seconds)
+            return ()
+        before = _major_faults()
+        tree = pod_at(self._cgroups, cgroup_uid(watched.pod), watched.cgroup)
+        self.acting.evict(victim, tree, watched.pod.container_names)
+        reaction.major_faults = _major_faults() - before
+        return ()
+
+    def _refusal(self, pod: Pod) -> str:
+        """Return why nothing is done to a pod, whatever was decided; empty where it may be evicted."""
+        uid = pod.metadata.uid
+        watched, known = self.pods.get(uid), self.known.get(uid)
+        if watched is None or known is None:
+            return "no pod of this uid is known"
+        why = never_evicted(known, self._node) or never_evicted(watched.pod, self._node)
+        if why:
+            return why
+        if known.key != pod.key:
+            return "another name has its uid"
+        own, place = self._cgroups.own, place_of(watched.cgroup)
+        if not watched.cgroup.startswith(f"{own}/") or ".." in watched.cgroup.split("/"):
+            return f"its cgroup is not below {own}"
+        return "" if place.level is CgroupLevel.POD and place.pod_uid == uid else "its cgroup is another pod's"
+
+
+def _explanation(because: Because | None) -> dict[str, str]:
+    """Return what an Event says besides the kubelet's words."""
+    if not isinstance(because, UnderPressure):
+        return {}
+    told = {"threshold": str(because.signal), "candidates": str(because.candidates), "next": because.next_pod}
+    told["before-next-by"] = None if because.before_next_by is None else str(because.before_next_by)
+    return {f"podqos.dev/{name}": text for name, text in told.items() if text is not None}
+
+
+def _major_faults() -> int:
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_majflt
