@@ -49,7 +49,7 @@ GUARD_OPTIONS = {
 }
 SETTLED_SECONDS = 25
 """A kubelet's figures of pods are up to 15 s old."""
-UNLIMITED = ("--most", "100000", "--cool-down", "0s")
+UNLIMITED = ("--most", "100000/1h", "--cool-down", "0s")
 """Races follow each other faster than a node should lose pods."""
 
 
