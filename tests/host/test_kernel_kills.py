@@ -33,7 +33,7 @@ class Cgroups:
 
 
 def _pods(pid: int) -> list[SimpleNamespace]:
-    run = SimpleNamespace(pid=pid, cgroup=RUN, id=SimpleNamespace(name="main"))
+    run = SimpleNamespace(pid=pid, cgroup=RUN, name="main")
     return [SimpleNamespace(runs={"main": run}, cgroup=POD, pod=SimpleNamespace(key="default/x"))]
 
 

@@ -53,7 +53,7 @@ from podqos.guard.intents import Intents
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
 from podqos.guard.sender import Sender
 from podqos.guard.settings import STOP_FILE, GuardSettings, agent_config, cgroups_of
-from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
+from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.guard.tree import find_kubepods, pod_at, pod_paths
 from podqos.guard.world import GuardWorld, Reaction
 from podqos.host.linux.background import Background
@@ -122,12 +122,13 @@ class Guard:
 
     def _begin(self) -> None:
         settings = self.settings
+        self._unprotected: list[str] = []
         self._make_folders()
         procfs = Procfs()
         capabilities = detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(settings, capabilities.version, procfs), procfs)
         self.config = agent_config(settings, self.cgroups.version, procfs)
-        self._protection = Protection(settings, self.cgroups, capabilities, procfs, self.note)
+        self._protection = Protection(settings, self.cgroups, capabilities, procfs, self._lacks)
         self._protection.begin()
         self._open.callback(self._protection.end)
         self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
@@ -594,11 +595,25 @@ class Guard:
             unknown_cgroups=self._unknown,
             api=ApiStatus(self.known.trouble, self.known.synced_us, self.known.is_from_disk),
             evictions=self._evictions,
+            limit=self._limit(),
+            stop_file=(self.settings.run / STOP_FILE).exists(),
+            node_annotation=self.known.is_switched_off,
+            unprotected=tuple(self._unprotected),
             reactions_us=tuple(self._reactions),
             notes=tuple(self._notes.counts),
             cpu_seconds=used.ru_utime + used.ru_stime,
             rss_bytes=_resident_bytes(),
         )
+
+    def _limit(self) -> RateLimit:
+        settings, now_us = self.settings, self.now_us()
+        recent = sum(each > now_us - settings.most_within_us for each in self._evicted_us)
+        cool_us = self._evicted_us[-1] + settings.cool_down_us if self._evicted_us else 0
+        return RateLimit(settings.most, settings.most_within_us, recent, cool_us if cool_us > now_us else None)
+
+    def _lacks(self, what: str) -> None:
+        self._unprotected.append(what)
+        self.note(what)
 
     def _signals(self) -> Iterator[SignalStatus]:
         for threshold in self.config.eviction.thresholds:

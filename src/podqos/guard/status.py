@@ -39,6 +39,17 @@ class ApiStatus(Struct, frozen=True, rename="camel"):
     """Whether that was an earlier guard's knowledge."""
 
 
+class RateLimit(Struct, frozen=True, rename="camel"):
+    """How many evictions there may be, and how many there were."""
+
+    most: int
+    within_us: int
+    recent: int
+    """Within that time."""
+    cool_down_until_us: int | None = None
+    """Before then there is no other."""
+
+
 class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     """A guard."""
 
@@ -63,6 +74,13 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     api: ApiStatus = ApiStatus()
     evictions: int = 0
     """Since it started."""
+    limit: RateLimit | None = None
+    stop_file: bool = False
+    """Whether the file that switches it off is there."""
+    node_annotation: bool = False
+    """Whether the node's annotation switches it off."""
+    unprotected: tuple[str, ...] = ()
+    """What of its own protection the machine does not allow."""
     reactions_us: tuple[int, ...] = ()
     """Of the last evictions: from the kernel's signal to the kill."""
     notes: tuple[str, ...] = ()

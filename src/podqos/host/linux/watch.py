@@ -160,6 +160,13 @@ class MemoryWatch:
         armed = self._levels.get((self._paths[level.signal], level.below_bytes))
         return armed is None or not seen.is_all or seen.usage_bytes > armed - level.below_bytes // _TOLERANCE
 
+    def _is_looked_for(self, key: _Key) -> bool:
+        """Whether memory is looked at often because of this level, rather than of another one."""
+        return any(
+            (self._paths[level.signal], level.below_bytes) == key and self._is_hidden(level, seen)
+            for level, seen in self._seen(self._last)
+        )
+
     def _patience(self, look: Look, seconds: float) -> float:
         """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
         if look == self._last:
@@ -198,7 +205,7 @@ class MemoryWatch:
             # The kernel signals this level again only after usage was below it: it has to be set again in any case.
             self._levels.pop(key, None)
             self._on_crossing()
-        elif self._has_told or self._timer is not None:
+        elif self._has_told or (self._timer is not None and self._is_looked_for(key)):
             return
         elif all(seen.cache_bytes < level.below_bytes // _LITTLE_CACHE for level, seen in self._seen(self._last)):
             # Then it is short, and there is no time to lose; should the cache have come since, the agent asks again.

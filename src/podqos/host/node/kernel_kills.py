@@ -13,6 +13,7 @@ from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.kmsg import KernelKill
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
 from podqos.model.pod import Pod
+from podqos.qos.cgroup_paths import CgroupLevel, place_of
 
 
 class Run(Protocol):
@@ -112,10 +113,12 @@ def _whose(cgroup: str, pods: Iterable[RunningPod]) -> tuple[RunningPod | None, 
 
 
 def _level(domain: str, own: str, pod: RunningPod | None) -> OOMLevel:
+    if place_of(domain).level is CgroupLevel.KUBEPODS:
+        return OOMLevel.KUBEPODS
     if not domain or not domain.startswith(f"{own}/"):
         return OOMLevel.NODE
     if pod is not None and domain == pod.cgroup:
         return OOMLevel.POD
     if pod is not None and domain.startswith(f"{pod.cgroup}/"):
         return OOMLevel.CONTAINER
-    return OOMLevel.KUBEPODS if domain.endswith("kubepods") else OOMLevel.CLASS
+    return OOMLevel.CLASS
