@@ -230,20 +230,28 @@ def casts(races: int, seed: int) -> Iterator[Cast]:
 def series(kubelet: RealKubelet, mode: str, races: Sequence[Cast], keep: Callable[[Trial], None]) -> list[Trial]:
     """Run races one after the other; what became of one is judged when the next has its pods."""
     started = Guard(kubelet, *GUARD_OPTIONS[mode], *UNLIMITED) if mode in GUARD_OPTIONS else nullcontext()
+    done: list[Trial] = []
+    judge: Callable[[], Trial] | None = None
     with started as guard:
-        done: list[Trial] = []
-        judge: Callable[[], Trial] | None = None
-        for number, cast in enumerate(races):
-            rename(cast, f"{mode}-{number}")
-            kubelet.start(cast.members)
+        try:
+            for number, cast in enumerate(races):
+                rename(cast, f"{mode}-{number}")
+                kubelet.start(cast.members)
+                if judge is not None:
+                    done.append(judge())
+                judge = _race(kubelet, mode, number, cast, guard)
             if judge is not None:
                 done.append(judge())
-                keep(done[-1])
-            judge = _race(kubelet, mode, number, cast, guard)
-        if judge is not None:
-            done.append(judge())
-            keep(done[-1])
-        print()
+        finally:
+            print()
+            if guard is not None:
+                # An eviction is over for the guard when nothing has started in the pod for two seconds.
+                time.sleep(3)
+                entries = guard.journal("Reported", "WouldEvict")
+                for trial in done:
+                    _listen(trial, entries)
+            for trial in done:
+                keep(trial)
     return done
 
 
@@ -257,7 +265,6 @@ def rename(cast: Cast, prefix: str) -> None:
 def _race(kubelet: RealKubelet, mode: str, number: int, cast: Cast, guard: Guard | None) -> Callable[[], Trial]:
     """Let them grow; return what judges it."""
     kubelet.kernel_kills()
-    said = len(guard.journal()) if guard else 0
     faults = guard.major_faults if guard else 0
     targets = {member.name: member.grows_to_mib * MI for member in cast.members if member.grows_to_mib}
     if mode == "kubelet":
@@ -291,8 +298,6 @@ def _race(kubelet: RealKubelet, mode: str, number: int, cast: Cast, guard: Guard
     def judge() -> Trial:
         _judge(kubelet, trial, touched)
         trial.oom_killed = [name for path in kubelet.kernel_kills() for name in owners(path, cast.members)]
-        if guard is not None:
-            _listen(trial, guard.journal()[said:])
         kubelet.end(touched)
         # Before the next one begins, nothing of this one is left.
         gone = {member.uid for member in cast.members}
@@ -351,13 +356,16 @@ def _gains(member: Member, began: float) -> Iterator[tuple[float, int]]:
 
 
 def _crossing(gains: Sequence[tuple[float, int]], wanted_bytes: int) -> float | None:
-    """Return when all of them together had so much; each two MiB come with a page of page tables."""
+    """Return when all of them together had so much; each two MiB come with a page of page tables.
+
+    What is stopped within a step does not write it down: then it was the last one.
+    """
     total = 0
     for moment, gained in gains:
         total += gained * 513 // 512
         if total >= wanted_bytes:
             return moment
-    return None
+    return gains[-1][0] if gains and total >= wanted_bytes - 6 * MI else None
 
 
 def owners(path: str, members: Sequence[Member]) -> list[str]:
@@ -400,6 +408,8 @@ def _listen(trial: Trial, entries: Sequence[Any]) -> None:
     for entry in entries:
         name = (entry.get("pod") or "").partition("/")[2]
         because = entry.get("because") or {}
+        if not name.startswith(f"{trial.mode}-{trial.number}-"):
+            continue
         if entry["kind"] == "WouldEvict" and name not in trial.would_evict:
             trial.would_evict.append(name)
         if entry["kind"] == "Reported":

@@ -122,6 +122,7 @@ class Member:
     grows_to_mib: int = 0
     containers: int = 1
     manner: str = "populate"
+    document: dict[str, object] = field(default_factory=dict)
     uid: str = ""
     pidfds: tuple[int, ...] = ()
     memory: list[Memory] = field(default_factory=list)
@@ -175,6 +176,8 @@ class RealKubelet:
         for value in self._priorities:
             self.send("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{self._class(value)}")
         os.close(self._log)
+        if kept := os.environ.get("PODQOS_BENCH_KEEP"):
+            shutil.copytree(self.folder, kept, dirs_exist_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # ---- the API server ----------------------------------------------------------------------------------------------
@@ -230,7 +233,7 @@ class RealKubelet:
         for member in members:
             self._create(member, suffix)
         for member in members:
-            self.until(lambda m=member: all(each.starts for each in m.memory), 60)  # type: ignore[misc]
+            self._await_start(member)
             member.memory[0].grow(member.holds_mib * MI)
         for member in members:
             self.until(lambda m=member: m.memory[0].has_bytes >= m.holds_mib * MI, 60)  # type: ignore[misc]
@@ -243,6 +246,18 @@ class RealKubelet:
         pods = self.pods()
         for member in members:
             member.pidfds = tuple(map(os.pidfd_open, self._processes(pods[member.name])))
+
+    def _await_start(self, member: Member) -> None:
+        """Wait until a pod runs; one that the kubelet refuses, because others have yet to end, is made again."""
+        for _ in range(20):
+            with suppress(AssertionError):
+                self.until(lambda: all(each.starts for each in member.memory), 5)
+                return
+            pod = self.get(f"{self._path()}/{member.name}", missing=True)
+            if pod is not None and pod["status"]["phase"] == "Failed":
+                self.delete(member.name)
+                self._post(member)
+        raise AssertionError(f"{member.name} does not start")
 
     def _create(self, member: Member, suffix: str) -> None:
         if member.priority and member.priority not in self._priorities:
@@ -273,9 +288,12 @@ class RealKubelet:
             "containers": containers,
             **({"priorityClassName": self._class(member.priority)} if member.priority else {}),
         }
-        document = {"metadata": {"name": member.name}, "spec": spec}
-        # The server takes a moment to know a new priority class.
-        self.until(lambda: self.send("POST", self._path(), document) == 201, 10, 0.1)
+        member.document = {"metadata": {"name": member.name}, "spec": spec}
+        self._post(member)
+
+    def _post(self, member: Member) -> None:
+        # The server takes a moment to know a new priority class, and to forget a pod.
+        self.until(lambda: self.send("POST", self._path(), member.document) == 201, 10, 0.1)
         member.uid = self.get(f"{self._path()}/{member.name}")["metadata"]["uid"]
 
     def _processes(self, pod: Mapping[str, Any]) -> Iterator[int]:
