@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import yaml
+from msgspec.structs import replace
 
 from podqos.report.text.encoding import manifest_yaml
 from podqos.version import __version__
+from podqos.web.guard_installation import GuardSettings, guard_objects
 from podqos.web.installation import (
     IMAGE,
     STARTER_POLICY,
@@ -37,12 +39,13 @@ def _value(path: str, function: str = "") -> str:
     return f"«.{path}{' | ' + function if function else ''}»"
 
 
-_CHOSEN = {
-    "namespace": _value("Release.Namespace"),
-    "image": _value("Values.image"),
+_CHOSEN = {"namespace": _value("Release.Namespace"), "image": _value("Values.image")}
+_CHOSEN_OF_WEBHOOK = {
+    **_CHOSEN,
     "replicas": _value("Values.webhook.replicas"),
     "failure_policy": _value("Values.webhook.failurePolicy"),
 }
+_KUBELET_CONFIG, _EVICTION_API = ".Values.guard.kubeletConfig", ".Values.guard.evictionAPI"
 _GIVEN = ServingCertificate(
     certificate=_value("Values.webhook.certificate.certificate"),
     key=_value("Values.webhook.certificate.key"),
@@ -62,8 +65,10 @@ def written(objects: Iterable[Object]) -> str:
 def chart_files() -> dict[str, str]:
     """Return the chart: text by path."""
     policy = _value("Values.webhook.policy", "quote")
-    variants = {
-        source: list(webhook_objects(Settings(given=given, mutate=True, **_CHOSEN), policy))
+    webhooks = {
+        f'eq .Values.webhook.certificate.from "{source}"': webhook_objects(
+            Settings(given=given, mutate=True, **_CHOSEN_OF_WEBHOOK), policy
+        )
         for source, given in _CERTIFICATES.items()
     }
     return {
@@ -83,34 +88,52 @@ def chart_files() -> dict[str, str]:
         "templates/exporter.yaml": _guarded(
             ".Values.exporter.enabled", _template([written(exporter_objects(Settings(**_CHOSEN)))])
         ),
-        "templates/webhook.yaml": _guarded(".Values.webhook.enabled", _template(_either(variants))),
+        "templates/guard.yaml": _guarded(".Values.guard.enabled", _template(_guard_documents())),
+        "templates/webhook.yaml": _guarded(".Values.webhook.enabled", _template(_either(webhooks))),
     }
+
+
+def _guard_documents() -> Iterable[str]:
+    """Yield the documents of the guard: each choice is about other objects."""
+    plain = GuardSettings(mode=_value("Values.guard.mode"), host_pid=_value("Values.guard.hostPID"), **_CHOSEN)
+    with_file = replace(plain, kubelet_config=_value(_KUBELET_CONFIG.removeprefix(".")))
+    with_api = replace(plain, may_use_eviction_api=True)
+    for is_pod, condition, other in ((False, _EVICTION_API, with_api), (True, _KUBELET_CONFIG, with_file)):
+        yield from _either(
+            {
+                each: [found for found in guard_objects(settings) if (found["kind"] == "DaemonSet") == is_pod]
+                for each, settings in ((f"not {condition}", plain), (condition, other))
+            }
+        )
 
 
 def kustomize_files() -> dict[str, str]:
     """Return the bases, one per part: text by path."""
     settings = Settings()
-    parts = {"exporter": exporter_objects(settings), "webhook": webhook_objects(settings, POLICY)}
+    guard = GuardSettings()
+    parts = {
+        "exporter": (settings, exporter_objects(settings)),
+        "guard": (guard, guard_objects(guard)),
+        "webhook": (settings, webhook_objects(settings, POLICY)),
+    }
     files = {}
-    for name, objects in parts.items():
-        files[f"{name}/manifests.yaml"] = _HEAD + written([namespace_object(settings), *objects])
+    for name, (chosen, objects) in parts.items():
+        files[f"{name}/manifests.yaml"] = _HEAD + written([namespace_object(chosen), *objects])
         files[f"{name}/kustomization.yaml"] = _HEAD + _yaml(
             {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["manifests.yaml"]}
         )
     return files
 
 
-def _either(variants: dict[str, list[Object]]) -> Iterable[str]:
+def _either(variants: Mapping[str, Iterable[Object]]) -> Iterable[str]:
     """Yield each document once where all variants have it, else under the condition that it depends on."""
-    names = {source: {_name(each): each for each in objects} for source, objects in variants.items()}
+    names = {condition: {_name(each): each for each in objects} for condition, objects in variants.items()}
     for name in dict.fromkeys(name for each in names.values() for name in each):
-        texts = {source: written([each[name]]) for source, each in names.items() if name in each}
+        texts = {condition: written([each[name]]) for condition, each in names.items() if name in each}
         if len(texts) == len(variants) and len(set(texts.values())) == 1:
             text = next(iter(texts.values()))
         else:
-            text = "".join(
-                _guarded(f'eq .Values.webhook.certificate.from "{source}"', text) for source, text in texts.items()
-            )
+            text = "".join(_guarded(condition, text) for condition, text in texts.items())
         yield _guarded(".Values.webhook.mutate", text) if name[0] == "MutatingWebhookConfiguration" else text
 
 
@@ -157,6 +180,19 @@ webhook:
 {policy}
 exporter:
   enabled: true
+
+guard:
+  # It uses the host: the namespace has to take privileged pods, and should have no others in it.
+  enabled: false
+  # shadow only says what it would evict; enforce does it.
+  mode: shadow
+  # Share the host's pid namespace: needed on nodes with cgroup v1.
+  hostPID: false
+  # The kubelet's configuration file on nodes, such as /var/lib/kubelet/config.yaml. Empty: the kubelet is asked, which
+  # needs a serving certificate that the cluster's authority signed.
+  kubeletConfig: ""
+  # Also let it evict through the API, as soft thresholds ask for. No policy can keep that right to its own node.
+  evictionAPI: false
 """
 
 
@@ -172,6 +208,15 @@ _VALUES_SCHEMA = {
             "global": {"type": "object"},
             "image": {"type": "string", "minLength": 1},
             "exporter": _object({"enabled": _SWITCH}),
+            "guard": _object(
+                {
+                    "enabled": _SWITCH,
+                    "mode": {"enum": ["shadow", "enforce"]},
+                    "hostPID": _SWITCH,
+                    "kubeletConfig": {"type": "string", "pattern": "^(/.*)?$"},
+                    "evictionAPI": _SWITCH,
+                }
+            ),
             "webhook": _object(
                 {
                     "enabled": _SWITCH,

@@ -15,10 +15,12 @@ import yaml
 from msgspec import structs
 
 import podqos
+from podqos.cli.command_list import parser_of
 from podqos.cli.main import main
 from podqos.library.webhook import Watched
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.web.certificate import make, service_names
+from podqos.web.guard_installation import GuardSettings, guard_objects
 from podqos.web.installation import (
     WEBHOOK,
     ServingCertificate,
@@ -59,6 +61,25 @@ def values_of(settings):
     return values
 
 
+ALL_GUARDS = [
+    GuardSettings(),
+    GuardSettings(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
+    GuardSettings(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
+    GuardSettings(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
+]
+
+
+def values_of_guard(settings):
+    guard = {
+        "enabled": True,
+        "mode": settings.mode,
+        "hostPID": settings.host_pid,
+        "kubeletConfig": settings.kubelet_config,
+        "evictionAPI": settings.may_use_eviction_api,
+    }
+    return values_of(Settings(image=settings.image)) | {"guard": guard}
+
+
 def found(path, scope):
     for name in path.strip().removeprefix(".").split("."):
         scope = scope[name]
@@ -66,8 +87,10 @@ def found(path, scope):
 
 
 def holds(condition, scope):
-    equal = re.fullmatch(r'eq (\S+) "(.*)"', condition)
-    return found(equal[1], scope) == equal[2] if equal else bool(found(condition, scope))
+    if equal := re.fullmatch(r'eq (\S+) "(.*)"', condition):
+        return found(equal[1], scope) == equal[2]
+    wanted, path = condition.removeprefix("not ") == condition, condition.removeprefix("not ")
+    return bool(found(path, scope)) is wanted
 
 
 def rendered(template, scope):
@@ -103,6 +126,18 @@ def test_the_chart_renders_to_what_the_commands_print(settings):
     assert by_name(rendered((templates / "exporter.yaml").read_text(), scope)) == by_name(exporter_objects(settings))
 
 
+@pytest.mark.parametrize("settings", ALL_GUARDS)
+def test_the_chart_renders_to_the_guard_that_the_command_prints(settings):
+    scope = {"Values": values_of_guard(settings), "Release": {"Namespace": settings.namespace}}
+
+    template = (DEPLOY / "chart/templates/guard.yaml").read_text()
+    assert by_name(rendered(template, scope)) == by_name(guard_objects(settings))
+
+
+def test_the_chart_installs_no_guard_unless_it_is_asked_to():
+    assert rendered((DEPLOY / "chart/templates/guard.yaml").read_text(), {"Values": values_of(Settings())}) == []
+
+
 @pytest.mark.parametrize("part", ["webhook", "exporter"])
 def test_parts_of_the_chart_can_be_left_out(part):
     values = values_of(Settings())
@@ -127,6 +162,18 @@ def test_helm_renders_the_same(settings, tmp_path):
 
     expected = [*webhook_objects(settings, POLICY), *exporter_objects(settings)]
     assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(expected)
+
+
+@pytest.mark.skipif(not shutil.which("helm"), reason="no helm")
+@pytest.mark.parametrize("settings", ALL_GUARDS)
+def test_helm_renders_the_same_guard(settings, tmp_path):
+    values = values_of_guard(settings)
+    values["webhook"]["enabled"] = values["exporter"]["enabled"] = False
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    command = ["helm", "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(guard_objects(settings))
 
 
 # ---- what the objects say ------------------------------------------------------------------------------------------
@@ -183,6 +230,106 @@ def test_a_cluster_comes_up_without_the_webhook(kind):
     assert webhook["failurePolicy"] == "Ignore"
     assert excluded["operator"] == "NotIn"
     assert {"podqos", "kube-system"} <= set(excluded["values"])
+
+
+# ---- the guard -------------------------------------------------------------------------------------------------------
+
+GUARD = list(guard_objects(GuardSettings()))
+
+
+def guard_pod(settings):
+    (daemons,) = (each for each in guard_objects(settings) if each["kind"] == "DaemonSet")
+    return daemons["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("settings", ALL_GUARDS)
+def test_the_guard_has_no_more_of_the_host_than_it_needs(settings):
+    spec = guard_pod(settings)
+    (container,) = spec["containers"]
+    security = container["securityContext"]
+
+    assert security["readOnlyRootFilesystem"]
+    assert not security["allowPrivilegeEscalation"]
+    assert security["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK", "KILL", "SYS_RESOURCE"]}
+    assert not {"privileged"} & set(security)
+    assert not {"hostNetwork", "hostIPC"} & set(spec)
+    writable = [each["mountPath"] for each in container["volumeMounts"] if not each.get("readOnly")]
+    assert writable == ["/sys/fs/cgroup", "/var/lib/podqos/guard", "/run/podqos/guard"]
+
+
+def test_the_guard_is_not_throttled_and_the_last_to_go():
+    spec = guard_pod(GuardSettings())
+    (container,) = spec["containers"]
+
+    assert "cpu" not in container["resources"]["limits"]
+    assert container["resources"]["limits"]["memory"] == container["resources"]["requests"]["memory"]
+    assert spec["priorityClassName"] == "system-node-critical"
+    assert spec["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_the_guard_only_watches_unless_it_is_told_to_enforce():
+    assert "--shadow" in guard_pod(GuardSettings())["containers"][0]["args"]
+    assert "--enforce" in guard_pod(GuardSettings(mode="enforce"))["containers"][0]["args"]
+
+
+def test_the_options_of_the_guards_pod_are_those_of_the_command():
+    for settings in ALL_GUARDS:
+        parser, _ = parser_of("guard")
+        arguments = guard_pod(settings)["containers"][0]["args"]
+        assert arguments[0] == "guard"
+        parser.parse_args(arguments[1:])
+
+
+def test_the_guard_may_patch_statuses_and_write_events_and_nothing_else():
+    rules = {
+        (name, verb)
+        for each in GUARD
+        if each["kind"] == "ClusterRole"
+        for rule in each["rules"]
+        for name in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+    reads = {(name, verb) for name in ("pods", "nodes") for verb in ("get", "list", "watch")}
+    assert rules == reads | {("nodes/configz", "get")} | {("pods/status", "patch"), ("events", "create")}
+
+
+def test_every_right_to_write_has_a_policy_that_is_bound_and_denies():
+    policies = {each["metadata"]["name"]: each["spec"] for each in GUARD if each["kind"] == "ValidatingAdmissionPolicy"}
+    bindings = [each["spec"] for each in GUARD if each["kind"] == "ValidatingAdmissionPolicyBinding"]
+
+    assert {each["policyName"] for each in bindings} == set(policies)
+    assert all(each["validationActions"] == ["Deny"] for each in bindings)
+    for spec in policies.values():
+        assert spec["failurePolicy"] == "Fail"
+        assert "system:serviceaccount:podqos-guard:podqos-guard" in spec["matchConditions"][0]["expression"]
+        # A refusal must not look like the 422 of a pod with another uid.
+        assert {each["reason"] for each in spec["validations"]} == {"Forbidden"}
+
+
+def test_podqos_finds_nothing_wrong_with_the_guard(tmp_path):
+    (tmp_path / "guard.yaml").write_text(deploy_tool.written(GUARD))
+    result = podqos.check(podqos.load(str(tmp_path)))
+
+    assert [item.check for item in result.items if item.severity in {"error", "warning"}] == []
+
+
+def test_a_guard_is_printed_with_its_own_namespace(capsys):
+    code, said = printed(
+        capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api", "--cgroup-v1"
+    )
+    settings = GuardSettings(image="local/podqos:1", mode="enforce", may_use_eviction_api=True, host_pid=True)
+
+    assert code == 0
+    assert list(yaml.safe_load_all(said.out)) == [namespace_object(settings), *guard_objects(settings)]
+    assert namespace_object(settings)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
+def test_a_kubelets_file_has_an_absolute_path(capsys):
+    code, said = printed(capsys, "guard", "manifests", "--kubelet-config", "config.yaml")
+
+    assert code == 2
+    assert "--kubelet-config: 'config.yaml' is no absolute path" in said.err
 
 
 # ---- the commands ----------------------------------------------------------------------------------------------------

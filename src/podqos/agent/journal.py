@@ -94,9 +94,9 @@ def encode(entries: Iterable[Entry]) -> bytes:
     return _encoder.encode_lines(list(entries))
 
 
-def decode(data: bytes, source: str = "journal") -> Iterator[Entry]:
-    """Read JSON lines; ``source`` is the name to report bad ones under."""
-    for number, line in enumerate(data.splitlines(), start=1):
+def decode(data: bytes | Iterable[bytes], source: str = "journal") -> Iterator[Entry]:
+    """Read JSON lines, at once or one by one; ``source`` is the name to report bad ones under."""
+    for number, line in enumerate(data.splitlines() if isinstance(data, bytes) else data, start=1):
         if line.strip():
             try:
                 yield _decoder.decode(line)

@@ -19,10 +19,10 @@ from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
-def add_installation_options(parser: argparse.ArgumentParser) -> None:
+def add_installation_options(parser: argparse.ArgumentParser, namespace: str = NAMESPACE) -> None:
     """Declare the options that all parts have."""
-    about = f"where it is installed (default: {NAMESPACE})"
-    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default=NAMESPACE, help=about)
+    about = f"where it is installed (default: {namespace})"
+    parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default=namespace, help=about)
     about = "an image with podqos in it, such as deploy/Containerfile builds"
     parser.add_argument("--image", metavar="IMAGE", default=IMAGE, help=about)
     parser.add_argument(

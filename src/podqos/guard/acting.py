@@ -222,9 +222,11 @@ class Acting:
             case StopGrowth():
                 self._stop_growth(running)
             case SendPatch():
+                # What is to be killed at this moment is killed before another thread has work: that one would
+                # interrupt at every system call. The request leaves within a few milliseconds.
+                self._follow(running, Sent())
                 self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
                 self._note(running, Did.SENT)
-                self._follow(running, Sent())
             case SendEviction():
                 self._sender.evict(running.eviction, lambda reply: self._hear(running, reply))
                 self._note(running, Did.SENT)

@@ -51,11 +51,13 @@ from podqos.guard.explaining import what_would_have_saved
 from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.intents import Intents
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
+from podqos.guard.metrics import GuardMetrics
 from podqos.guard.sender import Sender
 from podqos.guard.settings import STOP_FILE, GuardSettings, agent_config, cgroups_of
 from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.guard.tree import find_kubepods, pod_at, pod_paths
 from podqos.guard.world import GuardWorld, Reaction
+from podqos.host.api.http_server import HttpServer
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import detect
 from podqos.host.linux.kmsg import KernelLog
@@ -157,6 +159,8 @@ class Guard:
         self._timer: Timer | None = None
         self._again: Timer | None = None
         self._settling: Timer | None = None
+        self._entries: deque[Entry] = deque()
+        """What is yet to be written."""
         self._decided: list[_Decided] = []
         self._explained: dict[str, int] = {}
         self._refused_until_us = 0
@@ -206,6 +210,14 @@ class Guard:
         sys.setswitchinterval(self._switch_seconds)
         gc.unfreeze()
         gc.enable()
+
+    def serve_metrics(self, host: str, port: int) -> int:
+        """Serve metrics from here on; return the port, for when 0 was requested."""
+        metrics = GuardMetrics(self.status)
+        self.journal.listen(metrics.heard)
+        server = HttpServer(self.loop, metrics.answer, self.note, f"podqos/{__version__}")
+        self._open.callback(server.close)
+        return server.listen_tcp(host, port)
 
     def now_us(self) -> int:
         """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
@@ -308,6 +320,9 @@ class Guard:
             self._is_delivering = False
             self.world.noticed_us = None
             self._set_timer()
+            # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
+            while self._entries:
+                self.journal.write(self._entries.popleft())
         if self._decided:
             self._follow_up()
 
@@ -340,7 +355,7 @@ class Guard:
         if own.kind in {Kind.EVICTED, Kind.WOULD_EVICT}:
             self.world.because = own.because
             self._decided.append(_Decided(own, self.driver.state, own.time_us))
-        self.journal.write(own)
+        self._entries.append(own)
 
     def _is_of_victim(self, entry: Entry) -> bool:
         is_evicted = any(each.pod == entry.pod for each in self.world.reactions.values())
@@ -506,7 +521,10 @@ class Guard:
         paths = dict(pod_paths(self.cgroups))
         for uid, watched in list(self.world.pods.items()):
             pod = known.get(uid)
-            if pod is None or pod.is_over or paths.get(cgroup_uid(watched.pod)) != watched.cgroup:
+            is_there = paths.get(cgroup_uid(watched.pod)) == watched.cgroup
+            if is_there and self._is_dying(uid):
+                continue  # what it holds has yet to be freed, whatever the server says
+            if not is_there or pod is None or pod.is_over:
                 self._leave(uid, watched)
             elif pod is not watched.pod:
                 if pod.spec != watched.pod.spec and uid not in self.world.reactions:
@@ -524,6 +542,11 @@ class Guard:
                 self._journal(Kind.EVICTED, pod.key, By.KUBELET, because)
         self._unknown = len(paths)
         self.world.evicted &= known.keys()
+
+    def _is_dying(self, uid: str) -> bool:
+        """Whether a pod is being evicted and has processes left."""
+        reaction = self.world.reactions.get(uid)
+        return reaction is not None and reaction.killed_us is not None and reaction.gone_us is None
 
     def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
         """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""

@@ -1,7 +1,8 @@
 """What podqos needs in a cluster to run there, as Kubernetes objects: the one source of every way to install it.
 
-``podqos webhook manifests`` and ``podqos exporter manifests`` print these objects; the Helm chart and the kustomize
-bases under ``deploy/`` are written from them (``tools/deploy.py``). Each part has the rights that it uses.
+``podqos webhook manifests`` and ``podqos exporter manifests`` print these objects, ``podqos guard manifests`` those of
+``guard_installation``; the Helm chart and the kustomize bases under ``deploy/`` are written from them
+(``tools/deploy.py``). Each part has the rights that it uses.
 """
 
 from __future__ import annotations
@@ -63,17 +64,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     mutate: bool = False
     given: ServingCertificate | None = None
     """The webhook's certificate; without, cert-manager makes it, renews it and tells the API server whom to trust."""
+    pod_security: str = "restricted"
+    """Which pods the namespace takes, as a Pod Security Standard."""
 
 
 def exporter_objects(settings: Settings) -> Iterator[Object]:
     """Yield what the exporter needs: it watches, and asks kubelets for usage."""
-    part = _Part("exporter", settings)
+    part = Part("exporter", settings)
     yield from part.account()
     yield from part.cluster_role(
         [
             *_watching((NODES, PODS, *ABOUT_PODS, *WORKLOADS)),
-            _rule("", ["nodes/proxy"], ["get"]),
-            _rule("metrics.k8s.io", ["nodes", "pods"], ["get", "list"]),
+            rule("", ["nodes/proxy"], ["get"]),
+            rule("metrics.k8s.io", ["nodes", "pods"], ["get", "list"]),
         ]
     )
     yield part.deployment(
@@ -87,7 +90,7 @@ def exporter_objects(settings: Settings) -> Iterator[Object]:
 
 def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
     """Yield what the webhook needs; ``policy`` is the text of its policy file."""
-    part = _Part("webhook", settings)
+    part = Part("webhook", settings)
     yield from part.account()
     yield from part.cluster_role(_watching((NAMESPACES, LIMIT_RANGES, PRIORITY_CLASSES, RUNTIME_CLASSES)))
     yield part.object("v1", "ConfigMap", name="podqos-policy", data={"policy.yaml": policy})
@@ -122,7 +125,7 @@ def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
 
 def namespace_object(settings: Settings) -> Object:
     """Return the namespace that all of it lives in; pods there must be as restricted as these are."""
-    labels = {"app.kubernetes.io/name": "podqos", "pod-security.kubernetes.io/enforce": "restricted"}
+    labels = {"app.kubernetes.io/name": "podqos", "pod-security.kubernetes.io/enforce": settings.pod_security}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace, "labels": labels}}
 
 
@@ -139,7 +142,7 @@ _JUDGED = (
 _MUTATED = (("", ["pods"], ["CREATE"]),)
 
 
-class _Part(Struct, frozen=True):
+class Part(Struct, frozen=True):
     """One of the things that can be installed, and what its objects have in common."""
 
     component: str
@@ -147,14 +150,17 @@ class _Part(Struct, frozen=True):
 
     @property
     def name(self) -> str:
+        """Return the name of its objects."""
         return f"podqos-{self.component}"
 
     @property
     def secret(self) -> str:
+        """Return the name of the Secret with its certificate."""
         return f"{self.name}-certificate"
 
     @property
     def labels(self) -> dict[str, str]:
+        """Return the labels of its objects."""
         return {"app.kubernetes.io/name": "podqos", "app.kubernetes.io/component": self.component}
 
     def object(
@@ -167,6 +173,7 @@ class _Part(Struct, frozen=True):
         annotations: dict[str, str] | None = None,
         **fields: object,
     ) -> Object:
+        """Return one of its objects."""
         metadata: Object = {"name": name or self.name}
         if is_namespaced:
             metadata["namespace"] = self.settings.namespace
@@ -176,9 +183,11 @@ class _Part(Struct, frozen=True):
         return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
 
     def account(self) -> Iterator[Object]:
+        """Yield the account it runs as."""
         yield self.object("v1", "ServiceAccount")
 
     def cluster_role(self, rules: list[Object]) -> Iterator[Object]:
+        """Yield its rights, in all namespaces."""
         group = "rbac.authorization.k8s.io"
         yield self.object(f"{group}/v1", "ClusterRole", is_namespaced=False, rules=rules)
         yield self.object(
@@ -190,6 +199,7 @@ class _Part(Struct, frozen=True):
         )
 
     def certificates(self) -> Iterator[Object]:
+        """Yield what brings it its certificate."""
         if given := self.settings.given:
             data = {CERTIFICATE_FILE: given.certificate, KEY_FILE: given.key, AUTHORITY_FILE: given.authority}
             yield self.object("v1", "Secret", name=self.secret, type="kubernetes.io/tls", data=data)
@@ -272,6 +282,7 @@ class _Part(Struct, frozen=True):
         return {"weight": 100, "podAffinityTerm": term}
 
     def service(self, port: int, target: int, name: str) -> Object:
+        """Return the Service in front of it."""
         scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(target)}
         if name == "https":
             scraped["prometheus.io/scheme"] = "https"
@@ -279,6 +290,7 @@ class _Part(Struct, frozen=True):
         return self.object("v1", "Service", annotations=scraped, spec={"selector": self.labels, "ports": ports})
 
     def registration(self, kind: str, path: str, rules: Iterable[tuple[str, list[str], list[str]]]) -> Object:
+        """Return what makes the API server ask it."""
         settings = self.settings
         client: Object = {"service": {"name": self.name, "namespace": settings.namespace, "path": path}}
         annotations = {}
@@ -315,10 +327,11 @@ class _Part(Struct, frozen=True):
 def _watching(resources: Iterable[Resource[Any]]) -> list[Object]:
     by_group = sorted(resources, key=lambda resource: resource.group)
     return [
-        _rule(group, sorted({each.plural for each in same}), ["list", "watch"])
+        rule(group, sorted({each.plural for each in same}), ["list", "watch"])
         for group, same in groupby(by_group, key=lambda resource: resource.group)
     ]
 
 
-def _rule(group: str, resources: list[str], verbs: list[str]) -> Object:
+def rule(group: str, resources: list[str], verbs: list[str]) -> Object:
+    """Return a rule of a role."""
     return {"apiGroups": [group], "resources": resources, "verbs": verbs}

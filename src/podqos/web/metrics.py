@@ -2,74 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from podqos.advice.reviewing import Decision
 from podqos.manifest.kinds import POD_HOLDERS
-from podqos.report.cluster.metrics import sample
+from podqos.report.text.exposition import Counter, Histogram
 
-_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
-
-Labels = tuple[tuple[str, str], ...]
-
-
-class Counter:
-    """A number that grows, for each set of labels."""
-
-    def __init__(self, name: str, about: str) -> None:
-        self.name, self.about = name, about
-        self._counts: dict[Labels, int] = {}
-
-    def add(self, labels: Labels = (), count: int = 1) -> None:
-        """Count."""
-        self._counts[labels] = self._counts.get(labels, 0) + count
-
-    def lines(self) -> Iterator[str]:
-        """Yield it as text."""
-        yield from family(self.name, "counter", self.about, ((dict(labels), n) for labels, n in self._counts.items()))
-
-
-class Histogram:
-    """How long something took, for each set of labels."""
-
-    def __init__(self, name: str, about: str) -> None:
-        self.name, self.about = name, about
-        self._seen: dict[Labels, tuple[list[int], list[float]]] = {}
-
-    def add(self, seconds: float, labels: Labels) -> None:
-        """Count one."""
-        seen = self._seen.get(labels)
-        if seen is None:
-            seen = self._seen[labels] = ([0] * (len(_BOUNDS) + 1), [0.0])
-        seen[0][bisect_left(_BOUNDS, seconds)] += 1
-        seen[1][0] += seconds
-
-    def lines(self) -> Iterator[str]:
-        """Yield it as text."""
-        yield f"# HELP {self.name} {self.about}"
-        yield f"# TYPE {self.name} histogram"
-        for labels, (counts, [total]) in self._seen.items():
-            so_far = 0
-            for bound, count in zip((*map(repr, _BOUNDS), "+Inf"), counts, strict=True):
-                so_far += count
-                yield sample(f"{self.name}_bucket", {**dict(labels), "le": bound}, so_far)
-            yield sample(f"{self.name}_sum", dict(labels), total)
-            yield sample(f"{self.name}_count", dict(labels), so_far)
-
-
-def family(name: str, kind: str, about: str, samples: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-    """Yield one metric."""
-    yield f"# HELP {name} {about}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        yield sample(name, labels, value)
-
-
-def single(name: str, kind: str, about: str, value: float) -> Iterator[str]:
-    """Yield a metric without labels."""
-    yield from family(name, kind, about, [({}, value)])
 
 
 class Metrics:

@@ -17,11 +17,11 @@ from urllib.parse import parse_qs
 from podqos.admission.review import InvalidReview, encode_answer, read_review
 from podqos.advice.reviewing import Decision, Door, Reviewer
 from podqos.report.admission.reviewed import audit_line, response
-from podqos.report.cluster.metrics import CONTENT_TYPE
+from podqos.report.text.exposition import CONTENT_TYPE, family, single
 from podqos.web import settings
 from podqos.web.audit import AuditLog
 from podqos.web.http import Request, Response, Server, text_response
-from podqos.web.metrics import Metrics, family, single
+from podqos.web.metrics import Metrics
 from podqos.web.settings import LIMITS, Limits
 from podqos.web.sources import Source
 from podqos.web.tls import Certificate

@@ -23,15 +23,14 @@ from typing import TYPE_CHECKING
 
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
-from podqos.cli.inputs import print_problems, read_objects
+from podqos.cli.deaths import objects_of, scene_of
+from podqos.cli.inputs import print_problems
 from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
-from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import Log, autopsy, is_about, of_pod, one_by_one
-from podqos.library.autopsy_inputs import read_file, told_apart
-from podqos.library.inputs.files import NO_RENDERING, STDIN, Inputs
-from podqos.library.inputs.gathering import gather
+from podqos.library.autopsy import autopsy, is_about, of_pod, one_by_one
+from podqos.library.autopsy_inputs import told_apart
+from podqos.library.inputs.files import STDIN, Inputs
 from podqos.library.inputs.objects import Objects
 from podqos.library.kubelet_side import fated_pods
 from podqos.library.simulation import built_viewer
@@ -91,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("no log and no pod given", fix=fix)
     viewer = "" if arguments.html is None else built_viewer()
     found, logs = told_apart(arguments.logs)
-    cluster, of_nodes = _cluster(arguments, pod)
-    objects = _objects(arguments, Inputs(found), cluster)
+    cluster, of_nodes = scene_of(arguments, pod)
+    objects = objects_of(arguments, Inputs(found), cluster)
     errors = 0 if objects is None else print_problems(objects.problems)
     report = autopsy(
         [*logs, *of_nodes],
@@ -136,7 +135,7 @@ def _markdown(report: Autopsies, _: Style) -> list[str]:
 def _known(arguments: argparse.Namespace) -> ClusterSnapshot | Objects | None:
     """Return the snapshot or the objects of the files that the options name; None: they name none."""
     cluster = cluster_of(arguments)
-    return _objects(arguments, Inputs([]), None) if cluster is None else cluster
+    return objects_of(arguments, Inputs([]), None) if cluster is None else cluster
 
 
 def _pod_argument(arguments: argparse.Namespace) -> str:
@@ -156,34 +155,6 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
     if not (arguments.logs or arguments.filename):
         arguments.objects = [("pod", found[0][1])]
     return found[0][1]
-
-
-def _cluster(arguments: argparse.Namespace, pod: str) -> tuple[ClusterSnapshot | None, list[Log]]:
-    """Return the cluster that the options name, and logs of its nodes; of a live one what matters here."""
-    if not arguments_name_cluster(arguments):
-        return None, []
-    if arguments.snapshot is not None:
-        return cluster_of(arguments), []
-    from podqos.cluster.cluster import connect
-    from podqos.library.cluster_autopsy import scene_of_deaths
-
-    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
-        inside = arguments.namespace or ("" if arguments.all_namespaces else cluster.namespace)
-        if pod:
-            arguments.namespace = inside
-        arguments.cluster, logs = scene_of_deaths(cluster, inside, pod, progress=progress_line("asking kubelet"))
-        return arguments.cluster, logs
-
-
-def _objects(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSnapshot | None) -> Objects | None:
-    """Return the objects of the files or of the cluster; None: there are none."""
-    given = gather(arguments.filename, NO_RENDERING) if arguments.filename else Inputs([])
-    files = [*map(read_file, given.files), *found.files]
-    if cluster is not None:
-        if files:
-            raise InvalidOption("files of pods and a cluster cannot be combined", fix="give one of them")
-        return cluster.objects
-    return read_objects(Inputs(files, given.problems)) if files else None
 
 
 def _count(text: str) -> int:

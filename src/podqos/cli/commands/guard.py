@@ -6,6 +6,9 @@ would have done; with --enforce the pod is Evicted as by the kubelet. docs/guard
 
   podqos guard run
   podqos guard run --enforce --most 3/5m
+  podqos guard report
+  podqos guard explain shop/batch-7
+  podqos guard manifests --image registry.example.com/podqos:1.0
 """
 
 from __future__ import annotations
@@ -13,64 +16,33 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
-from podqos.cli.cluster import add_live_options
+from podqos.cli.commands.node import listen_option
+from podqos.cli.guard.run_options import add_run_options
 from podqos.cli.main import EXIT_OK
-from podqos.errors import InvalidOption
 
 if TYPE_CHECKING:
     from podqos.cluster.cluster import Cluster
     from podqos.guard.settings import GuardSettings
 
-_STATE, _RUN = "/var/lib/podqos/guard", "/run/podqos/guard"
+# Each is a module in cli/guard.
+_OTHERS = ("status", "journal", "explain", "report", "install", "manifests")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos guard``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="guard_command")
     run_parser = commands.add_parser("run", help="guard this node until interrupted", description=__doc__)
-    _add_run_options(run_parser)
+    add_run_options(run_parser)
     run_parser.set_defaults(run_guard_command=_run)
-
-
-def add_folder_options(parser: options.Parser) -> None:
-    """Declare where a guard keeps what it knows."""
-    about = f"where the journal and what is known of pods are kept (default: {_STATE})"
-    parser.add_argument("--state", metavar="DIR", default=_STATE, help=about)
-    about = f"where it says how it is, and evictions under way are; a tmpfs (default: {_RUN})"
-    parser.add_argument("--run", metavar="DIR", dest="run_dir", default=_RUN, help=about)
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    what = parser.add_argument_group("what it does")
-    mode = what.add_mutually_exclusive_group()
-    about = "decide and write down, but evict nothing: the default"
-    mode.add_argument("--shadow", action="store_true", help=about)
-    mode.add_argument("--enforce", action="store_true", help="evict")
-    about = "when containers are killed: as the API server is told (patch), or once it has answered (answer)"
-    what.add_argument(
-        "--kill-after", metavar="WHEN", choices=("patch", "answer"), default="patch", help=f"{about} (default: patch)"
-    )
-    about = "the most evictions within a time; beyond it only says what it would do"
-    options.add_value_option(what, "--most", _most, about, "N/TIME", default="3/5m")
-    time = partial(options.duration_option, least_us=0)
-    options.add_value_option(what, "--cool-down", time, "the least time between two evictions", "TIME", default="1s")
-    what.add_argument("--realtime", action="store_true", help="run with real-time priority (SCHED_FIFO)")
-    node = parser.add_argument_group("the node")
-    node.add_argument("--node", metavar="NAME", help="its name in the cluster (default: $NODE_NAME, this machine's)")
-    options.add_kubelet_option(node)
-    about = "act on memory thresholds of its own, high enough to react within this time"
-    options.add_value_option(node, "--reaction", options.duration_option, f"{about} (default: the kubelet's)", "TIME")
-    about = "the growth that --reaction is to keep up with"
-    options.add_value_option(node, "--growth", options.rate_option, about, "QUANTITY/s", default="1Gi/s")
-    options.add_version_option(node)
-    files = parser.add_argument_group("its files")
-    add_folder_options(files)
-    cluster = parser.add_argument_group("the cluster")
-    add_live_options(cluster)
+    for name in _OTHERS:
+        module = import_module(f"podqos.cli.guard.{name}")
+        other = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
+        module.add_arguments(other)
+        other.set_defaults(run_guard_command=module.run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,12 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from podqos.guard.running import Guard
 
+    listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
     cluster = _cluster(arguments)
     try:
         settings = _settings(arguments, cluster)
         guard = Guard(settings, cluster, _say)
         mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
         _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
+        if listen is not None:
+            _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
         guard.run()
     finally:
         cluster.close()
@@ -134,14 +109,6 @@ def _cluster(arguments: argparse.Namespace) -> Cluster:
     from podqos.cluster.cluster import connect
 
     return connect(arguments.context, kubeconfig=arguments.kubeconfig)
-
-
-def _most(text: str, option: str) -> tuple[int, int]:
-    """Read how many evictions there may be, and within which time."""
-    number, slash, time = text.partition("/")
-    if not slash or not number.isdecimal() or len(number) > 9 or not int(number):
-        raise InvalidOption(f"{text!r} is no rate", where=option, fix="for example 3/5m")
-    return int(number), options.duration_option(time, option)
 
 
 def _say(text: str) -> None:

@@ -18,6 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node journal``."""
     add_state_dir_option(parser)
     add_lines_options(parser, "keep printing new entries")
+    add_journal_options(parser)
+
+
+def add_journal_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of every command that prints a journal."""
     parser.add_argument("--since", metavar="TIME", help="start at a time: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
     parser.add_argument(
         "-o",
@@ -30,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
-    since_us = None if arguments.since is None else _since_us(arguments.since)
+    since_us = since_option(arguments.since)
     print_lines(arguments, "journal", shown=bytes if arguments.output == "jsonl" else in_words, sinceUs=since_us)
     return 0
 
@@ -49,8 +54,10 @@ def in_words(line: bytes) -> bytes:
     return harmless(f"{one_line(text)}\n").encode()
 
 
-def _since_us(text: str) -> int:
-    """Return a time, given as a timestamp or as a duration ago."""
+def since_option(text: str | None) -> int | None:
+    """Return a time, given as a timestamp or as a duration ago; None: none is given."""
+    if text is None:
+        return None
     try:
         return max(0, time.time_ns() - abs(parse_duration_ns(text))) // 1000
     except ValueError:

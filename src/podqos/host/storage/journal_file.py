@@ -18,6 +18,13 @@ from podqos.host.storage.syncing import Sync, sync
 
 # Lines kept in memory while the disk is full; more would endanger the node itself.
 _MOST_WAITING = 100_000
+_MAX_FILES = 5
+
+
+def journal_files(path: Path, max_files: int = _MAX_FILES) -> list[Path]:
+    """Return the files of a journal, oldest first; the last is the current one."""
+    older = (path.with_name(f"{path.name}.{number}") for number in range(max_files - 1, 0, -1))
+    return [*(file for file in older if file.exists()), path]
 
 
 class JournalFile:
@@ -30,7 +37,7 @@ class JournalFile:
         *,
         sync: Sync = sync,
         max_bytes: int = 64 << 20,
-        max_files: int = 5,
+        max_files: int = _MAX_FILES,
     ) -> None:
         self._path, self._note, self._sync = path, note, sync
         self._max_bytes = max_bytes
@@ -49,8 +56,7 @@ class JournalFile:
 
     def files(self) -> list[Path]:
         """Return the files of the journal, oldest first; the last is the current one."""
-        older = (self._path.with_name(f"{self._path.name}.{number}") for number in reversed(self._older))
-        return [*(file for file in older if file.exists()), self._path]
+        return journal_files(self._path, self._older.stop)
 
     def write(self, entry: Entry) -> None:
         """Write one entry."""

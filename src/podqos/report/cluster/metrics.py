@@ -1,6 +1,6 @@
 """A cluster's overview in Prometheus' text format. One series per node, namespace or check; never one per pod.
 
-Source: https://prometheus.io/docs/instrumenting/exposition_formats/ and /docs/practices/naming/.
+Source: https://prometheus.io/docs/practices/naming/.
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from podqos.report.cluster.overview import NodeOverview, Overview, Share
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+from podqos.report.text.exposition import sample
 
 Sample = tuple[Mapping[str, str], float | None]
 """Labels and a value; samples without one are left out."""
@@ -28,12 +26,6 @@ def gauge(name: str, about: str, samples: Iterable[Sample]) -> Iterator[str]:
     for labels, value in samples:
         if value is not None:
             yield sample(name, labels, value)
-
-
-def sample(name: str, labels: Mapping[str, str], value: float) -> str:
-    """Return one value of a metric."""
-    named = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
-    return f"{name}{{{named}}} {value!r}" if named else f"{name} {value!r}"
 
 
 def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterator[Iterator[str]]:

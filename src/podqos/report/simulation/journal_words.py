@@ -16,6 +16,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount, scheduled
+from podqos.survival.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
 
 
@@ -57,7 +58,7 @@ def reasons(entry: Entry) -> tuple[str, ...]:
         case r.OOMKill() as because:
             return tuple(_oom_reasons(entry, because))
         case r.UnderPressure() as because:
-            return tuple(_pressure_reasons(because))
+            return tuple(_pressure_reasons(because, entry.by or By.KUBELET))
         case r.LocalStorageExceeded() as because:
             return (f"It exceeded its own limit, {_storage(because)}.",)
         case because:
@@ -89,6 +90,10 @@ _VERBS = {
 }
 
 
+def _held_back(pressure: r.UnderPressure) -> str:
+    return f" ({pressure.held_back})" if pressure.held_back else ""
+
+
 def _after(text: str) -> str:
     return f": {text}" if text else ""
 
@@ -109,7 +114,7 @@ def _short(because: r.Because | None) -> str:
         case r.CleanUpGain() as gain:
             return _clean_up(gain)
         case r.UnderPressure() as pressure:
-            return f"{_figures(pressure)}; {_decided(pressure)}"
+            return f"{_figures(pressure)}; {_decided(pressure)}{_held_back(pressure)}"
         case r.LocalStorageExceeded() as excess:
             return _storage(excess)
         case r.OOMKill() as kill:
@@ -158,17 +163,35 @@ def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.See
         case r.GuardMode(enforce=enforce, held_back=held_back):
             return f"evicts nothing: {held_back}" if held_back else "evicts" if enforce else "evicts nothing"
         case r.EvictionReport(outcome=outcome, why=why):
-            return f"{outcome} ({why})" if why else outcome
+            took = _took(because)
+            return f"{outcome} ({why}){took}" if why else f"{outcome}{took}"
         case r.WouldHaveSaved(savings=savings):
-            return ", or ".join(map(_saving, savings)) or "no change of the pod would have saved it"
+            return ", or ".join(map(saving_words, savings)) or "no change of the pod alone"
         case r.SeenEvicted(reason=reason, message=message):
             return message or reason
 
 
-def _saving(saving: r.Saving) -> str:
-    of = f" of {saving.container}" if saving.container else ""
-    how_much = "" if saving.amount is None else f" ({amount(saving.amount, saving.resource)} {saving.resource})"
-    return f"{saving.change}{of}{how_much}"
+def _took(report: r.EvictionReport) -> str:
+    if report.noticed_us is None or report.killed_us is None:
+        return ""
+    return f", killed {(report.killed_us - report.noticed_us) / 1000:.1f} ms after the crossing"
+
+
+def saving_words(saving: r.Saving) -> str:
+    """Return what would have saved a pod, as an order to its owner."""
+    number = amount(saving.amount or 0, saving.resource)
+    of = f" for {saving.container}" if saving.container else ""
+    match saving.change:
+        case PodChange.LESS:
+            return f"use {number} less"
+        case PodChange.REQUEST:
+            return f"request {number} of {saving.resource}{of}"
+        case PodChange.PRIORITY:
+            return f"a priority of {saving.amount}"
+        case PodChange.LIMIT:
+            return f"a limit of {number}{of}"
+        case _:
+            return saving.change
 
 
 _REFUSALS = {
@@ -304,8 +327,8 @@ _LOWER = {
 }
 
 
-def _pressure_reasons(pressure: r.UnderPressure) -> Iterator[str]:
-    yield _sentence(f"The kubelet saw {_figures(pressure)}")
+def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
+    yield _sentence(f"The {by.value} saw {_figures(pressure)}")
     order = "that the kubelet may evict" if pressure.spared else "in the kubelet's order"
     yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
     if pressure.spared:

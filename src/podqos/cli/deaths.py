@@ -1,0 +1,47 @@
+"""What commands about deaths are given beside logs: files of pods, nodes and events, or a cluster."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from podqos.cli.cluster import arguments_name_cluster, cluster_of
+from podqos.cli.inputs import read_objects
+from podqos.cli.progress import progress_line
+from podqos.errors import InvalidOption
+from podqos.library.autopsy import Log
+from podqos.library.autopsy_inputs import read_file
+from podqos.library.inputs.files import NO_RENDERING, Inputs
+from podqos.library.inputs.gathering import gather
+from podqos.library.inputs.objects import Objects
+
+if TYPE_CHECKING:
+    from podqos.library.cluster_snapshot import ClusterSnapshot
+
+
+def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnapshot | None, list[Log]]:
+    """Return the cluster that the options name, and logs of its nodes; of a live one what tells of deaths."""
+    if not arguments_name_cluster(arguments):
+        return None, []
+    if arguments.snapshot is not None:
+        return cluster_of(arguments), []
+    from podqos.cluster.cluster import connect
+    from podqos.library.cluster_autopsy import scene_of_deaths
+
+    with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
+        inside = arguments.namespace or ("" if arguments.all_namespaces else cluster.namespace)
+        if pod:
+            arguments.namespace = inside
+        arguments.cluster, logs = scene_of_deaths(cluster, inside, pod, progress=progress_line("asking kubelet"))
+        return arguments.cluster, logs
+
+
+def objects_of(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSnapshot | None) -> Objects | None:
+    """Return the objects of the files or of the cluster; None: there are none."""
+    given = gather(arguments.filename, NO_RENDERING) if arguments.filename else Inputs([])
+    files = [*map(read_file, given.files), *found.files]
+    if cluster is not None:
+        if files:
+            raise InvalidOption("files of pods and a cluster cannot be combined", fix="give one of them")
+        return cluster.objects
+    return read_objects(Inputs(files, given.problems)) if files else None

@@ -1,0 +1,42 @@
+"""Explain what the guard decided about a pod: which threshold, which figures, why this pod, who was next, what helps.
+
+All of it is in the guard's journal, which is read from disk. Beside it stands what kernel and kubelet did.
+
+  podqos guard explain shop/batch-7
+  podqos guard explain -n shop batch-7 -o json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from podqos.cli.guard.run_options import add_state_option
+from podqos.cli.main import EXIT_OK
+from podqos.cli.node.client import add_pod_arguments, pod_named
+from podqos.cli.output import add_output_options, emit
+from podqos.errors import InputError
+
+SUMMARY = "why it chose a pod, who was next, what would have saved it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos guard explain``."""
+    add_pod_arguments(parser)
+    add_state_option(parser)
+    add_output_options(parser, ("text", "json", "yaml"), "podqos.survival.shadow:GuardExplanation")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the explanation."""
+    from podqos.library.guard_journal import entries_of
+    from podqos.report.survival.shadow import explanation_lines
+    from podqos.survival.shadow import explanation
+
+    pod = "/".join(pod_named(arguments))
+    found = explanation(entries_of(Path(arguments.state)), pod)
+    if not found.decisions and not found.deaths:
+        fix = "`podqos guard journal` shows all of it; -n names another namespace"
+        raise InputError(f"the journal says nothing of {pod}", where=arguments.state, fix=fix)
+    emit(found, arguments, explanation_lines)
+    return EXIT_OK

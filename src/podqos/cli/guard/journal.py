@@ -1,0 +1,73 @@
+"""Print the journal of a guard: what it saw, decided and did, what kernel and kubelet did, and why.
+
+It is read from disk: the guard need not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from podqos.cli.guard.run_options import add_state_option
+from podqos.cli.main import EXIT_OK
+from podqos.cli.node.client import add_lines_options
+from podqos.cli.node.journal import add_journal_options, in_words, since_option
+from podqos.errors import InvalidOption
+
+SUMMARY = "print its journal: what was seen, decided and done, and why"
+_LOOK_SECONDS = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos guard journal``."""
+    add_state_option(parser)
+    add_lines_options(parser, "keep printing new entries")
+    add_journal_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the journal."""
+    if arguments.tail is not None and arguments.tail < 0:
+        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
+    since_us = since_option(arguments.since)
+    shown = bytes if arguments.output == "jsonl" else in_words
+    try:
+        for line in _lines(arguments):
+            if since_us is None or _time_us(line) >= since_us:
+                sys.stdout.buffer.write(shown(line))
+                if arguments.follow:
+                    sys.stdout.buffer.flush()
+        sys.stdout.buffer.flush()
+    except KeyboardInterrupt:
+        if not arguments.follow:
+            raise
+    return EXIT_OK
+
+
+def _lines(arguments: argparse.Namespace) -> Iterator[bytes]:
+    from podqos.host.storage.tailing import lines_of
+    from podqos.library.guard_journal import files_of
+
+    state = Path(arguments.state)
+    files_of(state)
+    goes_on = (lambda: True) if arguments.follow else None
+    for piece in lines_of(lambda: files_of(state), last=arguments.tail, goes_on=goes_on):
+        if piece is None:
+            time.sleep(_LOOK_SECONDS)
+        else:
+            yield from piece.splitlines(keepends=True)
+
+
+def _time_us(line: bytes) -> int:
+    """Return when something was written; a line that cannot be read is of any time."""
+    from podqos.agent.journal import decode
+    from podqos.errors import InputError
+
+    try:
+        (entry,) = decode(line)
+    except (InputError, ValueError):
+        return sys.maxsize
+    return entry.time_us

@@ -1,0 +1,46 @@
+"""Print what the guard needs to run in a cluster: a DaemonSet, its rights, and policies that keep them to its node.
+
+Kubernetes 1.30 or later. It only shadows unless --enforce is given; docs/guard.md says what it may do, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from msgspec.structs import asdict
+
+from podqos.cli.installing import add_installation_options, print_manifests, settings_of
+from podqos.errors import InvalidOption
+from podqos.web.guard_installation import NAMESPACE, GuardSettings, guard_objects
+
+SUMMARY = "print what it needs to run in a cluster"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos guard manifests``."""
+    add_installation_options(parser, NAMESPACE)
+    parser.add_argument("--enforce", action="store_true", help="evict (default: only say what it would do)")
+    about = "nodes have cgroup v1: it then shares the host's pid namespace"
+    parser.add_argument("--cgroup-v1", action="store_true", help=about)
+    about = "the kubelet's configuration file on nodes, such as /var/lib/kubelet/config.yaml (default: ask the kubelet)"
+    parser.add_argument("--kubelet-config", metavar="PATH", default="", help=about)
+    about = "also grant pods/eviction, for soft thresholds; no policy can keep that to its own node"
+    parser.add_argument("--eviction-api", action="store_true", help=about)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print them."""
+    path = arguments.kubelet_config
+    if path and not path.startswith("/"):
+        fix = "for example /var/lib/kubelet/config.yaml"
+        raise InvalidOption(f"{path!r} is no absolute path", where="--kubelet-config", fix=fix)
+    common = asdict(settings_of(arguments))
+    settings = GuardSettings(
+        namespace=common["namespace"],
+        image=common["image"],
+        mode="enforce" if arguments.enforce else "shadow",
+        host_pid=arguments.cgroup_v1,
+        kubelet_config=path,
+        may_use_eviction_api=arguments.eviction_api,
+    )
+    return print_manifests(settings, guard_objects(settings), arguments.output)

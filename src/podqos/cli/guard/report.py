@@ -1,0 +1,65 @@
+"""Compare what the guard decided with what kernel and kubelet did: who would have gone first, how long before.
+
+The guard's journal has what it saw of both. Logs of the kernel or of kubelets, files of pods and events, or a cluster
+say more: what happened while it did not watch, or where it may not read the kernel's log.
+
+  podqos guard report
+  journalctl -k -o short-iso-precise | podqos guard report --kernel-log -
+  podqos guard report --journal worker-1.jsonl --journal worker-2.jsonl --snapshot cluster.json.gz
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from podqos.cli import options
+from podqos.cli.cluster import add_cluster_options, profile_of
+from podqos.cli.guard.run_options import add_state_option
+from podqos.cli.main import EXIT_OK
+from podqos.cli.output import add_output_options, emit
+from podqos.errors import InvalidOption
+
+SUMMARY = "its decisions against what kernel and kubelet did"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos guard report``."""
+    add_state_option(parser)
+    options.add_list_option(parser, "--journal", "FILE|DIR", "a journal to read in place of that of --state")
+    about = "a log of the kernel or of a kubelet in any form that `podqos autopsy` reads; - is standard input"
+    options.add_list_option(parser, "--kernel-log", "FILE|-", about)
+    about = "pods, nodes and events as `kubectl get -A -o yaml` prints them"
+    parser.add_argument(
+        "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
+    )
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAME", help="only deaths that this namespace of a cluster tells of"
+    )
+    add_cluster_options(parser)
+    options.add_version_option(parser)
+    add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.survival.shadow:GuardReport")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the report."""
+    from podqos.cli.deaths import objects_of, scene_of
+    from podqos.cli.inputs import print_problems
+    from podqos.library.autopsy import autopsy
+    from podqos.library.autopsy_inputs import told_apart
+    from podqos.library.guard_journal import known_names, report_of
+    from podqos.library.inputs.files import STDIN, Inputs
+    from podqos.report.survival.shadow import csv_rows, report_lines
+
+    if [*arguments.kernel_log, *arguments.filename].count(STDIN) > 1:
+        raise InvalidOption("standard input can be read once", fix="give one - only")
+    arguments.files = arguments.filename
+    found, logs = told_apart(arguments.kernel_log)
+    cluster, of_nodes = scene_of(arguments)
+    objects = objects_of(arguments, Inputs(found), cluster)
+    errors = 0 if objects is None else print_problems(objects.problems)
+    told = autopsy([*logs, *of_nodes], objects=objects, cluster=cluster, profile=profile_of(arguments))
+    journals = [Path(each) for each in arguments.journal] or [Path(arguments.state)]
+    report = report_of(journals, told, known_names(Path(arguments.state)))
+    emit(report, arguments, report_lines, csv_rows)
+    return 2 if errors else EXIT_OK

@@ -1,0 +1,40 @@
+"""Show how the guard of this node is: its mode, thresholds and figures, what it knows, how fast it was.
+
+Exit codes: 0, or 3 where no guard runs here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from podqos.cli.guard.run_options import add_run_option
+from podqos.cli.main import EXIT_HOST, EXIT_OK
+from podqos.cli.output import add_output_options, emit
+from podqos.errors import HostError
+
+SUMMARY = "its mode, thresholds and figures, what it knows, how fast it was"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos guard status``."""
+    add_run_option(parser)
+    add_output_options(parser, ("text", "json", "yaml"), "podqos.guard.status:GuardStatus")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the status."""
+    from podqos.guard.status import FILE, read_status
+    from podqos.guard.status_lines import is_stale, status_lines
+
+    file = Path(arguments.run_dir) / FILE
+    try:
+        status = read_status(Path(arguments.run_dir))
+    except OSError as error:
+        raise HostError(f"{file}: {error.strerror or error}") from error
+    if status is None:
+        raise HostError(f"no guard says how it is at {file}: start one with `podqos guard run`, or name its --run DIR")
+    now_us = time.time_ns() // 1000
+    emit(status, arguments, lambda status, style: status_lines(status, now_us, style))
+    return EXIT_HOST if is_stale(status, now_us) else EXIT_OK

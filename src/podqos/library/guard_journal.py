@@ -1,0 +1,174 @@
+"""What a guard left on disk, read: its journal, and what logs and the API server tell of the same time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from operator import attrgetter
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from podqos.agent.journal import By, Entry, Kind, decode
+from podqos.agent.reasons import OOMLevel
+from podqos.errors import HostError
+from podqos.host.storage.journal_file import journal_files
+from podqos.model.assumption import Assumption
+from podqos.model.time_units import SECOND_US
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.survival.autopsy import Autopsies
+from podqos.survival.eviction_traces import EvictionCause, seconds_of
+from podqos.survival.shadow import Death, GuardReport, guard_report
+
+JOURNAL, KNOWN_PODS = "journal.jsonl", "pods.json"
+_LEVELS = {
+    CgroupLevel.CONTAINER: OOMLevel.CONTAINER,
+    CgroupLevel.POD: OOMLevel.POD,
+    CgroupLevel.CLASS: OOMLevel.CLASS,
+    CgroupLevel.KUBEPODS: OOMLevel.KUBEPODS,
+    CgroupLevel.MACHINE: OOMLevel.NODE,
+}
+_SINCE_BOOT = re.compile(r"\d{1,8}(?:\.\d{1,9})?", re.ASCII)
+_OWN_EVICTION_US = 600 * SECOND_US
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a journal, oldest first; ``path`` is the guard's state directory, or one of the files."""
+    files = journal_files(path / JOURNAL) if path.is_dir() else [path]
+    if not files[-1].exists():
+        raise HostError(
+            f"there is no journal at {files[-1]}: a guard writes one into its state directory; name that with --state"
+        )
+    return files
+
+
+def entries_of(path: Path) -> Iterator[Entry]:
+    """Yield the entries of a guard's journal; raises InputError for lines that are none."""
+    for file in files_of(path):
+        try:
+            with file.open("rb") as lines:
+                yield from decode(lines, str(file))
+        except OSError as error:
+            raise HostError(f"{file}: {error.strerror or error}") from error
+
+
+class _Metadata(Struct, frozen=True):
+    name: str = ""
+    namespace: str = "default"
+    uid: str = ""
+
+
+class _Pod(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+class _Known(Struct, frozen=True):
+    pods: tuple[_Pod, ...] = ()
+
+
+def known_names(state: Path) -> dict[str, str]:
+    """Return the pods that a guard last knew, by uid; none where it left nothing that can be read."""
+    try:
+        known = msgspec.json.decode((state / KNOWN_PODS).read_bytes(), type=_Known)
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return {each.metadata.uid: f"{each.metadata.namespace}/{each.metadata.name}" for each in known.pods}
+
+
+def report_of(journals: Iterable[Path], told: Autopsies, names: Mapping[str, str]) -> GuardReport:
+    """Return the guard's decisions in journals against the deaths in them and in what logs and the API server tell.
+
+    ``names`` are pods by uid, for kills in pods that the rest does not know.
+    """
+    journals = list(journals)
+    nodes, own = _seen(journals)
+    deaths = _Deaths(told, names, nodes, own)
+    found: list[Entry | Death] = sorted(deaths.all(), key=_when)
+    streams: list[Iterable[Entry | Death]] = [*(entries_of(each) for each in journals), found]
+    return guard_report(merge(*streams, key=_when), (*told.assumptions, *deaths.assumptions()))
+
+
+_when = attrgetter("time_us", "node")
+
+
+def _seen(journals: Iterable[Path]) -> tuple[list[str], dict[str, list[int]]]:
+    """Return the nodes of journals, and when their guards evicted which pods."""
+    nodes: dict[str, None] = {}
+    own: dict[str, list[int]] = {}
+    for entry in (entry for each in journals for entry in entries_of(each)):
+        nodes[entry.node] = None
+        if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.pod is not None:
+            own.setdefault(entry.pod, []).append(entry.time_us)
+    return list(nodes), own
+
+
+class _Deaths:
+    """The deaths that logs and the API server tell of, and what had to be taken for granted about them."""
+
+    def __init__(
+        self, told: Autopsies, names: Mapping[str, str], nodes: list[str], own: Mapping[str, list[int]]
+    ) -> None:
+        self._told, self._names, self._nodes, self._own = told, names, nodes, own
+        self._boot_us: int | None = None
+        self._undated = self._elsewhere = self._nameless = 0
+
+    def all(self) -> Iterator[Death]:
+        """Yield them."""
+        for kill in self._told.kills:
+            pod = kill.pod or self._names.get(kill.pod_uid, "") or (f"pod {kill.pod_uid}" if kill.pod_uid else "")
+            if not pod:
+                continue  # a process of no pod: the guard has nothing to do with it
+            self._nameless += pod.startswith("pod ")
+            node, time_us = self._node(kill.host), self._time_us(kill.at)
+            if node is not None and time_us is not None:
+                yield Death(time_us, node, pod, By.KERNEL, _LEVELS.get(kill.scope))
+        for eviction in self._told.evictions:
+            if eviction.cause is not EvictionCause.NODE_PRESSURE:
+                continue
+            node, time_us = self._node(eviction.node), self._time_us(eviction.at)
+            if node is None or time_us is None or self._is_own(eviction.pod, time_us):
+                continue
+            yield Death(time_us, node, eviction.pod, By.KUBELET)
+
+    def assumptions(self) -> Iterator[Assumption]:
+        """Yield what was assumed or left out."""
+        if self._boot_us is not None:
+            how = "a log with dates, such as journalctl -k -o short-iso-precise or dmesg --time-format iso"
+            yield Assumption("when the machine of the kernel log started", "when this one did", how)
+        if self._undated:
+            yield Assumption(f"{self._undated} deaths without a date", "left out", "a log with dates")
+        if self._elsewhere:
+            yield Assumption(f"{self._elsewhere} deaths on nodes without a journal", "left out", "--journal FILE")
+        if self._nameless:
+            how = "-f FILE with the pods, --snapshot or --context"
+            yield Assumption(f"names of {self._nameless} killed pods", "not known, none is the guard's choice", how)
+
+    def _is_own(self, pod: str, time_us: int) -> bool:
+        """Whether the guard itself evicted a pod: its status is told like the kubelet's."""
+        return any(-SECOND_US <= time_us - each <= _OWN_EVICTION_US for each in self._own.get(pod, ()))
+
+    def _node(self, name: str) -> str | None:
+        if name in self._nodes:
+            return name
+        short = [each for each in self._nodes if name and each.partition(".")[0] == name.partition(".")[0]]
+        if len(short) == 1 or len(self._nodes) == 1:
+            return (short or self._nodes)[0]
+        self._elsewhere += 1
+        return None
+
+    def _time_us(self, at: str) -> int | None:
+        """Return a time in the journal's terms. One in whole seconds is taken for the end of that second."""
+        if _SINCE_BOOT.fullmatch(at):
+            if self._boot_us is None:
+                self._boot_us = (time.time_ns() - time.monotonic_ns()) // 1000
+            seconds: float | None = self._boot_us / SECOND_US + float(at)
+        else:
+            seconds = seconds_of(at, time.time())
+        if seconds is None:
+            self._undated += 1
+            return None
+        time_us = int(seconds * SECOND_US)
+        return time_us if time_us % SECOND_US else time_us + SECOND_US - 1

@@ -1,0 +1,366 @@
+"""What a guard decided, against what kernel and kubelet did: who would have gone first, how long before, and for what.
+
+Everything is read from one stream of journal entries in the order of time: the guard's decisions, and the deaths that
+it saw or that logs and the API server tell of (as entries, too). A decision counts for the pressure it was made under:
+from the threshold that was met until that is met no more. Metrics hear entries as they are written (``Hindsight``), a
+report reads them from disk; both come to the same verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import (
+    EvictionReport,
+    GuardMode,
+    LocalStorageExceeded,
+    OOMKill,
+    OOMLevel,
+    Saving,
+    ThresholdsMet,
+    UnderPressure,
+    WouldHaveSaved,
+)
+from podqos.eviction.signals import Signal
+from podqos.model.assumption import Assumption
+from podqos.model.time_units import SECOND_US
+
+LINGER_US = 30 * SECOND_US
+"""For so long after pressure has ended a death may still be told of: kubelets report in batches."""
+LATE_US = SECOND_US
+"""A decision within this time after a death came too late for it."""
+_SAME_DEATH_US = {By.KERNEL: 2 * SECOND_US, By.KUBELET: 600 * SECOND_US}
+"""What is told of one pod within this time is one death: several processes are killed, and several places tell."""
+_MOST_EPISODES = 8
+
+
+class Verdict(StrEnum):
+    """What the guard's decision means for a death."""
+
+    SAME = "Same"
+    """The guard would have evicted, or did evict, this pod, before it died."""
+    OTHER = "Other"
+    """The guard would have evicted another pod before."""
+    OWN_LIMIT = "OwnLimit"
+    """The pod or its container reached its own limit: no eviction threshold is about that."""
+    LATE = "Late"
+    """The guard decided only afterwards."""
+    UNFORESEEN = "Unforeseen"
+    """The guard watched and decided nothing: no threshold was met when it looked."""
+    NOT_WATCHING = "NotWatching"
+    """No guard watched the node at that time."""
+
+
+class Death(Struct, frozen=True, gc=False):
+    """A pod that kernel or kubelet ended, as told by a log or by the API server."""
+
+    time_us: int
+    node: str
+    pod: str
+    by: By
+    level: OOMLevel | None = None
+
+
+class GuardDecision(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A pod that the guard chose."""
+
+    time_us: int
+    node: str
+    pod: str
+    enforced: bool
+    """Whether it was evicted; else it was only said."""
+    because: UnderPressure | LocalStorageExceeded
+
+    @property
+    def signal(self) -> Signal | None:
+        """What ran short; None where the pod exceeded a limit of its own."""
+        return self.because.signal if isinstance(self.because, UnderPressure) else None
+
+
+class GuardedDeath(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A pod that kernel or kubelet ended, and what the guard had decided by then."""
+
+    time_us: int
+    node: str
+    pod: str
+    by: By
+    verdict: Verdict
+    level: OOMLevel | None = None
+    """Which level ran out of memory, where the kernel killed and that is known."""
+    decision: GuardDecision | None = None
+    """The decision that would have come first; with ``Late`` the one that came too late."""
+
+    @property
+    def margin_us(self) -> int | None:
+        """How long before the death the decision was; negative where it was late."""
+        return None if self.decision is None else self.time_us - self.decision.time_us
+
+
+class GuardedNode(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A node with a guard, as far as its journal goes."""
+
+    node: str
+    first_us: int
+    last_us: int
+    enforces: bool
+    """As of the last entry."""
+
+
+class Tally(Struct, frozen=True, gc=False, rename="camel"):
+    """How many pods one of the two ended, by what the guard had decided."""
+
+    by: By
+    pods: int
+    verdicts: dict[Verdict, int]
+
+
+class GuardReport(Struct, frozen=True, rename="camel"):
+    """The guard against kernel and kubelet: the whole output of ``podqos guard report -o json``."""
+
+    nodes: tuple[GuardedNode, ...]
+    tallies: tuple[Tally, ...]
+    deaths: tuple[GuardedDeath, ...]
+    """In the order of time."""
+    unneeded: tuple[GuardDecision, ...] = ()
+    """The first decision under each pressure that passed without a death."""
+    evicted: tuple[GuardDecision, ...] = ()
+    """What the guard did evict."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "GuardReport"
+    assumptions: tuple[Assumption, ...] = ()
+
+
+class ExplainedDecision(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A decision about one pod, and all that was written down about it."""
+
+    decision: GuardDecision
+    times: int = 1
+    """How often it was made: without an eviction it is made again at every look."""
+    last_us: int | None = None
+    """When it was made last, if more than once."""
+    saved_by: tuple[Saving, ...] | None = None
+    """What would have saved the pod; None where that was not found out."""
+    report: EvictionReport | None = None
+    """What came of it, where it was carried out."""
+
+
+class GuardExplanation(Struct, frozen=True, rename="camel"):
+    """What a guard's journal says of one pod: the whole output of ``podqos guard explain -o json``."""
+
+    pod: str
+    decisions: tuple[ExplainedDecision, ...]
+    """In the order of time."""
+    deaths: tuple[GuardedDeath, ...]
+    """Its own, and those of pods in whose place it would have gone."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "GuardExplanation"
+
+
+class _Episode:
+    """Pressure, what the guard decided under it, and who died of it."""
+
+    def __init__(self) -> None:
+        self.decisions: dict[str, GuardDecision] = {}
+        """By pod: the first of each, in order."""
+        self.dead: set[str] = set()
+        self.ended_us: int | None = None
+
+    def takes(self, time_us: int) -> bool:
+        return self.ended_us is None or time_us <= self.ended_us + LINGER_US
+
+    def first_decision(self, pod: str, time_us: int) -> GuardDecision | None:
+        """Return what the guard would have done first: the pod itself if all it chose before are dead."""
+        before = (each for each in self.decisions.values() if each.time_us <= time_us)
+        return next((each for each in before if each.pod == pod or each.pod not in self.dead), None)
+
+
+class Hindsight:
+    """Judges the deaths of one node; entries come in the order of time, except for a few that are told late."""
+
+    def __init__(self) -> None:
+        self._is_watched = False
+        self._episodes: list[_Episode] = []
+        self._waiting: list[GuardedDeath] = []
+        """Unforeseen so far: a decision may still be on its way."""
+        self._last_death: dict[tuple[str, By], int] = {}
+
+    def heard(self, entry: Entry | Death) -> Iterator[GuardedDeath | GuardDecision]:
+        """Take an entry; yield deaths that are judged with it, and decisions that turn out to be for nothing."""
+        yield from self._settled(entry.time_us)
+        if isinstance(entry, Death):
+            yield from self._died(entry)
+            return
+        match entry.kind, entry.because, entry.by:
+            case Kind.WATCHING, GuardMode(ended=ended), _:
+                self._is_watched = not ended
+            case Kind.OBSERVED, ThresholdsMet(met=met), _:
+                self._is_watched = True
+                self._pressure({each.signal for each in met}, entry.time_us)
+            case (
+                Kind.WOULD_EVICT | Kind.EVICTED
+            ) as kind, UnderPressure() | LocalStorageExceeded() as because, By.GUARD:
+                self._is_watched = True
+                enforced = kind is Kind.EVICTED
+                decision = GuardDecision(entry.time_us, entry.node, entry.pod or "", enforced, because)
+                yield from self._decided(decision)
+            case (Kind.OOM_KILLED, because, By.KERNEL as by) | (Kind.EVICTED, because, By.KUBELET as by):
+                if entry.pod is not None:
+                    level = because.level if isinstance(because, OOMKill) else None
+                    yield from self._died(Death(entry.time_us, entry.node, entry.pod, by, level))
+
+    def end(self) -> Iterator[GuardedDeath | GuardDecision]:
+        """Yield what is left to be judged: nothing comes any more."""
+        yield from self._waiting
+        self._waiting = []
+        for episode in self._episodes:
+            if episode.ended_us is not None:
+                yield from _for_nothing(episode)
+        self._episodes = []
+
+    def _pressure(self, signals: set[Signal], time_us: int) -> None:
+        episode = self._open()
+        if episode is not None and not any(each.signal in signals for each in episode.decisions.values()):
+            episode.ended_us = time_us
+
+    def _decided(self, decision: GuardDecision) -> Iterator[GuardedDeath]:
+        late = [each for each in self._waiting if decision.time_us - each.time_us <= LATE_US]
+        for death in late:
+            self._waiting.remove(death)
+            yield replace(death, verdict=Verdict.LATE, decision=decision)
+        episode = self._open()
+        if episode is None:
+            episode = _Episode()
+            episode.dead = {each.pod for each in late}
+            self._episodes = [*self._episodes[1 - _MOST_EPISODES :], episode]
+        episode.decisions.setdefault(decision.pod, decision)
+        if decision.signal is None:
+            episode.ended_us = decision.time_us  # nothing says when a limit of a pod's own is kept again
+
+    def _open(self) -> _Episode | None:
+        last = self._episodes[-1] if self._episodes else None
+        return last if last is not None and last.ended_us is None else None
+
+    def _died(self, told: Death) -> Iterator[GuardedDeath]:
+        pod, time_us, by, level = told.pod, told.time_us, told.by, told.level
+        before_us = self._last_death.pop((pod, by), None)
+        self._last_death[pod, by] = time_us
+        if before_us is not None and abs(time_us - before_us) <= _SAME_DEATH_US[by]:
+            return
+        if len(self._last_death) > 1000:
+            del self._last_death[next(iter(self._last_death))]
+        death = GuardedDeath(time_us, told.node, pod, by, Verdict.UNFORESEEN, level)
+        for episode in reversed(self._episodes):
+            decision = episode.first_decision(pod, time_us) if episode.takes(time_us) else None
+            if decision is None:
+                continue
+            if decision.pod != pod and level in {OOMLevel.CONTAINER, OOMLevel.POD}:
+                break
+            episode.dead.add(pod)
+            yield replace(death, verdict=Verdict.SAME if decision.pod == pod else Verdict.OTHER, decision=decision)
+            return
+        if level in {OOMLevel.CONTAINER, OOMLevel.POD}:
+            yield replace(death, verdict=Verdict.OWN_LIMIT)
+        elif not self._is_watched:
+            yield replace(death, verdict=Verdict.NOT_WATCHING)
+        else:
+            self._waiting.append(death)
+
+    def _settled(self, now_us: int) -> Iterator[GuardedDeath | GuardDecision]:
+        due = [each for each in self._waiting if now_us - each.time_us > LATE_US]
+        for death in due:
+            self._waiting.remove(death)
+            yield death
+        over = [each for each in self._episodes if not each.takes(now_us)]
+        for episode in over:
+            self._episodes.remove(episode)
+            yield from _for_nothing(episode)
+
+
+def _for_nothing(episode: _Episode) -> Iterator[GuardDecision]:
+    """Yield the decision that began it, if no pod died, and the guard did not evict one either."""
+    first = next(iter(episode.decisions.values()), None)
+    if first is not None and not episode.dead and not any(each.enforced for each in episode.decisions.values()):
+        yield first
+
+
+def guard_report(entries: Iterable[Entry | Death], assumptions: tuple[Assumption, ...] = ()) -> GuardReport:
+    """Return a report of journals that are merged with what logs and the API server tell, in the order of time."""
+    by_node: dict[str, Hindsight] = {}
+    found: list[GuardedDeath | GuardDecision] = []
+    evicted: list[GuardDecision] = []
+    nodes: dict[str, GuardedNode] = {}
+    for entry in entries:
+        hindsight = by_node.setdefault(entry.node, Hindsight())
+        found += hindsight.heard(entry)
+        if isinstance(entry, Death):
+            continue
+        seen = nodes.get(entry.node)
+        enforces = entry.because.enforce if isinstance(entry.because, GuardMode) else bool(seen and seen.enforces)
+        first_us = entry.time_us if seen is None else seen.first_us
+        nodes[entry.node] = GuardedNode(entry.node, first_us, entry.time_us, enforces)
+        if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.pod is not None:
+            assert isinstance(entry.because, UnderPressure | LocalStorageExceeded)
+            evicted.append(GuardDecision(entry.time_us, entry.node, entry.pod, True, entry.because))
+    for hindsight in by_node.values():
+        found += hindsight.end()
+    deaths = sorted((each for each in found if isinstance(each, GuardedDeath)), key=_when)
+    unneeded = sorted((each for each in found if isinstance(each, GuardDecision)), key=_when)
+    tallies = tuple(_tally(by, deaths) for by in (By.KERNEL, By.KUBELET))
+    return GuardReport(
+        tuple(sorted(nodes.values(), key=lambda each: each.node)),
+        tallies,
+        tuple(deaths),
+        tuple(unneeded),
+        tuple(evicted),
+        assumptions=assumptions,
+    )
+
+
+def explanation(entries: Iterable[Entry], pod: str) -> GuardExplanation:
+    """Return what a journal says of one pod."""
+    decisions: list[ExplainedDecision] = []
+    judged: dict[str, Hindsight] = {}
+    deaths: list[GuardedDeath] = []
+    is_again = False
+    for entry in entries:
+        found = judged.setdefault(entry.node, Hindsight()).heard(entry)
+        deaths += (each for each in found if isinstance(each, GuardedDeath))
+        if entry.kind is Kind.OBSERVED:
+            is_again = False
+        if entry.pod != pod:
+            continue
+        match entry.kind, entry.because:
+            case (Kind.EVICTED | Kind.WOULD_EVICT) as kind, UnderPressure() | LocalStorageExceeded() as because:
+                if entry.by is not By.GUARD:
+                    continue
+                if is_again and decisions and kind is Kind.WOULD_EVICT and not decisions[-1].decision.enforced:
+                    last = decisions[-1]
+                    decisions[-1] = replace(last, times=last.times + 1, last_us=entry.time_us)
+                    continue
+                chosen = GuardDecision(entry.time_us, entry.node, pod, kind is Kind.EVICTED, because)
+                decisions.append(ExplainedDecision(chosen))
+                is_again = True
+            case Kind.EXPLAINED, WouldHaveSaved(savings=savings) if decisions:
+                decisions[-1] = replace(decisions[-1], saved_by=savings)
+            case Kind.REPORTED, EvictionReport() as report if decisions:
+                decisions[-1] = replace(decisions[-1], report=report)
+            case _:
+                pass
+    for each in judged.values():
+        deaths += (death for death in each.end() if isinstance(death, GuardedDeath))
+    about = (each for each in deaths if pod in {each.pod, each.decision.pod if each.decision else ""})
+    return GuardExplanation(pod, tuple(decisions), tuple(sorted(about, key=_when)))
+
+
+def _when(each: GuardedDeath | GuardDecision) -> tuple[int, str]:
+    return each.time_us, each.node
+
+
+def _tally(by: By, deaths: Iterable[GuardedDeath]) -> Tally:
+    verdicts = [each.verdict for each in deaths if each.by is by]
+    return Tally(by, len(verdicts), {each: verdicts.count(each) for each in Verdict if each in verdicts})
