@@ -397,6 +397,8 @@ def _judge(kubelet: RealKubelet, trial: Trial, touched: Sequence[Member]) -> Non
             trial.evicted.append(member.name)
             if not has_event(events, member.uid):
                 trial.wrong = f"no Event for {member.name}"
+        elif trial.mode in {"patch", "answer"}:
+            trial.wrong = f"{member.name} is {pod['status']}"
         # By what ran: a kubelet counts one more where it no longer finds the container of a pod that is over.
         if any(memory.starts > 1 for memory in member.memory):
             trial.restarted.append(member.name)
