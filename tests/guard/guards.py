@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
-from guard.kubelets import Kubelet, RunningPod
+from guard.kubelets import Kubelet, RunningPod, SuiteKubelet
 from podqos.cluster.asking import Client
 from podqos.cluster.writing import Writer
 from podqos.guard.acting import Acting, Did, Noted
@@ -45,6 +45,7 @@ class Guard:
     """Runs its loop only while a test waits."""
 
     def __init__(self, kubelet: Kubelet, when: KillWhen = KillWhen.PATCH, intents: Path | None = None) -> None:
+        """Beside the suite's own kubelet, which is quick, whatever starts is ended for a shorter time."""
         self.kubelet = kubelet
         self.noted: list[Noted] = []
         self.is_falling = False
@@ -64,6 +65,9 @@ class Guard:
             tell=lambda _victim, noted: self.noted.append(noted),
             is_falling=lambda: self.is_falling,
         )
+        if isinstance(kubelet, SuiteKubelet):
+            kill = self.acting._kill
+            self.acting._kill = lambda running, _seconds: kill(running, 0.4)
 
     def __enter__(self) -> Self:
         self.acting.take_up()

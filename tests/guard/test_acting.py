@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from guard.guards import MESSAGE, Guard
+from guard.guards import MESSAGE, Guard, victim_of
 from guard.kubelets import SLEEP, wait_until
 from podqos.errors import HostError
 from podqos.guard import acting
-from podqos.guard.acting import Did
-from podqos.guard.eviction import KillWhen, Outcome
+from podqos.guard.acting import LATE_SECONDS, Did
+from podqos.guard.eviction import KillWhen, Outcome, Sent, begin, follow
+from podqos.guard.intents import Intent, Intents
 from podqos.guard.requests import ANNOTATION
 from podqos.guard.tree import pod_at
 
@@ -341,6 +342,41 @@ def test_a_guard_that_stops_holds_nothing_any_more(suite):
         assert is_frozen(suite, pod)
     assert not is_frozen(suite, pod)
     assert suite.processes(pod)
+
+
+# ---- a guard that was killed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_pod_that_a_killed_guard_left_frozen_is_evicted_or_let_go(suite, tmp_path, is_late):
+    """Too late, it goes on: memory was short then, and what is short now is decided now."""
+    pod = suite.run("web-0")
+    intents = Intents(tmp_path)
+    begun = time.monotonic() - (LATE_SECONDS + 1 if is_late else 1)
+    eviction, _ = begin(victim_of(pod), KillWhen.PATCH)
+    intents.keep(Intent(eviction, begun, pod.cgroup, pod.container_ids))
+    suite.cgroups.freeze(pod.cgroup)
+    with Guard(suite, intents=tmp_path) as guard:
+        assert guard.over().outcome is (Outcome.DROPPED if is_late else Outcome.EVICTED)
+        assert guard.done()[0] is Did.TAKEN_UP
+    assert list(tmp_path.iterdir()) == []
+    assert not is_frozen(suite, pod)
+    assert bool(suite.processes(pod)) is is_late
+    assert bool(suite.events(pod.uid)) is not is_late
+
+
+def test_an_intent_for_another_cgroup_or_that_cannot_be_read_touches_nothing(suite, tmp_path):
+    pod, other = suite.run("web-0"), suite.run("web-1")
+    suite.api.delete_pod("default", "web-0")
+    eviction, _ = begin(victim_of(pod), KillWhen.PATCH)
+    eviction, _ = follow(eviction, Sent())
+    Intents(tmp_path).keep(Intent(eviction, time.monotonic(), other.cgroup, other.container_ids))
+    (tmp_path / "half.json").write_text('{"eviction":')
+    with Guard(suite, intents=tmp_path) as guard:
+        assert guard.over().outcome is Outcome.GONE
+    assert list(tmp_path.iterdir()) == []
+    assert suite.processes(other)
+    assert suite.pod("web-1")["status"]["phase"] == "Running"
 
 
 @pytest.mark.slow

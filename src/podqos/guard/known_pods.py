@@ -124,6 +124,7 @@ class KnownPods:
         self._cluster, self._node, self._file, self._note = cluster, node, file, note
         self._lock = threading.Lock()
         self._pods, self._own_node = Kind(_PODS), Kind(_NODE)
+        self._taken: Mapping[str, GuardedPod] | None = None
         self._troubles: dict[str, str] = {}
         self.synced_us: int | None = None
         """When the pods were last all known to be as the server has them, by the wall clock."""
@@ -144,9 +145,11 @@ class KnownPods:
             os.eventfd_read(self._event)
 
     def take(self) -> Mapping[str, GuardedPod]:
-        """Return the pods by uid as they are now known."""
+        """Return the pods by uid as they are now known: the same value while nothing changes."""
         with self._lock:
-            return dict(self._pods.objects)
+            if self._taken is None:
+                self._taken = dict(self._pods.objects)
+            return self._taken
 
     @property
     def is_switched_off(self) -> bool:
@@ -200,6 +203,7 @@ class KnownPods:
     def _take(self, kind: Kind, event: WatchEvent[Any]) -> None:
         with self._lock:
             kind.take(event.type, _kept(event.object))
+            self._taken = None
             if kind is self._pods and kind.is_complete:
                 self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
             self._wake()

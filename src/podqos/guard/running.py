@@ -20,7 +20,7 @@ import select
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -46,13 +46,13 @@ from podqos.cluster.writing import Writer
 from podqos.errors import HostError, InputError
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.guard.acting import Acting, Did, Noted
-from podqos.guard.eviction import Outcome, Victim
+from podqos.guard.eviction import Answered, Outcome, Victim
 from podqos.guard.explaining import what_would_have_saved
 from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.intents import Intents
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
 from podqos.guard.metrics import GuardMetrics
-from podqos.guard.sender import Sender
+from podqos.guard.sender import Reply, Sender
 from podqos.guard.settings import STOP_FILE, GuardSettings, agent_config, cgroups_of
 from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.guard.tree import find_kubepods, pod_at, pod_paths
@@ -86,6 +86,8 @@ _SETTLE_SECONDS = 0.02
 _EXPLAIN_SECONDS = 0.3
 _EXPLAINED_AGAIN_US = 60 * _SECOND_US
 _REFUSED_US = 60 * _SECOND_US
+_REHEARSAL_SECONDS = 300.0
+_OK, _REFUSALS = 200, frozenset({401, 403})
 _STALL_US, _WINDOW_US = 10_000, 500_000
 _REACTIONS_KEPT = 1000
 _TAIL_BYTES = 1 << 20
@@ -163,6 +165,9 @@ class Guard:
         """What is yet to be written."""
         self._decided: list[_Decided] = []
         self._explained: dict[str, int] = {}
+        self._paths: Mapping[str, str] = {}
+        """The cgroups of pods, when they were last looked at."""
+        self._seen_evicted: set[str] = set()
         self._refused_until_us = 0
         self._mode = GuardMode(settings.enforce, "not begun")
         self._reactions: deque[int] = deque(maxlen=_REACTIONS_KEPT)
@@ -195,6 +200,7 @@ class Guard:
         self.loop.call_every(_EVERY_SECONDS, self._every_second)
         self.loop.call_every(_STATUS_SECONDS, self._write_status)
         self.loop.call_every(_SAVE_SECONDS, self._save)
+        self._rehearse()
         # Another thread lets this one go on that soon.
         sys.setswitchinterval(_SWITCH_SECONDS)
         # A collection takes longer than a reaction may; it runs when nothing happens (``_every_second``).
@@ -452,18 +458,39 @@ class Guard:
 
         self.loop.call_after(_EXPLAIN_SECONDS, lambda: self._background.run(work, done))
 
+    def _rehearse(self) -> None:
+        """Ask the server whether it would take an eviction, without any effect, before memory is short."""
+        if self.acting is None or not self.settings.enforce:
+            return
+        pod = next((each.pod for each in self.world.pods.values() if not each.pod.is_critical), None)
+        if pod is not None:
+            self._sender.rehearse(
+                self.world.victim(pod, "podqos guard would be allowed to evict this pod"), self._rehearsed
+            )
+        self.loop.call_after(_REHEARSAL_SECONDS if pod is not None else _EVERY_SECONDS, self._rehearse)
+
+    def _rehearsed(self, reply: Reply) -> None:
+        if isinstance(reply, Answered) and reply.status in _REFUSALS:
+            self.note(f"the API server would refuse evictions: {reply.message}")
+            self._refused_until_us = self.now_us() + 2 * round(_REHEARSAL_SECONDS * _SECOND_US)
+        elif isinstance(reply, Answered) and reply.status == _OK:
+            self._refused_until_us = 0
+        self._check_mode()
+
     # ---- what comes of evictions ---------------------------------------------------------------------------------
 
     def _told(self, victim: Victim, noted: Noted) -> None:
         """Hear how far an eviction is."""
-        reaction = self.world.reactions.setdefault(victim.uid, Reaction(f"{victim.namespace}/{victim.name}"))
-        at_us = None if reaction.decided_us is None else reaction.decided_us + round(noted.seconds * 1e6)
+        since_us = round(noted.seconds * 1e6)
+        begun = Reaction(f"{victim.namespace}/{victim.name}", self.now_us() - since_us)  # by another guard
+        reaction = self.world.reactions.setdefault(victim.uid, begun)
+        at_us = reaction.decided_us + since_us
         match noted.what:
             case Did.HELD:
                 reaction.held_us = at_us
             case Did.KILLED if reaction.killed_us is None:
                 reaction.killed_us = at_us
-                if at_us is not None and reaction.noticed_us is not None:
+                if reaction.noticed_us is not None:
                     self._reactions.append(at_us - reaction.noticed_us)
             case Did.ANSWERED if reaction.answered_us is None:
                 reaction.answered_us = at_us
@@ -496,9 +523,11 @@ class Guard:
         if noted.outcome is not Outcome.EVICTED:
             self.note(f"{reaction.pod} was not evicted: {because.outcome} {noted.text}".rstrip())
             self.world.evicted.discard(victim.uid)
+            self.world.pods.pop(victim.uid, None)
             if noted.outcome is Outcome.REFUSED:
                 self._refused_until_us = self.now_us() + _REFUSED_US
-            self._refresh()
+        self._paths = {}
+        self._refresh()
 
     # ---- pods ----------------------------------------------------------------------------------------------------
 
@@ -516,9 +545,10 @@ class Guard:
 
     def _refresh(self) -> None:
         """Tell the agent which pods there are: those that the API server knows, with the cgroups of this moment."""
-        before, known = self.world.known, self.known.take()
-        self.world.known = known
-        paths = dict(pod_paths(self.cgroups))
+        before, known, paths = self.world.known, self.known.take(), dict(pod_paths(self.cgroups))
+        if known is before and paths == self._paths:
+            return
+        self.world.known, self._paths = known, dict(paths)
         for uid, watched in list(self.world.pods.items()):
             pod = known.get(uid)
             is_there = paths.get(cgroup_uid(watched.pod)) == watched.cgroup
@@ -536,12 +566,15 @@ class Guard:
             path = paths.pop(cgroup_uid(pod), None)
             if path is not None and uid not in self.world.pods and self._is_candidate(uid, pod):
                 self._adopt(uid, pod, path)
-            earlier = before.get(uid)
-            if pod.is_evicted and earlier is not None and not earlier.is_evicted and uid not in self.world.evicted:
+            if pod.is_evicted and uid not in self._seen_evicted:
+                self._seen_evicted.add(uid)
+                if uid not in before or uid in self.world.evicted:
+                    continue  # so it was before, or the guard did it
                 because = SeenEvicted(pod.status.reason, pod.status.message)
                 self._journal(Kind.EVICTED, pod.key, By.KUBELET, because)
         self._unknown = len(paths)
         self.world.evicted &= known.keys()
+        self._seen_evicted &= known.keys()
 
     def _is_dying(self, uid: str) -> bool:
         """Whether a pod is being evicted and has processes left."""
@@ -639,13 +672,15 @@ class Guard:
         self.note(what)
 
     def _signals(self) -> Iterator[SignalStatus]:
+        """Yield the thresholds with the figures of this moment, or of the last pass where there are no others."""
+        fresh = self.figures.look(self.world.pods.values()).signals
         for threshold in self.config.eviction.thresholds:
             seen = self.driver.state.manager.last_signals.get(threshold.signal)
             if seen is not None:
-                yield SignalStatus(
-                    threshold.signal, threshold.amount(seen.capacity).value, seen.available, seen.capacity,
-                    threshold.is_hard,
-                )  # fmt: skip
+                now = fresh.get(threshold.signal)
+                available = seen.available if now is None else now.available_bytes
+                amount = threshold.amount(seen.capacity).value
+                yield SignalStatus(threshold.signal, amount, available, seen.capacity, threshold.is_hard)
 
 
 def _resident_bytes() -> int:

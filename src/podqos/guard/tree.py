@@ -8,6 +8,7 @@ guard owns none of it, so nothing is created or removed here, and everything els
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
 
 _SANDBOX_NAME = "pause"
+_MOST_PLACES = 4096
+_place = lru_cache(_MOST_PLACES)(place_of)  # the same hundred paths are looked at again and again
 
 
 class ContainerCgroup(Struct, frozen=True):
@@ -58,7 +61,7 @@ def pod_paths(cgroups: Cgroups) -> Iterator[tuple[str, str]]:
     """Yield the uid and the cgroup of every pod that has one now."""
     for parent in (cgroups.own, *_classes(cgroups)):
         for path in _below(cgroups, parent):
-            place = place_of(path)
+            place = _place(path)
             if place.level is CgroupLevel.POD:
                 yield place.pod_uid, path
 
@@ -99,12 +102,12 @@ def _number(cgroups: Cgroups, path: str) -> int:
 
 
 def _classes(cgroups: Cgroups) -> Iterator[str]:
-    return (path for path in _below(cgroups, cgroups.own) if place_of(path).level is CgroupLevel.CLASS)
+    return (path for path in _below(cgroups, cgroups.own) if _place(path).level is CgroupLevel.CLASS)
 
 
 def _containers(cgroups: Cgroups, pod: str) -> Iterator[ContainerCgroup]:
     for path in _below(cgroups, pod):
-        place = place_of(path)
+        place = _place(path)
         if place.level is CgroupLevel.CONTAINER:
             yield ContainerCgroup(place.container_id, path)
 

@@ -53,8 +53,8 @@ class Reaction(Struct):
     """The timing of an eviction, in the journal's time; None where it is not known, or did not happen."""
 
     pod: str
+    decided_us: int
     noticed_us: int | None = None
-    decided_us: int | None = None
     held_us: int | None = None
     killed_us: int | None = None
     gone_us: int | None = None
@@ -171,20 +171,12 @@ class GuardWorld:
         if why or watched is None or self.acting is None:
             self._note(f"{command.pod.key} is not evicted: {why or 'nothing carries it out'}")
             return (PodStopped(uid),)
-        reaction = self.reactions[uid] = Reaction(command.pod.key, self.noticed_us, decided_us)
+        reaction = self.reactions[uid] = Reaction(command.pod.key, decided_us, self.noticed_us)
         self.evicted.add(uid)
         because = command.because
-        victim = Victim(
-            namespace=watched.pod.metadata.namespace,
-            name=watched.pod.metadata.name,
-            uid=uid,
-            message=command.message,
-            decided_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-            generation=watched.pod.metadata.generation,
-            threshold=str(because.threshold.signal) if isinstance(because, Reclaiming) else "",
-            node=self._node,
-            annotations={**command.annotations, **_explanation(self.because)},
-        )
+        threshold = str(because.threshold.signal) if isinstance(because, Reclaiming) else ""
+        explained = {**command.annotations, **_explanation(self.because)}
+        victim = self.victim(watched.pod, command.message, threshold, explained)
         if isinstance(because, Reclaiming) and not because.threshold.is_hard:
             self.acting.evict_through_api(victim, command.grace_period_seconds)
             return ()
@@ -193,6 +185,22 @@ class GuardWorld:
         self.acting.evict(victim, tree, watched.pod.container_names)
         reaction.major_faults = _major_faults() - before
         return ()
+
+    def victim(
+        self, pod: GuardedPod, message: str, threshold: str = "", annotations: Mapping[str, str] | None = None
+    ) -> Victim:
+        """Return a pod as it is told to the server."""
+        return Victim(
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            uid=pod.metadata.uid,
+            message=message,
+            decided_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            generation=pod.metadata.generation,
+            threshold=threshold,
+            node=self._node,
+            annotations=dict(annotations or {}),
+        )
 
     def _refusal(self, pod: Pod) -> str:
         """Return why nothing is done to a pod, whatever was decided; empty where it may be evicted."""

@@ -1,0 +1,94 @@
+"""A guard in a process of its own, which kills itself at a step that its parent chose: started by ``test_killed``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from podqos.cluster.access import find_access
+from podqos.cluster.asking import Client
+from podqos.cluster.kubeconfig import Access
+from podqos.cluster.writing import Writer
+from podqos.guard.acting import Acting
+from podqos.guard.eviction import KillWhen, Victim
+from podqos.guard.intents import Intents
+from podqos.guard.sender import Sender
+from podqos.guard.tree import pod_at
+from podqos.host.linux.capabilities import open_cgroups
+from podqos.host.linux.loop import Loop
+from podqos.host.linux.procfs import Procfs
+
+STEPS = (
+    (Intents, ("keep", "forget")),
+    (Writer, ("patch_status", "post_event", "look")),
+    (Acting, ("_hear",)),
+)
+CGROUP_STEPS = ("freeze", "kill_charged", "thaw")
+
+
+class Countdown:
+    """Kills this process at the n-th step, of which each has a before and an after."""
+
+    def __init__(self, steps: int | None) -> None:
+        self._left = steps
+
+    def spy_on(self, owner: object, name: str) -> None:
+        real = getattr(owner, name)
+
+        def spied(*arguments: object, **named: object) -> object:
+            self._count(f"before {name}")
+            result = real(*arguments, **named)
+            self._count(f"after {name}")
+            return result
+
+        setattr(owner, name, spied)
+
+    def _count(self, what: str) -> None:
+        if self._left is None:
+            return
+        if self._left == 0:
+            os.write(1, what.encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+
+def main(told: dict) -> None:
+    countdown = Countdown(told["dies_at"])
+    cgroups = open_cgroups(told["kubepods"])
+    for owner, names in STEPS:
+        for name in names:
+            countdown.spy_on(owner, name)
+    for name in CGROUP_STEPS:
+        countdown.spy_on(cgroups, name)
+    loop = Loop()
+    access = find_access(kubeconfig=told["kubeconfig"]) if told["kubeconfig"] else Access(server=told["url"])
+    sender = Sender(loop, Writer(Client(access, environment={})))
+    acting = Acting(
+        loop,
+        cgroups,
+        Procfs(),
+        sender,
+        Intents(Path(told["intents"])),
+        kill_when=KillWhen(told["kill_when"]),
+        tell=lambda _victim, _noted: None,
+        is_falling=lambda: False,
+    )
+    acting.take_up()
+    until = time.monotonic() + 60
+    while not sender.is_reachable and time.monotonic() < until:
+        loop.step(0.01)
+    if told["victim"] is not None:
+        victim = msgspec.convert(told["victim"], Victim)
+        acting.evict(victim, pod_at(cgroups, victim.uid, told["cgroup"]), told["container_ids"])
+    while acting.busy:
+        loop.step(0.1)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
