@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -24,48 +25,43 @@ from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.loop import Loop
 from podqos.host.linux.procfs import Procfs
 
-STEPS = (
-    (Intents, ("keep", "forget")),
-    (Writer, ("patch_status", "post_event", "look")),
-    (Acting, ("_hear",)),
-)
+STEPS = {Intents: ("keep", "forget"), Writer: ("patch_status", "post_event"), Acting: ("_hear",)}
 CGROUP_STEPS = ("freeze", "kill_charged", "thaw")
 
 
-class Countdown:
-    """Kills this process at the n-th step, of which each has a before and an after."""
+class Killer:
+    """Kills this process before or after the n-th time that something is done: ``before keep 2``."""
 
-    def __init__(self, steps: int | None) -> None:
-        self._left = steps
+    def __init__(self, dies: str) -> None:
+        self._dies = dies
+        self._done: Counter[str] = Counter()
 
     def spy_on(self, owner: object, name: str) -> None:
         real = getattr(owner, name)
 
         def spied(*arguments: object, **named: object) -> object:
-            self._count(f"before {name}")
+            self._done[name] += 1
+            number = self._done[name]
+            self._die_at(f"before {name} {number}")
             result = real(*arguments, **named)
-            self._count(f"after {name}")
+            self._die_at(f"after {name} {number}")
             return result
 
         setattr(owner, name, spied)
 
-    def _count(self, what: str) -> None:
-        if self._left is None:
-            return
-        if self._left == 0:
-            os.write(1, what.encode())
+    def _die_at(self, step: str) -> None:
+        if step == self._dies:
             os.kill(os.getpid(), signal.SIGKILL)
-        self._left -= 1
 
 
 def main(told: dict) -> None:
-    countdown = Countdown(told["dies_at"])
+    killer = Killer(told["dies"])
     cgroups = open_cgroups(told["kubepods"])
-    for owner, names in STEPS:
+    for owner, names in STEPS.items():
         for name in names:
-            countdown.spy_on(owner, name)
+            killer.spy_on(owner, name)
     for name in CGROUP_STEPS:
-        countdown.spy_on(cgroups, name)
+        killer.spy_on(cgroups, name)
     loop = Loop()
     access = find_access(kubeconfig=told["kubeconfig"]) if told["kubeconfig"] else Access(server=told["url"])
     sender = Sender(loop, Writer(Client(access, environment={})))

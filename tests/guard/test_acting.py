@@ -87,7 +87,18 @@ def test_the_sandbox_is_never_killed_and_the_pod_is_thawed(suite):
         guard.until(lambda: Did.GONE in guard.done(), "its containers are gone")
         assert is_alive(pause)
         assert not is_frozen(suite, pod)
-        assert guard.done()[:3] == [Did.HELD, Did.SENT, Did.KILLED]
+        assert guard.done()[:3] == [Did.HELD, Did.KILLED, Did.SENT]
+
+
+def test_a_reason_that_the_kubelet_has_lost_is_told_again(suite):
+    pod = suite.run("web-0")
+    with Guard(suite) as guard:
+        guard.evict(pod)
+        guard.until(lambda: suite.is_evicted(pod), "it is evicted")
+        guard.until(lambda: Did.ANSWERED in guard.done(), "the guard knows")
+        suite.api.change("default", pod.name, pod.uid, lambda each: each["status"].pop("reason"))
+        guard.acting.seen(pod.uid, "Failed", "")
+        guard.until(lambda: suite.is_evicted(pod), "it has its reason again")
 
 
 def test_what_starts_in_the_pod_is_ended(suite):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from podqos.guard.eviction import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
+    MOST_REPAIRS,
     Answered,
     EventAnswered,
     KillContainers,
@@ -19,6 +20,8 @@ from podqos.guard.eviction import (
     PauseOver,
     PostEvent,
     ProcessesGone,
+    ReasonLost,
+    SendAgain,
     SendEviction,
     SendPatch,
     Sent,
@@ -32,6 +35,7 @@ from podqos.guard.eviction import (
     follow,
     taken_up,
 )
+from podqos.guard.requests import ANNOTATION, patch_of
 
 UID = "11111111-2222-3333-4444-555555555555"
 VICTIM = Victim("shop", "web-0", UID, "The node was low on resource: memory.", "now")
@@ -162,6 +166,19 @@ def test_a_patch_whose_answer_was_lost_is_known_when_looked_for():
     assert eviction.outcome is Outcome.EVICTED
 
 
+def test_a_reason_that_the_kubelet_has_lost_is_told_again_a_few_times():
+    eviction, actions = after(Sent(), ReasonLost())
+    assert actions == (), "the server has not been told yet"
+
+    eviction, sent = after(Sent(), Answered(200))[0], []
+    for _ in range(MOST_REPAIRS + 2):
+        eviction, actions = follow(eviction, ReasonLost())
+        sent += actions
+    assert sent == [SendAgain()] * MOST_REPAIRS
+    marks = {patch_of(VICTIM, each)["metadata"]["annotations"][ANNOTATION] for each in range(MOST_REPAIRS + 1)}
+    assert len(marks) == MOST_REPAIRS + 1, "a kubelet only looks at what has changed"
+
+
 @pytest.mark.parametrize("status", [200, 201, 409, 404, 422])
 def test_an_event_that_is_there_or_never_will_be_is_not_posted_again(status):
     eviction, actions = follow(after(Sent(), Answered(200))[0], EventAnswered(status))
@@ -229,7 +246,7 @@ EVENTS = st.one_of(
     st.sampled_from(STATUSES).map(Answered),
     st.sampled_from((*STATUSES, 400)).map(EventAnswered),
     st.sampled_from([Looked(None), Looked("another"), Looked(UID), Looked(UID, is_told=True)]),
-    st.sampled_from([Unanswered(), StillFalling(), ProcessesGone(), "kill -9", "kill -9, late"]),
+    st.sampled_from([Unanswered(), StillFalling(), ProcessesGone(), ReasonLost(), "kill -9", "kill -9, late"]),
 )
 IN_THE_END = [Answered(200), Looked(UID, is_told=True), EventAnswered(201), ProcessesGone()]
 ANSWERS = {SendPatch: (Answered, Unanswered), LookAgain: (Looked, Unanswered), PostEvent: (EventAnswered, Unanswered)}

@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import HostError
+from podqos.eviction.messages import PHASE
 from podqos.guard.eviction import (
     ANSWER_SECONDS,
     HELD_SECONDS,
@@ -40,6 +41,8 @@ from podqos.guard.eviction import (
     PauseOver,
     PostEvent,
     ProcessesGone,
+    ReasonLost,
+    SendAgain,
     SendEviction,
     SendPatch,
     Sent,
@@ -55,7 +58,7 @@ from podqos.guard.eviction import (
 )
 from podqos.guard.intents import Intent, Intents
 from podqos.guard.sender import Reply, Sender
-from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at
+from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at, pod_paths
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.loop import Loop
 from podqos.host.linux.procfs import Procfs
@@ -136,6 +139,7 @@ class Acting:
         self._loop, self._cgroups, self._procfs = loop, cgroups, procfs
         self._sender, self._intents, self._kill_when = sender, intents, kill_when
         self._tell, self._is_falling = tell, is_falling
+        self._own_pod = next((uid for uid, path in pod_paths(cgroups) if os.getpid() in cgroups.charged(path)), "")
         self._running: dict[str, _Running] = {}
         self._notes: list[tuple[Victim, Noted]] = []
 
@@ -157,8 +161,8 @@ class Acting:
         eviction, actions = begin(victim, kill_when)
         running = _Running(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
         self._running[victim.uid] = running
-        if not any(self._cgroups.has_processes(each.path) for each in self._to_kill(running)):
-            self._go(running, replace(eviction, outcome=Outcome.GONE), ())
+        if not any(self._cgroups.has_processes(each.path) for each in self._look(running)):
+            self._go(running, self._nothing_runs(eviction, pod.path), ())
             return
         self._go(running, eviction, actions)
 
@@ -170,6 +174,12 @@ class Acting:
         running = self._running[victim.uid] = _Running(Intent(eviction, time.monotonic()))
         self._stop_asking_after(running, for_seconds)
         self._go(running, eviction, actions)
+
+    def seen(self, uid: str, phase: str, reason: str) -> None:
+        """Hear what the server shows of a pod: a reason that a kubelet has lost is told again."""
+        running = self._running.get(uid)
+        if running is not None and phase == PHASE and not reason:
+            self._follow(running, ReasonLost())
 
     def take_up(self) -> None:
         """Go on with what a guard that was killed had begun."""
@@ -196,8 +206,6 @@ class Acting:
 
     def _go(self, running: _Running, eviction: Eviction, actions: Iterable[Action]) -> None:
         """Write down where an eviction is, then do what comes next."""
-        if any(isinstance(action, KillContainers) for action in actions) and running.intent.spared_ids is None:
-            running.intent = replace(running.intent, spared_ids=self._spared(running))
         self._keep(running, replace(running.intent, eviction=eviction))
         for action in actions:
             self._do(running, action)
@@ -222,11 +230,15 @@ class Acting:
             case StopGrowth():
                 self._stop_growth(running)
             case SendPatch():
-                # What is to be killed at this moment is killed before another thread has work: that one would
-                # interrupt at every system call. The request leaves within a few milliseconds.
-                self._follow(running, Sent())
-                self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
-                self._note(running, Did.SENT)
+                try:
+                    # The kill is first by a millisecond: the sender's thread would take turns with it.
+                    self._follow(running, Sent())
+                finally:
+                    self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
+                    self._note(running, Did.SENT)
+            case SendAgain():
+                self._sender.patch(running.eviction, lambda reply: self._note_reply(running, reply))
+                self._note(running, Did.SENT, text="again: the kubelet had lost the reason")
             case SendEviction():
                 self._sender.evict(running.eviction, lambda reply: self._hear(running, reply))
                 self._note(running, Did.SENT)
@@ -242,8 +254,11 @@ class Acting:
                 self._loop.call_after(seconds, lambda: self._if_still(running, PauseOver()))
 
     def _hear(self, running: _Running, reply: Reply) -> None:
-        if self._running.get(running.victim.uid) is not running:
-            return
+        if self._running.get(running.victim.uid) is running:
+            self._note_reply(running, reply)
+            self._follow(running, reply)
+
+    def _note_reply(self, running: _Running, reply: Reply) -> None:
         match reply:
             case Answered(status, message):
                 self._note(running, Did.ANSWERED, text=f"{status} {message}".rstrip())
@@ -253,7 +268,6 @@ class Acting:
                 self._note(running, Did.ANSWERED, text=f"the pod there has uid {uid}" if uid else "no such pod")
             case Unanswered(why):
                 self._note(running, Did.ANSWERED, text=why)
-        self._follow(running, reply)
 
     def _end(self, running: _Running) -> None:
         eviction = running.eviction
@@ -285,7 +299,7 @@ class Acting:
         self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
 
     def _kill(self, running: _Running, then_for_seconds: float) -> None:
-        count = sum(self._cgroups.kill_charged(each.path) for each in self._to_kill(running))
+        count = sum(self._cgroups.kill_charged(each.path) for each in self._look(running))
         self._let_go(running)
         self._note(running, Did.KILLED, count=count)
         is_watched = running.watched_until > 0
@@ -298,7 +312,7 @@ class Acting:
         """See that its processes end, and end what starts, for as long as that may be."""
         if self._running.get(running.victim.uid) is not running:
             return
-        there = [each for each in self._to_kill(running) if self._cgroups.has_processes(each.path)]
+        there = [each for each in self._look(running) if self._cgroups.has_processes(each.path)]
         count = sum(self._cgroups.kill_charged(each.path) for each in there)
         if count and running.eviction.is_gone:
             self._note(running, Did.ENDED, count=count)
@@ -315,20 +329,28 @@ class Acting:
         running.poll_seconds = min(2 * running.poll_seconds, _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS)
         self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
 
-    def _to_kill(self, running: _Running) -> list[ContainerCgroup]:
-        """Return the pod's containers without its sandbox; once that is known, whatever else there is."""
+    def _look(self, running: _Running) -> list[ContainerCgroup]:
+        """Return the pod's containers as they are now, without its sandbox; once that is known, whatever else there is.
+
+        Whatever starts later is no sandbox, although the server does not know it yet.
+        """
         intent = running.intent
         if not intent.cgroup:
             return []
         pod = pod_at(self._cgroups, running.victim.uid, intent.cgroup)
-        if intent.spared_ids is not None:
-            return [each for each in pod.containers if each.id not in intent.spared_ids]
-        return list(containers_to_kill(self._cgroups, self._procfs, pod, intent.known_ids))
+        if intent.spared_ids is None:
+            found = list(containers_to_kill(self._cgroups, self._procfs, pod, intent.known_ids))
+            spared = tuple(each.id for each in pod.containers if each not in found)
+            running.intent = replace(intent, spared_ids=spared)
+            return found
+        return [each for each in pod.containers if each.id not in intent.spared_ids]
 
-    def _spared(self, running: _Running) -> tuple[str, ...]:
-        killed = {each.id for each in self._to_kill(running)}
-        pod = pod_at(self._cgroups, running.victim.uid, running.intent.cgroup) if running.intent.cgroup else None
-        return () if pod is None else tuple(each.id for each in pod.containers if each.id not in killed)
+    def _nothing_runs(self, eviction: Eviction, path: str) -> Eviction:
+        """Return what comes of an eviction of a pod without processes; in version 1 they may be out of sight."""
+        if self._cgroups.pids(path) and not self._cgroups.charged(path):
+            why = "its processes cannot be seen: the guard needs the host's pid namespace"
+            return replace(eviction, outcome=Outcome.REFUSED, refusal=why)
+        return replace(eviction, outcome=Outcome.GONE)
 
     def _let_go(self, running: _Running) -> None:
         if running.intent.cgroup:
@@ -339,7 +361,7 @@ class Acting:
         place = place_of(path)
         if place.level is not CgroupLevel.POD or place.pod_uid != uid or not path.startswith(f"{self._cgroups.own}/"):
             return f"cgroup {path} is not that of pod {uid} below {self._cgroups.own}"
-        return f"pod {uid} is the guard's own" if os.getpid() in self._cgroups.charged(path) else ""
+        return f"pod {uid} is the guard's own" if uid == self._own_pod else ""
 
     # ---- notes -----------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ HELD_SECONDS = 10.0
 """How long it is stopped at most: what is frozen answers no probe, and the kubelet cannot end it either."""
 WATCHED_SECONDS = 2.0
 """For how long whatever starts in the pod is ended: the first restart comes after 0.2 to 1.3 seconds."""
+MOST_REPAIRS = 3
+"""A kubelet that begins to tear a pod down shows it without a reason at first, and restores that in the end from the
+pod as it knew it. If it has to begin again, it knows the pod without one: told again in time, it has it."""
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
 _OK, _MULTIPLE = 200, 300
@@ -91,6 +94,8 @@ class Eviction(Struct, frozen=True, omit_defaults=True):
     """Whether the server has the Event."""
     refusal: str = ""
     """Why the server did not want the patch, as it last said."""
+    repairs: int = 0
+    """How often the status was sent again because the kubelet had lost the reason."""
     failures: int = 0
     outcome: Outcome | None = None
 
@@ -158,13 +163,26 @@ class PauseOver(Struct, frozen=True):
     """It is time to ask again."""
 
 
+class ReasonLost(Struct, frozen=True):
+    """The server shows the pod as failed without a reason."""
+
+
 class TimeOver(Struct, frozen=True):
     """The server has had its time to evict the pod by its own rules."""
 
 
 Event = (
-    Sent | Answered | Unanswered | Looked | EventAnswered | StillFalling | ProcessesGone | PauseOver | TimeOver
-)  # fmt: skip
+    Sent
+    | Answered
+    | Unanswered
+    | Looked
+    | EventAnswered
+    | StillFalling
+    | ProcessesGone
+    | PauseOver
+    | ReasonLost
+    | TimeOver
+)
 
 
 # ---- what is to be done ---------------------------------------------------------------------------------------------
@@ -176,6 +194,10 @@ class StopGrowth(Struct, frozen=True):
 
 class SendPatch(Struct, frozen=True):
     """Tell the server: status and annotation in one request, with the uid."""
+
+
+class SendAgain(Struct, frozen=True):
+    """Tell the server once more what it knew already, with another annotation; whatever it says to that."""
 
 
 class SendEviction(Struct, frozen=True):
@@ -206,7 +228,7 @@ class Pause(Struct, frozen=True):
     seconds: float
 
 
-Action = StopGrowth | SendPatch | SendEviction | LookAgain | KillContainers | LetGo | PostEvent | Pause
+Action = StopGrowth | SendPatch | SendAgain | SendEviction | LookAgain | KillContainers | LetGo | PostEvent | Pause
 Step = tuple[Eviction, Sequence[Action]]
 
 
@@ -255,6 +277,10 @@ def follow(eviction: Eviction, event: Event) -> Step:
             return replace(eviction, is_gone=True), (LetGo(),)
         case PauseOver():
             return eviction, _due(eviction)
+        case ReasonLost():
+            if eviction.is_soft or eviction.outcome is not Outcome.EVICTED or eviction.repairs >= MOST_REPAIRS:
+                return eviction, ()
+            return replace(eviction, repairs=eviction.repairs + 1), (SendAgain(),)
         case TimeOver():
             return (eviction, ()) if eviction.outcome else _over(eviction, Outcome.REFUSED)
 

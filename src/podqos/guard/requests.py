@@ -24,15 +24,18 @@ COMPONENT = "podqos-guard"
 _MOST_NAME = 253
 
 
-def patch_of(victim: Victim) -> dict[str, object]:
-    """Return the patch of a pod's status: a strategic merge, in which conditions are merged by type."""
+def patch_of(victim: Victim, repairs: int = 0) -> dict[str, object]:
+    """Return the patch of a pod's status: a strategic merge, in which conditions are merged by type.
+
+    Sent again it has another annotation: the same one would change nothing, and the kubelet would not look.
+    """
     condition = disruption_condition(victim.message)
     told: dict[str, object] = {"type": condition.type, "status": condition.status, "reason": condition.reason}
     told |= {"message": condition.message, "lastTransitionTime": _whole_second(victim)}
     if victim.generation:
         told["observedGeneration"] = victim.generation
     return {
-        "metadata": {"uid": victim.uid, "annotations": {ANNOTATION: victim.decided_at}},
+        "metadata": {"uid": victim.uid, "annotations": {ANNOTATION: _mark(victim, repairs)}},
         "status": {"phase": PHASE, "reason": REASON, "message": victim.message, "conditions": [told]},
     }
 
@@ -94,8 +97,12 @@ def looked(data: bytes | None, victim: Victim, *, is_soft: bool) -> Looked:
     if data is None:
         return Looked(None)
     there = _POD.decode(data).metadata
-    is_patched = (there.annotations or {}).get(ANNOTATION) == victim.decided_at
+    is_patched = (there.annotations or {}).get(ANNOTATION, "").startswith(victim.decided_at)
     return Looked(there.uid, is_told=bool(there.deletion_timestamp) if is_soft else is_patched)
+
+
+def _mark(victim: Victim, repairs: int) -> str:
+    return f"{victim.decided_at} ({repairs + 1})" if repairs else victim.decided_at
 
 
 def _whole_second(victim: Victim) -> str:

@@ -41,7 +41,7 @@ class Sender:
     def patch(self, eviction: Eviction, done: Done) -> None:
         """Tell the server that a pod is evicted."""
         victim, writer = eviction.victim, self._patient(eviction)
-        body = patch_of(victim)
+        body = patch_of(victim, eviction.repairs)
         self._run(lambda: _answered(writer.patch_status(victim.namespace, victim.name, body)), done)
 
     def rehearse(self, victim: Victim, done: Done) -> None:

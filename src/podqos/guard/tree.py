@@ -74,17 +74,16 @@ def pod_at(cgroups: Cgroups, uid: str, path: str) -> PodCgroup:
 def containers_to_kill(
     cgroups: Cgroups, procfs: Procfs, pod: PodCgroup, known_ids: Iterable[str]
 ) -> Iterator[ContainerCgroup]:
-    """Yield the containers of a pod without its sandbox, as they are now.
+    """Yield the containers of a pod without its sandbox.
 
     ``known_ids`` are those that the API server knows as containers. Another one is the sandbox, or a container that has
     only just started: the sandbox came first, and runs ``pause``. In doubt it is spared: without its sandbox a pod
     loses its address, and a kubelet its reason.
     """
     known = set(known_ids)
-    there = list(_containers(cgroups, pod.path))
-    unknown = [each for each in there if each.id not in known]
+    unknown = [each for each in pod.containers if each.id not in known]
     oldest = min(unknown, key=lambda each: _number(cgroups, each.path), default=None)
-    for each in there:
+    for each in pod.containers:
         if each.id in known or (each is not oldest and not _is_sandbox(cgroups, procfs, each)):
             yield each
 
