@@ -68,7 +68,7 @@ class ApiServer:
         self.lock = threading.RLock()
         self._pods: dict[tuple[str, str], Json] = {}
         self._events: dict[tuple[str, str], Json] = {}
-        self._log: list[tuple[int, str, Json]] = []
+        self.log: list[tuple[int, str, Json]] = []
         """What a watch is told: resourceVersion, type, pod."""
         self._version = 100
         self._changed = threading.Condition(self.lock)
@@ -175,7 +175,7 @@ class ApiServer:
         since = int(query.get("resourceVersion") or 0)
         while not self._is_over.is_set():
             with self._changed:
-                news = [] if self.is_stale else [each for each in self._log if each[0] > since]
+                news = [] if self.is_stale else [each for each in self.log if each[0] > since]
                 if not news:
                     self._changed.wait(0.05)
             for version, kind, pod in news:
@@ -264,7 +264,7 @@ class ApiServer:
         if kind == "DELETED":
             self._version += 1
             pod["metadata"]["resourceVersion"] = str(self._version)
-        self._log.append((self._version, kind, deepcopy(pod)))
+        self.log.append((self._version, kind, deepcopy(pod)))
         self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:

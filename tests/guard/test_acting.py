@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -330,6 +332,57 @@ def test_what_is_stuck_in_the_kernel_is_waited_for_and_not_held(suite, monkeypat
         monkeypatch.undo()
         stuck = False
         guard.until(lambda: Did.GONE in guard.done(), "it is gone in the end")
+
+
+def test_containers_that_the_server_has_not_shown_yet_are_killed_and_the_sandbox_is_not(suite):
+    """What the guard knows is old: it knows one of three containers, or none."""
+    pod, other = suite.run("web-0", SLEEP, SLEEP, SLEEP), suite.run("web-1", SLEEP, SLEEP)
+    suite.api.refuses = lambda request: (503, "Busy", "later") if request.is_patch else None
+    pauses = [sandbox_of(suite, each) for each in (pod, other)]
+    with Guard(suite) as guard:
+        guard.evict(replace(pod, container_ids=pod.container_ids[1:2]))
+        guard.evict(replace(other, container_ids=()))
+        guard.until(lambda: guard.done().count(Did.GONE) == 2, "their containers are gone")
+        assert not suite.processes(pod)
+        assert not suite.processes(other)
+        assert all(map(is_alive, pauses))
+
+
+def test_processes_in_another_pid_namespace_are_not_taken_for_gone(suite, monkeypatch):
+    """Version 1 does not list them at all."""
+    pod = suite.run("web-0")
+    monkeypatch.setattr(suite.cgroups, "charged", lambda _path: set())
+    monkeypatch.setattr(suite.cgroups, "has_processes", lambda _path: False)
+    with Guard(suite) as guard:
+        guard.evict(pod)
+        assert guard.over().outcome is Outcome.REFUSED
+        assert "pid namespace" in guard.noted[-1].text
+    assert not suite.api.patches()
+
+
+def test_the_guards_own_pod_is_never_touched(suite):
+    """Frozen, it could not thaw itself."""
+    pod = suite.run("web-0", (sys.executable, "-c", "import time; time.sleep(1000)"))
+    (pid,) = suite.processes(pod)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: pid)
+        guard = Guard(suite)
+    with guard, pytest.raises(HostError, match="own"):
+        guard.evict(pod)
+    assert not is_frozen(suite, pod)
+
+
+def test_a_full_run_directory_does_not_stop_an_eviction(suite, monkeypatch):
+    pod = suite.run("web-0")
+
+    def full(_intent):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Guard(suite) as guard:
+        monkeypatch.setattr(guard.acting._intents, "keep", full)
+        guard.evict(pod)
+        guard.until(lambda: suite.is_evicted(pod), "it is evicted")
+        assert any(each.what is Did.FAILED and "No space" in each.text for each in guard.noted)
 
 
 def test_a_cgroup_that_is_not_the_pods_is_refused(suite):
