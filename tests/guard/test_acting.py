@@ -155,8 +155,7 @@ def test_a_server_that_is_away_leaves_the_pod_held_and_is_told_once_it_is_back(s
 
 @pytest.mark.parametrize("why", ["memory goes on falling", "it took too long"])
 def test_a_held_pod_is_killed_without_an_answer_where_holding_is_not_enough(suite, monkeypatch, why):
-    if why == "it took too long":
-        monkeypatch.setattr(acting, "HELD_SECONDS", 0.2)
+    monkeypatch.setattr(acting, "HELD_SECONDS", 0.2 if why == "it took too long" else 1000)
     pod = suite.run("web-0")
     suite.api.is_away = True
     with Guard(suite, KillWhen.ANSWER) as guard:
