@@ -577,9 +577,11 @@ class Guard:
         self._seen_evicted &= known.keys()
 
     def _is_dying(self, uid: str) -> bool:
-        """Whether a pod is being evicted and has processes left."""
+        """Whether a pod is held or killed and has processes left."""
         reaction = self.world.reactions.get(uid)
-        return reaction is not None and reaction.killed_us is not None and reaction.gone_us is None
+        if reaction is None or reaction.gone_us is not None:
+            return False
+        return reaction.held_us is not None or reaction.killed_us is not None
 
     def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
         """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""
