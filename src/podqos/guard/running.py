@@ -534,6 +534,10 @@ class Guard:
     def _pods_changed(self) -> None:
         """Wait a moment: changes often come in groups."""
         self.known.heard()
+        if self.acting is not None and (busy := self.acting.busy):
+            pods = self.known.take()
+            for pod in (pods[uid] for uid in busy if uid in pods):
+                self.acting.seen(pod.metadata.uid, pod.status.phase, pod.status.reason)
         if self._settling is None or self._settling.callback is None:
             self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
 
