@@ -59,8 +59,10 @@ from podqos.guard.eviction import (
 from podqos.guard.intents import Intent, Intents
 from podqos.guard.sender import Reply, Sender
 from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at, pod_paths
+from podqos.host.linux.background import Background
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.memory_release import release_memory
 from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup_paths import CgroupLevel, place_of
 
@@ -139,6 +141,7 @@ class Acting:
         self._loop, self._cgroups, self._procfs = loop, cgroups, procfs
         self._sender, self._intents, self._kill_when = sender, intents, kill_when
         self._tell, self._is_falling = tell, is_falling
+        self._freeing = Background(loop, "freeing")
         self._own_pod = next((uid for uid, path in pod_paths(cgroups) if os.getpid() in cgroups.charged(path)), "")
         self._running: dict[str, _Running] = {}
         self._notes: list[tuple[Victim, Noted]] = []
@@ -201,6 +204,7 @@ class Acting:
             self._let_go(running)
         self._running.clear()
         self._sender.close()
+        self._freeing.close()
 
     # ---- steps -----------------------------------------------------------------------------------------------------
 
@@ -299,14 +303,21 @@ class Acting:
         self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
 
     def _kill(self, running: _Running, then_for_seconds: float) -> None:
-        count = sum(self._cgroups.kill_charged(each.path) for each in self._look(running))
+        there = self._look(running)
+        count = sum(self._cgroups.kill_charged(each.path) for each in there)
         self._let_go(running)
         self._note(running, Did.KILLED, count=count)
+        self._loop.call_after(0, lambda: self._free([each.path for each in there]))
         is_watched = running.watched_until > 0
         running.watched_until = time.monotonic() + then_for_seconds
         running.poll_seconds = _FIRST_POLL_SECONDS
         if not is_watched:
             self._loop.call_after(_FIRST_POLL_SECONDS, lambda: self._watch(running))
+
+    def _free(self, paths: Iterable[str]) -> None:
+        """Free what the killed hold: they do so themselves, but only as fast as their pod is given a core."""
+        pids = {pid for path in paths for pid in self._cgroups.charged(path)}
+        self._freeing.run(lambda: release_memory(pids), lambda _: None)
 
     def _watch(self, running: _Running) -> None:
         """See that its processes end, and end what starts, for as long as that may be."""

@@ -534,6 +534,10 @@ class Guard:
     def _pods_changed(self) -> None:
         """Wait a moment: changes often come in groups."""
         self.known.heard()
+        if self.acting is not None and (busy := self.acting.busy):
+            pods = self.known.take()
+            for pod in (pods[uid] for uid in busy if uid in pods):
+                self.acting.seen(pod.metadata.uid, pod.status.phase, pod.status.reason)
         if self._settling is None or self._settling.callback is None:
             self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
 
@@ -577,9 +581,11 @@ class Guard:
         self._seen_evicted &= known.keys()
 
     def _is_dying(self, uid: str) -> bool:
-        """Whether a pod is being evicted and has processes left."""
+        """Whether a pod is held or killed and has processes left."""
         reaction = self.world.reactions.get(uid)
-        return reaction is not None and reaction.killed_us is not None and reaction.gone_us is None
+        if reaction is None or reaction.gone_us is not None:
+            return False
+        return reaction.held_us is not None or reaction.killed_us is not None
 
     def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
         """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""
