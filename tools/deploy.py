@@ -21,7 +21,6 @@ from podqos.report.text.encoding import manifest_yaml
 from podqos.version import __version__
 from podqos.web.guard_installation import GuardSettings, guard_objects
 from podqos.web.installation import (
-    IMAGE,
     STARTER_POLICY,
     Object,
     ServingCertificate,
@@ -30,6 +29,7 @@ from podqos.web.installation import (
     namespace_object,
     webhook_objects,
 )
+from podqos.web.settings import IMAGE
 
 POLICY = Path(STARTER_POLICY).read_text()
 _HEAD = "# Written by tools/deploy.py; change src/podqos/web/installation.py instead.\n"

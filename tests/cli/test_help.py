@@ -43,7 +43,7 @@ def test_the_tasks_hold_what_people_look_for_there():
         "Nodes": ["rank", "place", "cpu", "thresholds"],
         "Clusters": ["snapshot", "overview", "exporter", "webhook"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
-        "Real machine": ["node", "rehearse", "autopsy"],
+        "Real machine": ["node", "rehearse", "guard", "autopsy"],
         "Other": ["demo", "eval", "completion", "help"],
     }
 

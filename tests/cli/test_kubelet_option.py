@@ -16,8 +16,8 @@ PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 USAGE = ROOT / "scenarios" / "content-platform" / "usage.csv"
 
 WITH = {
-    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "node install", "node run", "place",
-    "rank", "thresholds",
+    "advise", "autopsy", "blast", "check", "cpu", "drift", "explain", "forecast", "guard install", "guard run",
+    "node install", "node run", "place", "rank", "thresholds",
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",
@@ -35,20 +35,24 @@ WITHOUT = {
     "sweep": "a scenario carries its kubelets",
     "webhook": "the API server knows no kubelet",
     **dict.fromkeys(
+        ("guard explain", "guard journal", "guard report", "guard status"), "a guard's journal carries its figures"
+    ),
+    **dict.fromkeys(
         ("node evict", "node journal", "node logs", "node pods", "node status", "node top"), "asks a running node"
     ),
 }
 
 
 def _parsers() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of every command, and of every command of ``node``."""
+    """Return the parser of every command, and of every command of ``node`` and ``guard``."""
     found = {}
     for name, (module, _) in COMMANDS.items():
         parser = argparse.ArgumentParser(name)
         import_module(f"podqos.cli.commands.{module}").add_arguments(parser)
         below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-        if name == "node":
-            found.update({f"node {each}": below[0].choices[each] for each in below[0].choices})
+        if name in {"node", "guard"}:
+            found.update({f"{name} {each}": below[0].choices[each] for each in below[0].choices})
+            found.pop("guard manifests", None)  # its own is the path of a file on nodes
         else:
             found[name] = parser
     return found

@@ -250,7 +250,7 @@ def test_the_guard_has_no_more_of_the_host_than_it_needs(settings):
 
     assert security["readOnlyRootFilesystem"]
     assert not security["allowPrivilegeEscalation"]
-    assert security["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK", "KILL", "SYS_RESOURCE"]}
+    assert security["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK", "KILL", "SYS_NICE", "SYS_RESOURCE"]}
     assert not {"privileged"} & set(security)
     assert not {"hostNetwork", "hostIPC"} & set(spec)
     writable = [each["mountPath"] for each in container["volumeMounts"] if not each.get("readOnly")]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -33,6 +34,7 @@ from podqos.host.api.http_request import Refusal, Request
 from podqos.survival.shadow import GuardExplanation
 from podqos.web.guard_installation import EVICTED_ANNOTATION
 
+ROOT = Path(__file__).parents[2]
 SHORT = met(1.0, Signal.ALLOCATABLE_MEMORY)
 
 
@@ -349,3 +351,10 @@ def test_metrics_are_for_this_machine_unless_more_is_asked_for(capsys, listen):
 
     assert code == 2
     assert "add --listen-anywhere" in err
+
+
+@pytest.mark.parametrize("command", ["status", "explain", "report"])
+def test_the_published_schemas_are_current(capsys, command):
+    _, out, _ = printed(capsys, command, "--schema")
+
+    assert out == (ROOT / f"docs/schema/guard-{command}.json").read_text()

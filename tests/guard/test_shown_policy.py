@@ -9,6 +9,8 @@ from urllib.error import HTTPError
 import pytest
 from msgspec.structs import replace
 
+from podqos.guard.eviction import Victim
+from podqos.guard.requests import event_of, patch_of
 from podqos.web.guard_installation import EVICTED_ANNOTATION, GuardSettings, guard_objects
 from podqos.web.installation import namespace_object
 from real_api_server import ApiServer, writes
@@ -72,13 +74,22 @@ def pod(server, node="own", *, priority_class=None, annotations=None, phase="Run
     return stored
 
 
+def victim_of(stored):
+    metadata = stored["metadata"]
+    return Victim(
+        metadata["namespace"],
+        metadata["name"],
+        metadata["uid"],
+        "The node was low on resource: memory. ",
+        "2026-11-16T20:09:47.990753Z",
+        generation=1,
+        node="own",
+    )
+
+
 def eviction(stored, **more):
-    """Return the patch that the guard sends."""
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
-    patch = {
-        "metadata": {"uid": stored["metadata"]["uid"], "annotations": {EVICTED_ANNOTATION: "now"}},
-        "status": {"phase": "Failed", "reason": "Evicted", "message": "The node …", "conditions": [condition]},
-    }
+    """Return the patch that the guard sends, or another one."""
+    patch = patch_of(victim_of(stored))
     for path, value in more.items():
         part, _, name = path.partition("_")
         patch[part][name] = value
@@ -115,7 +126,7 @@ def test_a_pod_of_its_own_node_may_be_evicted(enforced):
 
     assert code == 200, said
     assert (said["status"]["phase"], said["status"]["reason"]) == ("Failed", "Evicted")
-    assert said["metadata"]["annotations"] == {"kept": "yes", EVICTED_ANNOTATION: "now"}
+    assert said["metadata"]["annotations"] == {"kept": "yes", EVICTED_ANNOTATION: "2026-11-16T20:09:47.990753Z"}
 
 
 @pytest.mark.parametrize(
@@ -165,26 +176,20 @@ def test_nothing_but_the_status_may_be_written(enforced, method, path):
     assert code == 403
 
 
-def event(**more):
-    about = {"kind": "Pod", "namespace": "default", "name": "pod-0"}
-    source = {"component": "podqos-guard", "host": "own"}
-    given = {"reason": "Evicted", "involvedObject": about, "source": source, "message": "The node …", "type": "Warning"}
-    return {"metadata": {"name": f"e-{next(made)}"}, **given, **more}
-
-
 @pytest.mark.parametrize(
     ("more", "code"),
     [
         ({}, 200),
         ({"source": {"component": "podqos-guard", "host": "other"}}, 403),
         ({"reason": "Killing"}, 403),
-        ({"involvedObject": {"kind": "Node", "name": "own"}}, 403),
+        ({"involvedObject": {"kind": "Node", "name": "own", "namespace": "default"}}, 403),
     ],
 )
 def test_events_are_of_its_own_node_and_about_evicted_pods(enforced, more, code):
-    path = "/api/v1/namespaces/default/events"
+    event = event_of(victim_of(pod(enforced))) | more
+    found, said = answered(enforced, "POST", "/api/v1/namespaces/default/events", event, token=token(enforced))
 
-    assert answered(enforced, "POST", path, event(**more), token=token(enforced))[0] == code
+    assert found == code, said
 
 
 def test_the_policies_have_no_faults_the_server_finds(enforced):

@@ -8,13 +8,16 @@ import re
 import sys
 from base64 import b64encode
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from podqos.cli.main import EXIT_OK
 from podqos.errors import InvalidOption
 from podqos.library.inputs.files import read_bytes
 from podqos.report.text.encoding import json_bytes, manifest_yaml
-from podqos.web.installation import IMAGE, NAMESPACE, Object, ServingCertificate, Settings, namespace_object
-from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
+from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, IMAGE, KEY_FILE, NAMESPACE
+
+if TYPE_CHECKING:
+    from podqos.web.installation import Object, ServingCertificate, Settings
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -32,6 +35,8 @@ def add_installation_options(parser: argparse.ArgumentParser, namespace: str = N
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
     """Return what the options that all parts have ask for."""
+    from podqos.web.installation import Settings
+
     if not _DNS_LABEL.fullmatch(arguments.namespace):
         fix = "use lower case letters, digits and -"
         raise InvalidOption(f"{arguments.namespace!r} is no name of a namespace", where="--namespace", fix=fix)
@@ -42,6 +47,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: str) -> int:
     """Print the namespace and all that is in it, as YAML or JSON, and return the exit code."""
+    from podqos.web.installation import namespace_object
+
     objects = [namespace_object(settings), *objects_of_it]
     if form == "json":
         print(json_bytes({"apiVersion": "v1", "kind": "List", "items": objects}).decode())
@@ -54,5 +61,7 @@ def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: s
 
 def given_certificate(folder: str) -> ServingCertificate:
     """Read what ``podqos webhook certificate`` made, without the authority's key."""
+    from podqos.web.installation import ServingCertificate
+
     texts = (read_bytes(os.path.join(folder, name)) for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE))
     return ServingCertificate(*(b64encode(text).decode() for text in texts))

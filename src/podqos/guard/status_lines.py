@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from podqos.eviction.signals import SIGNALS
 from podqos.guard.status import GuardStatus
 from podqos.model.time_units import SECOND_US
+from podqos.report.node.guard import span
 from podqos.report.node.lines import duration
 from podqos.report.survival.ranking import amount
-from podqos.report.survival.shadow import span
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import counted, mebibytes
 
@@ -51,7 +51,7 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         lines = [style.alarm(gone), *lines]
     if status.signals:
         lines += ["", *_thresholds(status, style)]
-    for each in status.notes:
+    for each in (note for note in status.notes if note not in status.unprotected):
         lines += wrapped(each, style, "  ", "! ")
     return lines
 

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from podqos.web.installation import Object, Part, Settings, rule
-from podqos.web.settings import HEALTH_PATH
+from podqos.web.settings import GUARD_NAMESPACE, HEALTH_PATH
 
-NAMESPACE = "podqos-guard"
-"""Its own, because pods there may use the host."""
 PORT = 9754
 STATE_DIRECTORY, RUN_DIRECTORY = "/var/lib/podqos/guard", "/run/podqos/guard"
 KUBELET_FILE = "/etc/podqos/kubelet.yaml"
@@ -21,8 +19,8 @@ KUBELET_FILE = "/etc/podqos/kubelet.yaml"
 EVICTED_ANNOTATION = "podqos.dev/evicted-at"
 """The annotation that comes with the status of an eviction: without a change there, kubelets put a status back."""
 _CGROUPS = "/sys/fs/cgroup"
-_CAPABILITIES = ("IPC_LOCK", "KILL", "SYS_RESOURCE")
-"""To stay in memory; to end processes of other users; for pressure triggers and its own oom_score_adj."""
+_CAPABILITIES = ("IPC_LOCK", "KILL", "SYS_NICE", "SYS_RESOURCE")
+"""To stay in memory; to end processes of other users; to come first; for pressure triggers and its oom_score_adj."""
 _ADMISSION = "admissionregistration.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 
@@ -30,7 +28,7 @@ _NODE_NAME = "authentication.kubernetes.io/node-name"
 class GuardSettings(Settings, frozen=True, kw_only=True):
     """What an installation of the guard is asked for."""
 
-    namespace: str = NAMESPACE
+    namespace: str = GUARD_NAMESPACE
     pod_security: str = "privileged"
     mode: str = "shadow"
     """``shadow`` only says what it would do, ``enforce`` does it."""
@@ -82,7 +80,7 @@ _ANNOTATIONS = {
     "before": "oldObject.metadata.?annotations.orValue({})",
     "after": "object.metadata.?annotations.orValue({})",
 }
-_JUDGED = f"!(request.subResource == 'eviction' && '{_NODE_NAME}' in request.userInfo.extra)"
+_JUDGED = f"!(request.?subResource.orValue('') == 'eviction' && '{_NODE_NAME}' in request.userInfo.extra)"
 """An Eviction does not say which node its pod is on: RBAC alone decides about those of a token that is bound to one."""
 _UNCHANGED = {
     "labels": ("metadata", "{}"),
@@ -94,7 +92,8 @@ _UNCHANGED = {
 
 def _pod_validations() -> Iterator[tuple[str, str]]:
     """Yield what a request about a pod has to be, and what is said if it is not."""
-    yield "request.operation == 'UPDATE' && request.subResource == 'status'", "the guard may only patch pods/status"
+    patches = "request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"
+    yield patches, "the guard may only patch pods/status"
     own = "variables.node != '' && oldObject != null && oldObject.spec.?nodeName.orValue('') == variables.node"
     yield own, "the guard may only evict pods of its own node"
     evicted = "object.status.?phase.orValue('') == 'Failed' && object.status.?reason.orValue('') == 'Evicted'"
@@ -145,7 +144,7 @@ def _policy(
             "matchConstraints": {"resourceRules": [matched]},
             "matchConditions": [
                 {"name": "guard", "expression": f"request.userInfo.username == '{user}'"},
-                {"name": "judged", "expression": _JUDGED},
+                *([{"name": "judged", "expression": _JUDGED}] if matched is _POD_RULE else []),
             ],
             "variables": [{"name": name, "expression": expression} for name, expression in named.items()],
             # Without this reason a refusal is a 422, as that of a pod with another uid is.

@@ -16,13 +16,14 @@ from msgspec import Struct
 
 from podqos.cluster.resources import LIMIT_RANGES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES, Resource
 from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS
-from podqos.version import __version__
 from podqos.web.settings import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
     HEALTH_PATH,
+    IMAGE,
     KEY_FILE,
     MUTATE_PATH,
+    NAMESPACE,
     PORT,
     READY_PATH,
     VALIDATE_PATH,
@@ -30,10 +31,7 @@ from podqos.web.settings import (
 
 Object = dict[str, Any]
 
-IMAGE = f"registry.example.com/podqos:{__version__}"
-"""There is no public image: `make image` builds one."""
-
-NAMESPACE, WEBHOOK = "podqos", "podqos-webhook"
+WEBHOOK = "podqos-webhook"
 EXPORTER_PORT = 9753
 USER_ID = 65532
 """The user of containers; the image knows none of that number, and needs none."""

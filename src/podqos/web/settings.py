@@ -1,9 +1,19 @@
-"""Where the webhook listens, what its paths are called, and what it puts up with. Manifests are made from this."""
+"""Where the webhook listens, what its paths are called, and what it puts up with. Manifests are made from this.
+
+What the help of commands names is here as well: what is installed takes long to import.
+"""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.version import __version__
+
+IMAGE = f"registry.example.com/podqos:{__version__}"
+"""There is no public image: `make image` builds one."""
+NAMESPACE = "podqos"
+GUARD_NAMESPACE = "podqos-guard"
+"""Its own, because pods there may use the host."""
 PORT = 8443
 LISTEN = f"127.0.0.1:{PORT}"
 VALIDATE_PATH = "/validate"

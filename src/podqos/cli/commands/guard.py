@@ -20,7 +20,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
-from podqos.cli.commands.node import listen_option
 from podqos.cli.guard.run_options import add_run_options
 from podqos.cli.main import EXIT_OK
 
@@ -52,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from podqos.cli.commands.node import listen_option
     from podqos.guard.running import Guard
 
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)

@@ -32,8 +32,8 @@ from podqos.cli.installing import add_installation_options, given_certificate, p
 from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
-from podqos.web.installation import NAMESPACE, STARTER_POLICY, WEBHOOK, webhook_objects
-from podqos.web.settings import LISTEN
+from podqos.web.installation import STARTER_POLICY, WEBHOOK, webhook_objects
+from podqos.web.settings import LISTEN, NAMESPACE
 
 if TYPE_CHECKING:
     from podqos.advice.checks.bundle import CheckOptions

@@ -1,1 +1,1 @@
-"""Commands about a guard, one file each."""
+"""Edge. Commands about a guard, one file each."""

@@ -22,7 +22,7 @@ SUMMARY = "why it chose a pod, who was next, what would have saved it"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard explain``."""
-    add_pod_arguments(parser)
+    add_pod_arguments(parser, is_required=False)  # --schema does without
     add_state_option(parser)
     add_output_options(parser, ("text", "json", "yaml"), "podqos.survival.shadow:GuardExplanation")
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the explanation."""
     from podqos.library.guard_journal import entries_of
-    from podqos.report.survival.shadow import explanation_lines
+    from podqos.report.node.guard import explanation_lines
     from podqos.survival.shadow import explanation
 
     pod = "/".join(pod_named(arguments))

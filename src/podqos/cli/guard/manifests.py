@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import argparse
 
-from msgspec.structs import asdict
-
 from podqos.cli.installing import add_installation_options, print_manifests, settings_of
 from podqos.errors import InvalidOption
-from podqos.web.guard_installation import NAMESPACE, GuardSettings, guard_objects
+from podqos.web.settings import GUARD_NAMESPACE
 
 SUMMARY = "print what it needs to run in a cluster"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard manifests``."""
-    add_installation_options(parser, NAMESPACE)
+    add_installation_options(parser, GUARD_NAMESPACE)
     parser.add_argument("--enforce", action="store_true", help="evict (default: only say what it would do)")
     about = "nodes have cgroup v1: it then shares the host's pid namespace"
     parser.add_argument("--cgroup-v1", action="store_true", help=about)
@@ -30,14 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
+    from podqos.web.guard_installation import GuardSettings, guard_objects
+
     path = arguments.kubelet_config
     if path and not path.startswith("/"):
         fix = "for example /var/lib/kubelet/config.yaml"
         raise InvalidOption(f"{path!r} is no absolute path", where="--kubelet-config", fix=fix)
-    common = asdict(settings_of(arguments))
+    common = settings_of(arguments)
     settings = GuardSettings(
-        namespace=common["namespace"],
-        image=common["image"],
+        namespace=common.namespace,
+        image=common.image,
         mode="enforce" if arguments.enforce else "shadow",
         host_pid=arguments.cgroup_v1,
         kubelet_config=path,

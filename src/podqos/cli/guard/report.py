@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.library.autopsy_inputs import told_apart
     from podqos.library.guard_journal import known_names, report_of
     from podqos.library.inputs.files import STDIN, Inputs
-    from podqos.report.survival.shadow import csv_rows, report_lines
+    from podqos.report.node.guard import csv_rows, report_lines
 
     if [*arguments.kernel_log, *arguments.filename].count(STDIN) > 1:
         raise InvalidOption("standard input can be read once", fix="give one - only")

@@ -30,9 +30,9 @@ def add_state_dir_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the pod a command is about."""
-    parser.add_argument("pod", metavar="[NAMESPACE/]POD", help="the pod")
+def add_pod_arguments(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
+    """Declare the pod a command is about; ``pod_named`` says where it lacks, if the parser does not."""
+    parser.add_argument("pod", metavar="[NAMESPACE/]POD", nargs=None if is_required else "?", help="the pod")
     parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default)")
 
 
@@ -58,6 +58,8 @@ def print_lines(
 
 def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
     """Return namespace and name of the pod argument."""
+    if arguments.pod is None:
+        raise InvalidOption("no pod given", fix="write POD or NAMESPACE/POD")
     namespace, slash, name = arguments.pod.partition("/")
     if not slash:
         namespace, name = arguments.namespace, namespace

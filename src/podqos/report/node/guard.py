@@ -24,12 +24,12 @@ from podqos.wording import counted, listed
 
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {
-    Verdict.OTHER: "before {n} of them the guard would have evicted another pod",
-    Verdict.SAME: "{n} of them the guard would have evicted itself, earlier",
-    Verdict.LATE: "for {n} it decided too late",
+    Verdict.OTHER: "for {n} the guard would have evicted another pod first",
+    Verdict.SAME: "{n} the guard would have evicted itself",
+    Verdict.LATE: "for {n} the guard decided too late",
     Verdict.UNFORESEEN: "{n} died with no threshold met",
-    Verdict.OWN_LIMIT: "{n} reached a limit of their own",
-    Verdict.NOT_WATCHING: "{n} died while it did not watch",
+    Verdict.OWN_LIMIT: "{n} reached {their} own limit",
+    Verdict.NOT_WATCHING: "{n} died while no guard watched",
 }
 _STAGES = {"held_us": "held", "killed_us": "killed", "gone_us": "gone", "answered_us": "API server answered"}
 
@@ -65,7 +65,7 @@ def _sentences(report: GuardReport) -> Iterator[str]:
     margins = sorted(each.margin_us or 0 for each in report.deaths if each.verdict in {Verdict.SAME, Verdict.OTHER})
     if margins:
         first, median, last = (span(margins[place]) for place in (0, len(margins) // 2, -1))
-        many = f", half of them more than {median}" if len(margins) > 2 else ""
+        many = f", in half of the cases by {median} or more" if len(margins) > 2 else ""
         yield f"It was {first} ahead{many}." if first == last else f"It was {first} to {last} ahead{many}."
     if report.evicted:
         yield f"The guard itself evicted {counted(len(report.evicted), 'pod')}."
@@ -75,7 +75,11 @@ def _sentences(report: GuardReport) -> Iterator[str]:
 
 
 def _told(tally: Tally) -> str:
-    parts = [words.format(n=tally.verdicts[each]) for each, words in _VERDICTS.items() if each in tally.verdicts]
+    parts = [
+        words.format(n=count, their="its" if count == 1 else "their")
+        for each, words in _VERDICTS.items()
+        if (count := tally.verdicts.get(each, 0))
+    ]
     return f"{_DID[tally.by]} {counted(tally.pods, 'pod')}: {listed(parts)}."
 
 
@@ -181,7 +185,7 @@ def _death_words(death: GuardedDeath, pod: str) -> str:
     decision, margin = death.decision, death.margin_us
     if decision is None or margin is None:
         return f"{at(death.time_us)} UTC: {did} {who}; {_choice(death)}"
-    chosen = "it" if decision.pod == pod else decision.pod
+    chosen = "it" if decision.pod == death.pod == pod else decision.pod
     chose = "evicted" if decision.enforced else "would have evicted"
     when = f"{span(-margin)} too late" if margin < 0 else f"{span(margin)} before"
     return f"{at(death.time_us)} UTC: {did} {who}; the guard {chose} {chosen} {when}"
