@@ -316,7 +316,7 @@ def test_podqos_finds_nothing_wrong_with_the_guard(tmp_path):
 
 def test_a_guard_is_printed_with_its_own_namespace(capsys):
     code, said = printed(
-        capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api", "--cgroup-v1"
+        capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api", "--host-pid"
     )
     settings = GuardSettings(image="local/podqos:1", mode="enforce", may_use_eviction_api=True, host_pid=True)
 

@@ -34,7 +34,8 @@ class GuardSettings(Settings, frozen=True, kw_only=True):
     """``shadow`` only says what it would do, ``enforce`` does it."""
     host_pid: bool | str = False
     """Whether it shares the pid namespace of the host. On nodes with cgroup v1 it has to: there no process of another
-    namespace is listed in a cgroup. cgroup v2 kills by cgroup."""
+    namespace is listed in a cgroup. cgroup v2 kills by cgroup, and only freeing the memory of what was killed needs it.
+    """
     kubelet_config: str = ""
     """The kubelet's configuration file on nodes. Empty: the kubelet is asked, which needs a serving certificate of the
     cluster's authority."""

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard manifests``."""
     add_installation_options(parser, GUARD_NAMESPACE)
     parser.add_argument("--enforce", action="store_true", help="evict (default: only say what it would do)")
-    about = "nodes have cgroup v1: it then shares the host's pid namespace"
-    parser.add_argument("--cgroup-v1", action="store_true", help=about)
+    about = "share the host's pid namespace: needed with cgroup v1; with v2 a killed pod's memory is freed sooner"
+    parser.add_argument("--host-pid", action="store_true", help=about)
     about = "the kubelet's configuration file on nodes, such as /var/lib/kubelet/config.yaml (default: ask the kubelet)"
     parser.add_argument("--kubelet-config", metavar="PATH", default="", help=about)
     about = "also grant pods/eviction, for soft thresholds; no policy can keep that to its own node"
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         namespace=common.namespace,
         image=common.image,
         mode="enforce" if arguments.enforce else "shadow",
-        host_pid=arguments.cgroup_v1,
+        host_pid=arguments.host_pid,
         kubelet_config=path,
         may_use_eviction_api=arguments.eviction_api,
     )
