@@ -291,6 +291,17 @@ def test_kills_on_other_nodes_and_without_names_are_said(capsys, tmp_path):
     assert "names of" in err
 
 
+def test_what_happened_before_the_journal_begins_is_left_out(capsys, tmp_path):
+    state = written(tmp_path / "s", watching(10.0))
+    known(state)
+    log = tmp_path / "kern.log"
+    log.write_text(kernel_log(1.5) + kernel_log(12.5))
+    _, out, err = printed(capsys, "--state", state, "--kernel-log", log, "-o", "csv")
+
+    assert [line.split(",")[4] for line in out.splitlines()[1:]] == ["Unforeseen"]
+    assert "1 deaths before the journal begins: left out" in " ".join(err.split())
+
+
 def test_events_of_a_file_tell_what_the_kubelet_evicted_but_not_what_the_guard_did(capsys, tmp_path):
     state = written(
         tmp_path / "s", watching(enforce=True), SHORT, chose(1.0, "shop/own", enforced=True), chose(1.5, "shop/next")
