@@ -176,7 +176,10 @@ class SuiteKubelet(Kubelet):
         self._thread.start()
 
     def start(self, name: str, *commands: Sequence[str], grace_seconds: int = 1) -> None:
-        made = self.api.add_pod({"metadata": {"name": name}})
+        containers = [{"name": f"c{number}", "image": "suite", "resources": {}} for number in range(len(commands))]
+        spec = {"priority": 0, "terminationGracePeriodSeconds": grace_seconds, "containers": containers}
+        status = {"phase": "Pending", "qosClass": "BestEffort"}
+        made = self.api.add_pod({"metadata": {"name": name}, "spec": spec, "status": status})
         uid = made["metadata"]["uid"]
         pod = _Pod(name, uid, f"{self.cgroups.own}/besteffort/pod{uid}", grace_seconds)
         pod.sandbox = self._start(pod, _id(), (str(self._pause), "100000"))

@@ -179,19 +179,24 @@ def test_a_reason_that_the_kubelet_has_lost_is_told_again_a_few_times():
     assert len(marks) == MOST_REPAIRS + 1, "a kubelet only looks at what has changed"
 
 
-@pytest.mark.parametrize("status", [200, 201, 409, 404, 422])
-def test_an_event_that_is_there_or_never_will_be_is_not_posted_again(status):
-    eviction, actions = follow(after(Sent(), Answered(200))[0], EventAnswered(status))
+@pytest.mark.parametrize(("status", "is_there"), [(200, True), (201, True), (409, True), (404, False), (422, False)])
+def test_an_event_that_is_there_or_never_will_be_is_not_posted_again(status, is_there):
+    eviction, actions = follow(after(Sent(), Answered(200))[0], EventAnswered(status, "why"))
 
     assert eviction.has_event
     assert actions == ()
+    assert eviction.event_refusal == ("" if is_there else f"{status} why")
 
 
-def test_an_event_that_was_not_taken_is_posted_again():
-    eviction, actions = follow(after(Sent(), Answered(200))[0], EventAnswered(403))
+def test_an_event_that_is_not_allowed_is_posted_again_for_some_minutes():
+    eviction, pauses = after(Sent(), Answered(200))[0], []
+    while not eviction.has_event:
+        eviction, actions = follow(eviction, EventAnswered(403, "events is forbidden"))
+        pauses += actions
+        assert eviction.has_event or kinds(follow(eviction, PauseOver())[1]) == [PostEvent]
 
-    assert kinds(actions) == [Pause]
-    assert kinds(follow(eviction, PauseOver())[1]) == [PostEvent]
+    assert 60 < sum(pause.seconds for pause in pauses) < 1800
+    assert eviction.event_refusal == "403 events is forbidden"
 
 
 # ---- soft thresholds ------------------------------------------------------------------------------------------------

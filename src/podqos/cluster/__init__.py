@@ -1,4 +1,4 @@
-"""Edge. Reads a live cluster, its usage and Prometheus. Only GET is possible; nothing is ever written.
+"""Edge. Reads a live cluster, its usage and Prometheus. Nothing but GET; ``writing`` is the guard's alone.
 
     from podqos.cluster.cluster import connect
     from podqos.cluster.resources import NODES, PODS

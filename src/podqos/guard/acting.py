@@ -279,7 +279,8 @@ class Acting:
             return
         self._let_go(running)
         self._intents.forget(eviction.victim.uid)
-        self._note(running, Did.OVER, text=eviction.refusal, outcome=eviction.outcome)
+        no_event = f"the Event was refused: {eviction.event_refusal}" if eviction.event_refusal else ""
+        self._note(running, Did.OVER, text=eviction.refusal or no_event, outcome=eviction.outcome)
 
     # ---- the pod ---------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ WATCHED_SECONDS = 2.0
 MOST_REPAIRS = 3
 """A kubelet that begins to tear a pod down shows it without a reason at first, and restores that in the end from the
 pod as it knew it. If it has to begin again, it knows the pod without one: told again in time, it has it."""
+MOST_EVENT_FAILURES = 12
+"""So often, over some minutes, an Event is posted that is not allowed: someone may see to that."""
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
 _OK, _MULTIPLE = 200, 300
@@ -91,7 +93,9 @@ class Eviction(Struct, frozen=True, omit_defaults=True):
     is_dropping: bool = False
     """Whether it only has to be found out if the server had been told."""
     has_event: bool = False
-    """Whether the server has the Event."""
+    """Whether the server has the Event, or never will."""
+    event_refusal: str = ""
+    """Why it never will."""
     refusal: str = ""
     """Why the server did not want the patch, as it last said."""
     repairs: int = 0
@@ -269,8 +273,8 @@ def follow(eviction: Eviction, event: Event) -> Step:
             return _over(eviction, Outcome.REFUSED) if is_refused else _again(eviction)
         case Looked(uid, is_told):
             return _looked(eviction, uid, is_told=is_told)
-        case EventAnswered(status):
-            return (replace(eviction, has_event=True), ()) if _is_final(eviction, status) else _again(eviction)
+        case EventAnswered(status, message):
+            return _event_answered(eviction, status, message)
         case StillFalling():
             return _killing(replace(eviction, has_killed=eviction.has_killed and not eviction.is_gone))
         case ProcessesGone():
@@ -344,8 +348,13 @@ def _killing(eviction: Eviction) -> Step:
     return replace(eviction, has_killed=True, is_gone=False), (KillContainers(),)
 
 
-def _is_final(eviction: Eviction, status: int) -> bool:
-    """Whether an Event is there, or never will be: its namespace is gone, or goes with the pod."""
-    if _OK <= status < _MULTIPLE or status in {_BAD, _NOT_FOUND, _CONFLICT, _UNPROCESSABLE}:
-        return True
-    return status == _FORBIDDEN and eviction.outcome is not Outcome.EVICTED
+def _event_answered(eviction: Eviction, status: int, message: str) -> Step:
+    """Ask again for an Event, unless it is there, or never will be: its namespace goes, or it is not allowed."""
+    if _OK <= status < _MULTIPLE or status == _CONFLICT:
+        return replace(eviction, has_event=True), ()
+    is_forbidden = status == _FORBIDDEN and (
+        eviction.outcome is not Outcome.EVICTED or eviction.failures >= MOST_EVENT_FAILURES
+    )
+    if is_forbidden or status in {_BAD, _NOT_FOUND, _UNPROCESSABLE}:
+        return replace(eviction, has_event=True, event_refusal=f"{status} {message}".rstrip()), ()
+    return _again(eviction)

@@ -1,26 +1,80 @@
-"""What would have saved a pod that the guard chose: the same pass made again with one change, off the fast path."""
+"""What would have saved a pod that the guard chose: the same pass made again with one change.
+
+That takes longer than a reaction may: it is done a moment later, on another thread.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Saving, WouldHaveSaved
-from podqos.eviction.manager import ManagerConfig, ManagerState
+from podqos.agent.state import AgentState
+from podqos.eviction.manager import ManagerConfig
 from podqos.eviction.observation import Observation
-from podqos.model.pod import Pod
+from podqos.guard.node_pods import Journal
+from podqos.host.linux.background import Background
+from podqos.host.linux.loop import Loop
+from podqos.host.linux.notes import words
+
+_LATER_SECONDS = 0.3
+_AGAIN_US = 60_000_000
 
 
-def what_would_have_saved(
-    config: ManagerConfig,
-    before: ManagerState,
-    now_us: int,
-    observation: Observation,
-    *,
-    pods: tuple[Pod, ...],
-    uid: str,
-) -> WouldHaveSaved:
-    """Return the changes that work; ``before`` is the manager's state before its pass."""
+class Decided(Struct, frozen=True):
+    """An eviction that was decided, with all that the agent knew."""
+
+    entry: Entry
+    before: AgentState
+    """The agent's state before its pass."""
+    now_us: int
+
+
+class Explaining:
+    """Writes down what would have saved pods; of one that is chosen again and again in shadow, now and then."""
+
+    def __init__(
+        self,
+        config: ManagerConfig,
+        loop: Loop,
+        background: Background,
+        *,
+        journal: Journal,
+        note: Callable[[str], None],
+    ) -> None:
+        self._config, self._loop, self._background = config, loop, background
+        self._journal, self._note = journal, note
+        self._last_us: dict[str, int] = {}
+
+    def explain(self, decided: Decided, observation: Observation) -> None:
+        """Explain a decision on these figures, a moment later."""
+        pod, now_us = decided.entry.pod or "", decided.now_us
+        self._last_us = {each: us for each, us in self._last_us.items() if us > now_us - _AGAIN_US}
+        if pod in self._last_us and decided.entry.kind is not Kind.EVICTED:
+            return
+        self._last_us[pod] = now_us
+
+        def done(result: WouldHaveSaved | Exception) -> None:
+            if isinstance(result, Exception):
+                self._note(f"what would have saved {pod} is not known: {words(result)}")
+            else:
+                self._journal(Kind.EXPLAINED, pod, By.GUARD, result)
+
+        self._loop.call_after(
+            _LATER_SECONDS,
+            lambda: self._background.run(lambda: what_would_have_saved(self._config, decided, observation), done),
+        )
+
+
+def what_would_have_saved(config: ManagerConfig, decided: Decided, observation: Observation) -> WouldHaveSaved:
+    """Return the changes that work."""
     from podqos.survival.kubelet_counterfactual import KubeletMoment, kubelet_counterfactuals
 
-    moment = KubeletMoment(config, before, now_us, observation, pods)
+    pods = decided.before.active_pods
+    moment = KubeletMoment(config, decided.before.manager, decided.now_us, observation, pods)
+    uid = next((each.metadata.uid for each in pods if each.key == decided.entry.pod), "")
     return WouldHaveSaved(
         tuple(
             Saving(each.change.value, each.resource, each.amount, each.container, each.decision.instead)

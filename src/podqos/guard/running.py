@@ -6,7 +6,7 @@
                                                            └──────────┘
 
 Everything that may block is done on other threads: the watch, requests, the disk. Whether a decision is carried out or
-only written down is asked anew for each (``_held_back``).
+only written down is asked anew for each (``brakes``).
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ import select
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.agent import handle
@@ -33,36 +32,35 @@ from podqos.agent.events import (
     Event,
     MemoryNotified,
     Observed,
-    PodAdopted,
-    PodDeleted,
-    PodStopped,
     Woken,
 )
-from podqos.agent.journal import By, Entry, Kind, decode
-from podqos.agent.reasons import EvictionReport, GuardMode, SeenEvicted
-from podqos.agent.state import AgentState, Looking, Resting, Stage
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import Because, GuardMode
+from podqos.agent.state import Looking, Resting
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.writing import Writer
-from podqos.errors import HostError, InputError
+from podqos.errors import HostError
 from podqos.eviction.thresholds import Threshold, ThresholdValue
-from podqos.guard.acting import Acting, Did, Noted
-from podqos.guard.eviction import Answered, Outcome, Victim
-from podqos.guard.explaining import what_would_have_saved
-from podqos.guard.figures import GuardFigures, WatchedPod
+from podqos.guard.acting import Acting
+from podqos.guard.brakes import Brakes, HeldBack, earlier_evictions
+from podqos.guard.evictions import Evictions
+from podqos.guard.explaining import Decided, Explaining
+from podqos.guard.figures import GuardFigures
 from podqos.guard.intents import Intents
-from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
+from podqos.guard.known_pods import KnownPods, never_evicted
 from podqos.guard.metrics import GuardMetrics
-from podqos.guard.sender import Reply, Sender
-from podqos.guard.settings import STOP_FILE, GuardSettings, agent_config, cgroups_of
-from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
-from podqos.guard.tree import find_kubepods, pod_at, pod_paths
-from podqos.guard.world import GuardWorld, Reaction
+from podqos.guard.node_pods import NodePods
+from podqos.guard.sender import Sender
+from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
+from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
+from podqos.guard.tree import find_kubepods
+from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import detect
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
-from podqos.host.linux.notes import Notes, words
+from podqos.host.linux.notes import Notes
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
 from podqos.host.linux.psi import pressure_trigger
 from podqos.host.linux.stopping import on_stop
@@ -72,36 +70,19 @@ from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.syncing import Syncing
 from podqos.host.storage.writing import replace_file
 from podqos.model.quantity import Quantity
-from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.version import __version__
 
-_SECOND_US = 1_000_000
+_JOURNAL = "journal.jsonl"
 _SWITCH_SECONDS = 0.001
 _GARBAGE = 20_000
 _EVERY_SECONDS = 1.0
 _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
-_EXPLAIN_SECONDS = 0.3
-_EXPLAINED_AGAIN_US = 60 * _SECOND_US
-_REFUSED_US = 60 * _SECOND_US
-_REHEARSAL_SECONDS = 300.0
-_OK, _REFUSALS = 200, frozenset({401, 403})
 _STALL_US, _WINDOW_US = 10_000, 500_000
-_REACTIONS_KEPT = 1000
-_TAIL_BYTES = 1 << 20
-_PASSING = frozenset({"cool-down", "rate limit"})
 # What agents note of pods that come and go is the kubelet's doing.
 _NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
-
-
-class _Decided(Struct, frozen=True):
-    """An eviction that was decided, with all that the agent knew."""
-
-    entry: Entry
-    before: AgentState
-    now_us: int
 
 
 class Guard:
@@ -137,12 +118,13 @@ class Guard:
         self._open.callback(self._protection.end)
         self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
         self._background = self._open.enter_context(contextlib.closing(Background(self.loop, "guard")))
-        self.journal = JournalFile(settings.state / "journal.jsonl", self.note, sync=self._syncing.later)
+        self.journal = JournalFile(settings.state / _JOURNAL, self.note, sync=self._syncing.later)
         self._open.callback(self.journal.close)
-        self._evicted_us = deque(self._earlier_evictions())
-        """When pods were evicted, as far as the rate limit needs to know."""
         self.known = KnownPods(self._cluster, settings.node, settings.state / "pods.json", self.note)
         self._open.callback(self.known.close)
+        since_us = self.now_us() - settings.most_within_us
+        earlier = earlier_evictions(settings.state / _JOURNAL, since_us)
+        self.brakes = Brakes(settings, lambda: self.known.is_switched_off, earlier)
         self.figures = GuardFigures(settings.node, self.cgroups, procfs)
         self.world = GuardWorld(
             node=settings.node,
@@ -163,18 +145,32 @@ class Guard:
         self._settling: Timer | None = None
         self._entries: deque[Entry] = deque()
         """What is yet to be written."""
-        self._decided: list[_Decided] = []
-        self._explained: dict[str, int] = {}
-        self._paths: Mapping[str, str] = {}
-        """The cgroups of pods, when they were last looked at."""
-        self._seen_evicted: set[str] = set()
-        self._refused_until_us = 0
+        self._decided: list[Decided] = []
         self._mode = GuardMode(settings.enforce, "not begun")
-        self._reactions: deque[int] = deque(maxlen=_REACTIONS_KEPT)
-        self._evictions = 0
-        self._unknown = 0
+        self._count = 0
         self._is_unsaved = False
         self._switch_seconds = sys.getswitchinterval()
+        self.pods = NodePods(
+            settings.node,
+            self.known,
+            self.cgroups,
+            self.world,
+            records=lambda: self.driver.state.pods,
+            deliver=self.deliver,
+            journal=self._journal,
+        )
+        self.evictions = Evictions(
+            self.world,
+            self.brakes,
+            deliver=self.deliver,
+            journal=self._journal,
+            refresh=lambda: self.pods.refresh(anew=True),
+            note=self.note,
+            now_us=self.now_us,
+        )
+        self._explaining = Explaining(
+            self.config.eviction, self.loop, self._background, journal=self._journal, note=self.note
+        )
         self._open_acting()
 
     # ---- life cycle ----------------------------------------------------------------------------------------------
@@ -192,7 +188,7 @@ class Guard:
         self.loop.watch(self.known.fileno(), self._pods_changed)
         self._listen()
         self.driver.start(self.now_us())
-        self._refresh()
+        self.pods.refresh()
         self._check_mode()
         self.deliver(Woken())
         self._warm_up()
@@ -200,7 +196,8 @@ class Guard:
         self.loop.call_every(_EVERY_SECONDS, self._every_second)
         self.loop.call_every(_STATUS_SECONDS, self._write_status)
         self.loop.call_every(_SAVE_SECONDS, self._save)
-        self._rehearse()
+        if self._sender is not None and self.settings.enforce:
+            self.evictions.rehearse(self.loop, self._sender)
         # Another thread lets this one go on that soon.
         sys.setswitchinterval(_SWITCH_SECONDS)
         # A collection takes longer than a reaction may; it runs when nothing happens (``_every_second``).
@@ -243,43 +240,25 @@ class Guard:
         except BlockingIOError:
             raise HostError(f"{self.settings.run}: another guard is running (choose another with --run)") from None
 
-    def _earlier_evictions(self) -> Iterator[int]:
-        """Yield when earlier guards evicted pods, so that a guard that is restarted is held to the same rate."""
-        file = self.settings.state / "journal.jsonl"
-        since = self.now_us() - self.settings.most_within_us
-        try:
-            with file.open("rb") as stream:
-                stream.seek(max(0, file.stat().st_size - _TAIL_BYTES))
-                tail = stream.read()
-        except OSError:
-            return
-        first = tail.find(b"\n") + 1 if len(tail) == _TAIL_BYTES else 0
-        for line in tail[first:].splitlines():
-            with contextlib.suppress(InputError):
-                for entry in decode(line):
-                    if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.time_us > since:
-                        yield entry.time_us
-
     def _open_acting(self) -> None:
         """Prepare to evict; what an earlier guard had begun is finished in any case."""
         intents = Intents(self.settings.run / "evictions")
-        self.acting: Acting | None = None
+        self._sender: Sender | None = None
         if self._cluster is None or not (self.settings.enforce or any(intents.left())):
             return
         self._sender = Sender(self.loop, Writer(self._cluster.client))
-        self.world.acting = self.acting = Acting(
+        acting = Acting(
             self.loop,
             self.cgroups,
             self._procfs,
             self._sender,
             intents,
             kill_when=self.settings.kill_when,
-            tell=self._told,
+            tell=self.evictions.told,
             is_falling=self.world.is_falling,
         )
-        self._open.callback(self.acting.close)
-        self.acting.take_up()
-        self.world.evicted |= self.acting.busy.keys()
+        self._open.callback(acting.close)
+        self.evictions.carry_out_with(acting)
 
     def _listen(self) -> None:
         """Hear what the kernel says about kills and about pressure."""
@@ -334,7 +313,7 @@ class Guard:
 
     def _deliver_one(self, event: Event) -> None:
         now_us, before = self.now_us(), self.driver.state
-        held_back = self._held_back(now_us)
+        held_back = self.brakes.held_back(now_us) or ""
         if held_back != self.driver.config.held_back or self.driver.config.shadow != bool(held_back):
             self.driver.config = replace(self.config, shadow=bool(held_back), held_back=held_back)
         decided = len(self._decided)
@@ -346,8 +325,9 @@ class Guard:
 
     def _crossed(self) -> None:
         """Decide at once: memory is short."""
-        self.world.noticed_us = self.now_us()
-        self._refresh()
+        noticed_us = self.now_us()
+        self.pods.refresh()
+        self.world.noticed_us = noticed_us
         self.deliver(MemoryNotified())
 
     def _write(self, entry: Entry) -> None:
@@ -356,19 +336,19 @@ class Guard:
             return
         own = replace(entry, by=By.GUARD) if entry.by is By.KUBELET else entry
         if own.kind is Kind.EVICTED:
-            self._evicted_us.append(own.time_us)
-            self._evictions += 1
+            self.brakes.evicted(own.time_us)
+            self._count += 1
         if own.kind in {Kind.EVICTED, Kind.WOULD_EVICT}:
             self.world.because = own.because
-            self._decided.append(_Decided(own, self.driver.state, own.time_us))
+            self._decided.append(Decided(own, self.driver.state, own.time_us))
         self._entries.append(own)
 
     def _is_of_victim(self, entry: Entry) -> bool:
         is_evicted = any(each.pod == entry.pod for each in self.world.reactions.values())
         return entry.kind is Kind.STOPPED and is_evicted
 
-    def _journal(self, kind: Kind, pod: str | None = None, by: By = By.GUARD, because: object = None) -> None:
-        self.journal.write(Entry(self.now_us(), self.settings.node, kind, pod, None, by, because))  # type: ignore[arg-type]
+    def _journal(self, kind: Kind, pod: str | None = None, by: By = By.GUARD, because: Because | None = None) -> None:
+        self.journal.write(Entry(self.now_us(), self.settings.node, kind, pod, None, by, because))
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -379,45 +359,15 @@ class Guard:
             self._timer = self.loop.call_after(seconds, self._regular_look)
 
     def _regular_look(self) -> None:
-        self.world.noticed_us = self.now_us()
-        self._refresh()
+        noticed_us = self.now_us()
+        self.pods.refresh()
+        self.world.noticed_us = noticed_us
         self.deliver(Woken())
-
-    # ---- whether it is done --------------------------------------------------------------------------------------
-
-    def _held_back(self, now_us: int) -> str:
-        """Return why nothing is evicted now; empty where it would be."""
-        settings = self.settings
-        if not settings.enforce:
-            return "shadow"
-        if (settings.run / STOP_FILE).exists():
-            return "stop file"
-        if self.known.is_switched_off:
-            return "node annotation"
-        if now_us < self._refused_until_us:
-            return "refused by the API server"
-        while self._evicted_us and self._evicted_us[0] <= now_us - settings.most_within_us:
-            self._evicted_us.popleft()
-        if len(self._evicted_us) >= settings.most:
-            return "rate limit"
-        if self._evicted_us and now_us - self._evicted_us[-1] < settings.cool_down_us:
-            return "cool-down"
-        return ""
-
-    def _free_again_us(self, now_us: int) -> int | None:
-        """Return when a rate limit or a cool-down ends."""
-        match self._held_back(now_us):
-            case "cool-down":
-                return self._evicted_us[-1] + self.settings.cool_down_us
-            case "rate limit":
-                return self._evicted_us[-self.settings.most] + self.settings.most_within_us
-            case _:
-                return None
 
     def _check_mode(self) -> None:
         """Write down a change of mode; look again where nothing holds decisions back any more."""
-        held_back = self._held_back(self.now_us())
-        mode = GuardMode(self.settings.enforce, "" if held_back == "cool-down" else held_back)
+        held_back = self.brakes.held_back(self.now_us())
+        mode = GuardMode(self.settings.enforce, "" if held_back in {None, HeldBack.COOL_DOWN} else str(held_back))
         if mode == self._mode:
             return
         self._mode = mode
@@ -428,179 +378,29 @@ class Guard:
     def _follow_up(self) -> None:
         """See to what follows from decisions: look again when they can be carried out, and explain them."""
         decided, self._decided = self._decided, []
-        free_us = self._free_again_us(self.now_us())
+        now_us = self.now_us()
+        free_us = self.brakes.free_again_us(now_us)
         if free_us is not None and any(each.entry.kind is Kind.WOULD_EVICT for each in decided):
             if self._again is not None:
                 self._again.cancel()
-            self._again = self.loop.call_after(max(0.0, (free_us - self.now_us()) / 1e6), self._crossed)
+            self._again = self.loop.call_after(max(0.0, (free_us - now_us) / 1e6), self._crossed)
         for each in decided:
-            last_us = self._explained.get(each.entry.pod or "")
-            if last_us is None or each.now_us - last_us > _EXPLAINED_AGAIN_US or each.entry.kind is Kind.EVICTED:
-                self._explained[each.entry.pod or ""] = each.now_us
-                self._explain_later(each)
-        self._explained = {pod: us for pod, us in self._explained.items() if us > self.now_us() - _EXPLAINED_AGAIN_US}
-
-    def _explain_later(self, decided: _Decided) -> None:
-        observation, before, pod = self.world.observed, decided.before, decided.entry.pod
-        pods = before.active_pods
-        uid = next((each.metadata.uid for each in pods if each.key == pod), "")
-
-        def work() -> object:
-            return what_would_have_saved(
-                self.config.eviction, before.manager, decided.now_us, observation, pods=pods, uid=uid
-            )
-
-        def done(result: object) -> None:
-            if isinstance(result, Exception):
-                self.note(f"what would have saved {pod} is not known: {words(result)}")
-            else:
-                self._journal(Kind.EXPLAINED, pod, because=result)
-
-        self.loop.call_after(_EXPLAIN_SECONDS, lambda: self._background.run(work, done))
-
-    def _rehearse(self) -> None:
-        """Ask the server whether it would take an eviction, without any effect, before memory is short."""
-        if self.acting is None or not self.settings.enforce:
-            return
-        pod = next((each.pod for each in self.world.pods.values() if not each.pod.is_critical), None)
-        if pod is not None:
-            self._sender.rehearse(
-                self.world.victim(pod, "podqos guard would be allowed to evict this pod"), self._rehearsed
-            )
-        self.loop.call_after(_REHEARSAL_SECONDS if pod is not None else _EVERY_SECONDS, self._rehearse)
-
-    def _rehearsed(self, reply: Reply) -> None:
-        if isinstance(reply, Answered) and reply.status in _REFUSALS:
-            self.note(f"the API server would refuse evictions: {reply.message}")
-            self._refused_until_us = self.now_us() + 2 * round(_REHEARSAL_SECONDS * _SECOND_US)
-        elif isinstance(reply, Answered) and reply.status == _OK:
-            self._refused_until_us = 0
-        self._check_mode()
-
-    # ---- what comes of evictions ---------------------------------------------------------------------------------
-
-    def _told(self, victim: Victim, noted: Noted) -> None:
-        """Hear how far an eviction is."""
-        since_us = round(noted.seconds * 1e6)
-        begun = Reaction(f"{victim.namespace}/{victim.name}", self.now_us() - since_us)  # by another guard
-        reaction = self.world.reactions.setdefault(victim.uid, begun)
-        at_us = reaction.decided_us + since_us
-        match noted.what:
-            case Did.HELD:
-                reaction.held_us = at_us
-            case Did.KILLED if reaction.killed_us is None:
-                reaction.killed_us = at_us
-                if reaction.noticed_us is not None:
-                    self._reactions.append(at_us - reaction.noticed_us)
-            case Did.ANSWERED if reaction.answered_us is None:
-                reaction.answered_us = at_us
-            case Did.GONE:
-                reaction.gone_us = at_us
-                self.deliver(PodStopped(victim.uid))
-            case Did.FAILED:
-                self.note(f"{reaction.pod}: {noted.text}")
-            case Did.OVER:
-                self._over(victim, reaction, noted)
-            case _:
-                pass
-
-    def _over(self, victim: Victim, reaction: Reaction, noted: Noted) -> None:
-        """Write down what came of an eviction; a pod that is still there is a candidate again."""
-        self.deliver(PodStopped(victim.uid))
-        del self.world.reactions[victim.uid]
-        because = EvictionReport(
-            noted.outcome.value if noted.outcome is not None else "",
-            noted.text,
-            reaction.noticed_us,
-            reaction.decided_us,
-            reaction.held_us,
-            reaction.killed_us,
-            reaction.gone_us,
-            reaction.answered_us,
-            reaction.major_faults,
-        )
-        self._journal(Kind.REPORTED, reaction.pod, because=because)
-        if noted.outcome is not Outcome.EVICTED:
-            self.note(f"{reaction.pod} was not evicted: {because.outcome} {noted.text}".rstrip())
-            self.world.evicted.discard(victim.uid)
-            self.world.pods.pop(victim.uid, None)
-            if noted.outcome is Outcome.REFUSED:
-                self._refused_until_us = self.now_us() + _REFUSED_US
-        self._paths = {}
-        self._refresh()
+            self._explaining.explain(each, self.world.observed)
 
     # ---- pods ----------------------------------------------------------------------------------------------------
 
     def _pods_changed(self) -> None:
         """Wait a moment: changes often come in groups."""
         self.known.heard()
+        self.evictions.seen(self.known.take())
         if self._settling is None or self._settling.callback is None:
             self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
 
     def _changes_settled(self) -> None:
         self._settling = None
         self._is_unsaved = True
-        self._refresh()
+        self.pods.refresh()
         self._check_mode()
-
-    def _refresh(self) -> None:
-        """Tell the agent which pods there are: those that the API server knows, with the cgroups of this moment."""
-        before, known, paths = self.world.known, self.known.take(), dict(pod_paths(self.cgroups))
-        if known is before and paths == self._paths:
-            return
-        self.world.known, self._paths = known, dict(paths)
-        for uid, watched in list(self.world.pods.items()):
-            pod = known.get(uid)
-            is_there = paths.get(cgroup_uid(watched.pod)) == watched.cgroup
-            if is_there and self._is_dying(uid):
-                continue  # what it holds has yet to be freed, whatever the server says
-            if not is_there or pod is None or pod.is_over:
-                self._leave(uid, watched)
-            elif pod is not watched.pod:
-                if pod.spec != watched.pod.spec and uid not in self.world.reactions:
-                    self._leave(uid, watched)
-                else:
-                    watched.pod = pod
-                    watched.found(pod_at(self.cgroups, uid, watched.cgroup))
-        for uid, pod in known.items():
-            path = paths.pop(cgroup_uid(pod), None)
-            if path is not None and uid not in self.world.pods and self._is_candidate(uid, pod):
-                self._adopt(uid, pod, path)
-            if pod.is_evicted and uid not in self._seen_evicted:
-                self._seen_evicted.add(uid)
-                if uid not in before or uid in self.world.evicted:
-                    continue  # so it was before, or the guard did it
-                because = SeenEvicted(pod.status.reason, pod.status.message)
-                self._journal(Kind.EVICTED, pod.key, By.KUBELET, because)
-        self._unknown = len(paths)
-        self.world.evicted &= known.keys()
-        self._seen_evicted &= known.keys()
-
-    def _is_dying(self, uid: str) -> bool:
-        """Whether a pod is held or killed and has processes left."""
-        reaction = self.world.reactions.get(uid)
-        if reaction is None or reaction.gone_us is not None:
-            return False
-        return reaction.held_us is not None or reaction.killed_us is not None
-
-    def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
-        """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""
-        is_there = not pod.is_over and uid not in self.world.evicted
-        return is_there and (pod.is_critical or not never_evicted(pod, self.settings.node))
-
-    def _adopt(self, uid: str, pod: GuardedPod, path: str) -> None:
-        self.world.pods[uid] = WatchedPod(pod, pod_at(self.cgroups, uid, path))
-        self.deliver(PodAdopted(pod))
-        if uid not in self.driver.state.pods and not self._is_delivering:
-            # The agent could not take it in, and has said why: it is no candidate.
-            del self.world.pods[uid]
-
-    def _leave(self, uid: str, watched: WatchedPod) -> None:
-        del self.world.pods[uid]
-        self.cgroups.forget(watched.cgroup)
-        record = self.driver.state.pods.get(uid)
-        if record is not None:
-            self.deliver(PodStopped(uid) if record.stage is Stage.STOPPING else PodDeleted(uid))
 
     def _hear_kernel(self, log: KernelLog) -> None:
         for kill in log.kills():
@@ -650,24 +450,18 @@ class Guard:
             known=sum(not pod.is_over for pod in known.values()),
             candidates=sum(not each.pod.is_critical for each in self.world.pods.values()),
             excluded=tuple(excluded),
-            unknown_cgroups=self._unknown,
+            unknown_cgroups=self.pods.unknown,
             api=ApiStatus(self.known.trouble, self.known.synced_us, self.known.is_from_disk),
-            evictions=self._evictions,
-            limit=self._limit(),
-            stop_file=(self.settings.run / STOP_FILE).exists(),
+            evictions=self._count,
+            limit=self.brakes.limit(self.now_us()),
+            stop_file=self.brakes.has_stop_file,
             node_annotation=self.known.is_switched_off,
             unprotected=tuple(self._unprotected),
-            reactions_us=tuple(self._reactions),
+            reactions_us=tuple(self.evictions.reactions_us),
             notes=tuple(self._notes.counts),
             cpu_seconds=used.ru_utime + used.ru_stime,
             rss_bytes=_resident_bytes(),
         )
-
-    def _limit(self) -> RateLimit:
-        settings, now_us = self.settings, self.now_us()
-        recent = sum(each > now_us - settings.most_within_us for each in self._evicted_us)
-        cool_us = self._evicted_us[-1] + settings.cool_down_us if self._evicted_us else 0
-        return RateLimit(settings.most, settings.most_within_us, recent, cool_us if cool_us > now_us else None)
 
     def _lacks(self, what: str) -> None:
         self._unprotected.append(what)

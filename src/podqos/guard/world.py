@@ -29,6 +29,7 @@ from podqos.guard.known_pods import GuardedPod, never_evicted
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups, KernelSignal
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.notes import words
 from podqos.host.linux.watch import MemoryWatch
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
@@ -133,7 +134,7 @@ class GuardWorld:
             summary = self._figures.quick(there) if is_urgent else self._figures.full(there)
             self._is_blind = False
         except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
-            self._note(f"figures cannot be read: {type(error).__name__}: {error}")
+            self._note(f"figures cannot be read: {words(error)}")
             summary, self._is_blind = Summary(), True
         self.observed = observe(summary)
         self._least_available = None
@@ -177,12 +178,17 @@ class GuardWorld:
         threshold = str(because.threshold.signal) if isinstance(because, Reclaiming) else ""
         explained = {**command.annotations, **_explanation(self.because)}
         victim = self.victim(watched.pod, command.message, threshold, explained)
-        if isinstance(because, Reclaiming) and not because.threshold.is_hard:
-            self.acting.evict_through_api(victim, command.grace_period_seconds)
-            return ()
         before = _major_faults()
-        tree = pod_at(self._cgroups, cgroup_uid(watched.pod), watched.cgroup)
-        self.acting.evict(victim, tree, watched.pod.container_names)
+        try:
+            if isinstance(because, Reclaiming) and not because.threshold.is_hard:
+                self.acting.evict_through_api(victim, command.grace_period_seconds)
+            else:
+                tree = pod_at(self._cgroups, cgroup_uid(watched.pod), watched.cgroup)
+                self.acting.evict(victim, tree, watched.pod.container_names)
+        except Exception as error:  # noqa: BLE001 - the agent goes on with the next pod
+            del self.reactions[uid]
+            self._note(f"{command.pod.key} cannot be evicted: {words(error)}")
+            return (PodStopped(uid),)
         reaction.major_faults = _major_faults() - before
         return ()
 

@@ -1,0 +1,105 @@
+"""What keeps a guard from evicting: shadow mode, two switches, a refusal of the server, a rate limit, a cool-down.
+
+Decisions are made and written down all the same, with the reason why they are not carried out. Evictions of an earlier
+guard count: one that is restarted again and again is held to the same rate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from podqos.agent.journal import By, Kind, decode
+from podqos.errors import InputError
+from podqos.guard.settings import STOP_FILE, GuardSettings
+from podqos.guard.status import RateLimit
+
+_TAIL_BYTES = 1 << 20
+
+
+class HeldBack(StrEnum):
+    """Why a decision is not carried out."""
+
+    SHADOW = "shadow"
+    STOP_FILE = "stop file"
+    NODE_ANNOTATION = "node annotation"
+    REFUSED = "refused by the API server"
+    RATE_LIMIT = "rate limit"
+    COOL_DOWN = "cool-down"
+
+
+class Brakes:
+    """Decides whether decisions are carried out. Times are the journal's."""
+
+    def __init__(
+        self, settings: GuardSettings, is_switched_off: Callable[[], bool], evicted_us: Iterable[int] = ()
+    ) -> None:
+        """``evicted_us``: when pods were evicted before."""
+        self._settings, self._is_switched_off = settings, is_switched_off
+        self._evicted_us = deque(sorted(evicted_us))
+        self.refused_until_us = 0
+        """Until when the server is taken to refuse evictions."""
+
+    @property
+    def has_stop_file(self) -> bool:
+        """Whether the file that switches the guard off is there."""
+        return (self._settings.run / STOP_FILE).exists()
+
+    def evicted(self, now_us: int) -> None:
+        """Count an eviction."""
+        self._evicted_us.append(now_us)
+
+    def held_back(self, now_us: int) -> HeldBack | None:
+        """Return why nothing is evicted now; None where it would be."""
+        settings = self._settings
+        if not settings.enforce:
+            return HeldBack.SHADOW
+        if self.has_stop_file:
+            return HeldBack.STOP_FILE
+        if self._is_switched_off():
+            return HeldBack.NODE_ANNOTATION
+        if now_us < self.refused_until_us:
+            return HeldBack.REFUSED
+        while self._evicted_us and self._evicted_us[0] <= now_us - settings.most_within_us:
+            self._evicted_us.popleft()
+        if len(self._evicted_us) >= settings.most:
+            return HeldBack.RATE_LIMIT
+        if self._evicted_us and now_us - self._evicted_us[-1] < settings.cool_down_us:
+            return HeldBack.COOL_DOWN
+        return None
+
+    def free_again_us(self, now_us: int) -> int | None:
+        """Return when a rate limit or a cool-down ends; None where it is none of these."""
+        match self.held_back(now_us):
+            case HeldBack.COOL_DOWN:
+                return self._evicted_us[-1] + self._settings.cool_down_us
+            case HeldBack.RATE_LIMIT:
+                return self._evicted_us[-self._settings.most] + self._settings.most_within_us
+            case _:
+                return None
+
+    def limit(self, now_us: int) -> RateLimit:
+        """Return how many evictions there may be, and were."""
+        settings = self._settings
+        recent = sum(each > now_us - settings.most_within_us for each in self._evicted_us)
+        cool_us = self._evicted_us[-1] + settings.cool_down_us if self._evicted_us else 0
+        return RateLimit(settings.most, settings.most_within_us, recent, cool_us if cool_us > now_us else None)
+
+
+def earlier_evictions(journal: Path, since_us: int) -> Iterator[int]:
+    """Yield when guards evicted pods, by the end of their journal."""
+    try:
+        with journal.open("rb") as stream:
+            stream.seek(max(0, journal.stat().st_size - _TAIL_BYTES))
+            tail = stream.read()
+    except OSError:
+        return
+    lines = tail.splitlines()
+    for line in lines[1:] if len(tail) == _TAIL_BYTES else lines:
+        with contextlib.suppress(InputError):
+            for entry in decode(line):
+                if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.time_us > since_us:
+                    yield entry.time_us

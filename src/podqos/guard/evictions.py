@@ -1,0 +1,130 @@
+"""What comes of decisions: evictions are carried out (``acting``), and what came of each is written down.
+
+Whether the server would take an eviction at all is asked beforehand, without any effect, and again now and then: a
+guard without the right to evict says so before memory is short.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from podqos.agent.events import Event, PodStopped
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import EvictionReport
+from podqos.guard.acting import Acting, Did, Noted
+from podqos.guard.brakes import Brakes
+from podqos.guard.eviction import Answered, Outcome, Victim
+from podqos.guard.known_pods import GuardedPod
+from podqos.guard.node_pods import Journal
+from podqos.guard.sender import Reply, Sender
+from podqos.guard.world import GuardWorld, Reaction
+from podqos.host.linux.loop import Loop
+
+_REFUSED_US = 60_000_000
+_REHEARSAL_SECONDS, _NO_POD_SECONDS = 300.0, 1.0
+_OK, _REFUSALS = 200, frozenset({401, 403})
+_REACTIONS_KEPT = 1000
+
+
+class Evictions:
+    """Hears what comes of evictions."""
+
+    def __init__(
+        self,
+        world: GuardWorld,
+        brakes: Brakes,
+        *,
+        deliver: Callable[[Event], None],
+        journal: Journal,
+        refresh: Callable[[], None],
+        note: Callable[[str], None],
+        now_us: Callable[[], int],
+    ) -> None:
+        self._world, self._brakes = world, brakes
+        self._deliver, self._journal, self._refresh, self._note = deliver, journal, refresh, note
+        self._now_us = now_us
+        self.acting: Acting | None = None
+        self.reactions_us: deque[int] = deque(maxlen=_REACTIONS_KEPT)
+        """Of the last evictions: from the kernel's signal to the kill."""
+
+    def carry_out_with(self, acting: Acting) -> None:
+        """Finish what an earlier guard had begun, and have evictions carried out."""
+        self._world.acting = self.acting = acting
+        acting.take_up()
+        self._world.evicted |= acting.busy.keys()
+
+    def seen(self, known: Mapping[str, GuardedPod]) -> None:
+        """Hear at once what the server says of victims: a kubelet may have lost the reason."""
+        acting = self.acting
+        for uid in () if acting is None else acting.busy:
+            if acting is not None and uid in known:
+                acting.seen(uid, known[uid].status.phase, known[uid].status.reason)
+
+    def told(self, victim: Victim, noted: Noted) -> None:
+        """Hear how far an eviction is."""
+        since_us = round(noted.seconds * 1e6)
+        begun = Reaction(f"{victim.namespace}/{victim.name}", self._now_us() - since_us)  # by another guard
+        reaction = self._world.reactions.setdefault(victim.uid, begun)
+        at_us = reaction.decided_us + since_us
+        match noted.what:
+            case Did.HELD:
+                reaction.held_us = at_us
+            case Did.KILLED if reaction.killed_us is None:
+                reaction.killed_us = at_us
+                if reaction.noticed_us is not None:
+                    self.reactions_us.append(at_us - reaction.noticed_us)
+            case Did.ANSWERED if reaction.answered_us is None:
+                reaction.answered_us = at_us
+            case Did.GONE:
+                reaction.gone_us = at_us
+                self._deliver(PodStopped(victim.uid))
+            case Did.FAILED:
+                self._note(f"{reaction.pod}: {noted.text}")
+            case Did.OVER:
+                self._over(victim, reaction, noted)
+            case _:
+                pass
+
+    def _over(self, victim: Victim, reaction: Reaction, noted: Noted) -> None:
+        """Write down what came of an eviction; a pod that is still there is a candidate again."""
+        self._deliver(PodStopped(victim.uid))
+        del self._world.reactions[victim.uid]
+        because = EvictionReport(
+            noted.outcome.value if noted.outcome is not None else "",
+            noted.text,
+            reaction.noticed_us,
+            reaction.decided_us,
+            reaction.held_us,
+            reaction.killed_us,
+            reaction.gone_us,
+            reaction.answered_us,
+            reaction.major_faults,
+        )
+        self._journal(Kind.REPORTED, reaction.pod, By.GUARD, because)
+        if noted.outcome is not Outcome.EVICTED:
+            self._note(f"{reaction.pod} was not evicted: {because.outcome} {noted.text}".rstrip())
+            self._world.evicted.discard(victim.uid)
+            self._world.pods.pop(victim.uid, None)
+            if noted.outcome is Outcome.REFUSED:
+                self._brakes.refused_until_us = self._now_us() + _REFUSED_US
+        self._refresh()
+
+    # ---- beforehand ----------------------------------------------------------------------------------------------
+
+    def rehearse(self, loop: Loop, sender: Sender) -> None:
+        """Ask whether the server would take an eviction, now and from then on."""
+        pod = next((each.pod for each in self._world.pods.values() if not each.pod.is_critical), None)
+        if pod is not None:
+            sender.rehearse(self._world.victim(pod, "podqos guard would be allowed to evict this pod"), self._rehearsed)
+        seconds = _NO_POD_SECONDS if pod is None else _REHEARSAL_SECONDS
+        loop.call_after(seconds, lambda: self.rehearse(loop, sender))
+
+    def _rehearsed(self, reply: Reply) -> None:
+        if not isinstance(reply, Answered):
+            return
+        if reply.status in _REFUSALS:
+            self._note(f"the API server would refuse evictions: {reply.message}")
+            self._brakes.refused_until_us = self._now_us() + round(2 * _REHEARSAL_SECONDS * 1e6)
+        elif reply.status == _OK:
+            self._brakes.refused_until_us = 0

@@ -1,0 +1,148 @@
+"""``podqos guard run`` beside a kubelet: the suite's own, and a real one if there is one.
+
+A pod takes so much memory that the kubelet's threshold is crossed and the limit of all pods is not: who is late loses
+time, not the race.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from guard.kubelets import REAL, SLEEP, RealKubelet, wait_until
+from guard.test_acting import is_frozen
+from podqos.guard.requests import ANNOTATION
+
+pytestmark = pytest.mark.slow
+MI = 1 << 20
+LIMIT, THRESHOLD = 320 * MI, 128 * MI
+
+
+def limited(kubelet):
+    """Give a kubelet's pods a limit, and thresholds before it."""
+    kubelet.cgroups.create(kubelet.cgroups.own)
+    assert kubelet.cgroups.set_memory_limit(kubelet.cgroups.own, LIMIT) is None
+    kubelet.api.configz = {
+        "cgroupRoot": kubelet.cgroups.own.removesuffix("/kubepods"),
+        "cgroupDriver": "cgroupfs",
+        "evictionHard": {"memory.available": f"{THRESHOLD >> 20}Mi"},
+        "enforceNodeAllocatable": ["pods"],
+        "failCgroupV1": False,
+    }
+    return kubelet
+
+
+@pytest.fixture
+def node(kubelet):
+    return kubelet if isinstance(kubelet, RealKubelet) else limited(kubelet)
+
+
+def grower(kubelet, go: str = "sleep 3"):
+    """Return a command that takes memory to the middle between the threshold and the limit."""
+    own = kubelet.cgroups.own
+    size = ((kubelet.cgroups.memory_limit(own) or 0) - (kubelet.cgroups.usage(own) or 0)) // MI
+    threshold = 300 if isinstance(kubelet, RealKubelet) else THRESHOLD >> 20
+    return ("sh", "-c", f"{go}; dd if=/dev/zero bs={size - threshold // 2}M count=1 | sleep 1000")
+
+
+@contextmanager
+def guard(kubelet, folder, *options):
+    """Run a guard; yield its process, which has begun to watch."""
+    kubeconfig = REAL if isinstance(kubelet, RealKubelet) else str(folder / "kubeconfig")
+    if not isinstance(kubelet, RealKubelet):
+        entry = {"name": "suite", "cluster": {"server": kubelet.access.server}}
+        context = {"name": "suite", "context": {"cluster": "suite", "user": "guard"}}
+        config = {"apiVersion": "v1", "kind": "Config", "current-context": "suite", "clusters": [entry]}
+        config |= {"contexts": [context], "users": [{"name": "guard", "user": {}}]}
+        Path(kubeconfig).write_text(json.dumps(config))
+    status = folder / "run" / "status.json"
+    status.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "podqos", "guard", "run", "--node", kubelet.node, "--kubeconfig", kubeconfig]
+    command += ["--state", str(folder / "state"), "--run", str(folder / "run"), *options]
+    process = subprocess.Popen(command, env={**os.environ, "KUBECONFIG": os.devnull})
+    try:
+        wait_until(lambda: status.exists() or process.poll() is not None, "the guard has begun")
+        assert process.poll() is None
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def entries(folder):
+    file = folder / "state" / "journal.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def kinds(folder, pod):
+    return [each["kind"] for each in entries(folder) if each.get("pod", "").endswith(pod.name)]
+
+
+@pytest.mark.parametrize("when", ["patch", "answer"])
+def test_the_pod_that_grows_is_evicted_and_the_others_go_on(node, tmp_path, when):
+    other = node.run("steady", SLEEP)
+    pod = node.run("grower", grower(node))
+    with guard(node, tmp_path, "--enforce", "--kill-after", when):
+        wait_until(lambda: node.is_evicted(pod), "it is evicted")
+        wait_until(lambda: node.events(pod.uid), "it has its Event")
+        wait_until(lambda: not list((tmp_path / "run" / "evictions").iterdir()), "the guard is done with it")
+    there = node.pod(pod.name)
+    assert there["status"]["message"].startswith("The node was low on resource: memory. Threshold quantity: ")
+    assert there["metadata"]["annotations"][ANNOTATION]
+    assert node.restarts(pod.name) == 0 or when == "patch", "only a machine too busy to tell the server is too late"
+    assert "Evicted" in kinds(tmp_path, pod)
+    assert node.processes(other)
+    assert not kinds(tmp_path, other).count("Evicted")
+
+
+def test_in_shadow_it_is_only_written_down(node, tmp_path):
+    pod = node.run("grower", grower(node))
+    with guard(node, tmp_path):
+        wait_until(lambda: "Evicted" in kinds(tmp_path, pod), "it is written down")
+        assert node.processes(pod)
+        assert not is_frozen(node, pod)
+    assert ANNOTATION not in node.pod(pod.name)["metadata"].get("annotations", {})
+
+
+def test_a_stop_file_keeps_it_from_evicting(node, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "stop").touch()
+    pod = node.run("grower", grower(node))
+    with guard(node, tmp_path, "--enforce"):
+        wait_until(lambda: "Evicted" in kinds(tmp_path, pod), "it is written down")
+        assert node.processes(pod)
+    assert ANNOTATION not in node.pod(pod.name)["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_pod_is_held_while_the_server_is_away_also_by_the_next_guard(suite, tmp_path, is_killed):
+    limited(suite)
+    flag = tmp_path / "go"
+    pod = suite.run("grower", grower(suite, f"while [ ! -e {flag} ]; do sleep 0.05; done"))
+    options = ("--enforce", "--kill-after", "answer")
+    with guard(suite, tmp_path, *options) as process:
+        suite.api.is_away = True
+        flag.touch()
+        wait_until(lambda: is_frozen(suite, pod), "it is held")
+        assert suite.processes(pod)
+        if not is_killed:
+            suite.api.is_away = False
+            wait_until(lambda: suite.is_evicted(pod), "it is evicted")
+        else:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert is_frozen(suite, pod)
+    if is_killed:
+        suite.api.is_away = False
+        with guard(suite, tmp_path, *options):
+            wait_until(lambda: suite.is_evicted(pod), "the next guard evicts it")
+            wait_until(lambda: suite.events(pod.uid), "it has its Event")
+    assert not is_frozen(suite, pod)
+    assert suite.restarts(pod.name) == 0
