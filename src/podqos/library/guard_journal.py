@@ -55,27 +55,16 @@ def entries_of(path: Path) -> Iterator[Entry]:
             raise HostError(f"{file}: {error.strerror or error}") from error
 
 
-class _Metadata(Struct, frozen=True):
-    name: str = ""
-    namespace: str = "default"
-    uid: str = ""
-
-
-class _Pod(Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
-
-
 class _Known(Struct, frozen=True):
-    pods: tuple[_Pod, ...] = ()
+    names: dict[str, str] = {}
 
 
 def known_names(state: Path) -> dict[str, str]:
-    """Return the pods that a guard last knew, by uid; none where it left nothing that can be read."""
+    """Return the pods that a guard knew, by uid; none where it left nothing that can be read."""
     try:
-        known = msgspec.json.decode((state / KNOWN_PODS).read_bytes(), type=_Known)
+        return msgspec.json.decode((state / KNOWN_PODS).read_bytes(), type=_Known).names
     except (OSError, msgspec.DecodeError):
         return {}
-    return {each.metadata.uid: f"{each.metadata.namespace}/{each.metadata.name}" for each in known.pods}
 
 
 def report_of(
