@@ -88,8 +88,15 @@ _NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
 class Guard:
     """A guard beside a kubelet."""
 
-    def __init__(self, settings: GuardSettings, cluster: Cluster | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: GuardSettings,
+        cluster: Cluster | None,
+        say: Callable[[str], None],
+        procfs: Procfs | None = None,
+    ) -> None:
         self.settings = settings
+        self._procfs = procfs or Procfs()
         self._cluster = cluster
         self._notes = Notes(say, "the guard")
         self.note = self._notes.add
@@ -109,7 +116,7 @@ class Guard:
         settings = self.settings
         self._unprotected: list[str] = []
         self._make_folders()
-        procfs = Procfs()
+        procfs = self._procfs
         capabilities = detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(settings, capabilities.version, procfs), procfs)
         self.config = agent_config(settings, self.cgroups.version, procfs)
@@ -137,7 +144,6 @@ class Guard:
         )
         self._open.callback(self.world.memory_watch.close)
         self.driver = Driver(self.config, self.world, self._write)
-        self._procfs = procfs
         self._waiting: deque[Event] = deque()
         self._is_delivering = False
         self._timer: Timer | None = None

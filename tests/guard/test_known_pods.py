@@ -1,0 +1,144 @@
+"""What the guard knows of its node's pods: watched, kept while the server is away, and never more than needed."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+
+import pytest
+
+from guard.api_server import ApiServer
+from guard.fake_node import NODE, guarded, pod
+from guard.kubelets import wait_until
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.kubeconfig import Access
+from podqos.cluster.patience import ONCE
+from podqos.guard.known_pods import KnownPods, never_evicted
+
+SECRET = "hunter2"
+
+
+@contextlib.contextmanager
+def watching(api, file, notes=None):
+    with Cluster(Access(server=api.url), patience=ONCE) as cluster:
+        known = KnownPods(cluster, NODE, file, (notes if notes is not None else []).append)
+        known.start()
+        try:
+            yield known
+        finally:
+            known.close()
+
+
+@pytest.fixture
+def api():
+    with ApiServer(node=NODE).serving() as server:
+        yield server
+
+
+def names(known):
+    return sorted(each.metadata.name for each in known.take().values())
+
+
+def test_pods_of_the_node_come_and_go_and_the_loop_is_woken(api, tmp_path):
+    api.add_pod(pod("a"))
+    api.add_pod(pod("other", spec={"nodeName": "node-2"}))
+    with watching(api, tmp_path / "pods.json") as known:
+        assert select.select([known], [], [], 60)[0]
+        wait_until(lambda: names(known) == ["a"], "the pod is known")
+        assert not known.trouble
+        assert known.take() is known.take(), "nothing has changed"
+        api.add_pod(pod("b"))
+        wait_until(lambda: names(known) == ["a", "b"], "another one")
+        api.delete_pod("default", "a")
+        wait_until(lambda: names(known) == ["b"], "one is gone")
+
+
+def test_what_is_known_stays_while_the_server_is_away_and_over_a_restart(api, tmp_path):
+    file = tmp_path / "pods.json"
+    api.add_pod(pod("a"))
+    with watching(api, file) as known:
+        wait_until(lambda: names(known) == ["a"], "the pod is known")
+        api.is_away = True
+        wait_until(lambda: known.trouble, "the server is away")
+        assert names(known) == ["a"]
+        known.save()
+    with watching(api, file) as again:
+        assert names(again) == ["a"]
+        assert again.is_from_disk
+        api.add_pod(pod("b"))
+        api.is_away = False
+        wait_until(lambda: names(again) == ["a", "b"], "the server is back")
+        wait_until(lambda: not again.is_from_disk and not again.trouble, "all is known again")
+
+
+def test_nothing_that_may_be_a_secret_reaches_the_disk(api, tmp_path):
+    file = tmp_path / "pods.json"
+    container = {"name": "main", "command": [SECRET], "args": [SECRET], "env": [{"name": "PASSWORD", "value": SECRET}]}
+    api.add_pod(
+        pod(
+            "a",
+            metadata={"annotations": {"last-applied": SECRET}, "labels": {"x": SECRET}},
+            spec={"containers": [container]},
+            status={"message": SECRET, "containerStatuses": [{"name": "main", "state": {"waiting": {"message": SECRET}}}]},
+        )
+    )
+    with watching(api, file) as known:
+        wait_until(lambda: names(known) == ["a"], "the pod is known")
+        known.save()
+    assert b'"a"' in file.read_bytes()
+    assert SECRET.encode() not in file.read_bytes()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_knowledge_of_another_node_or_no_knowledge_at_all_does_not_count(tmp_path):
+    file, notes = tmp_path / "pods.json", []
+    file.write_text('{"node": "node-2", "savedUs": 1, "pods": [{"metadata": {"name": "a", "uid": "u"}}]}')
+    assert names(KnownPods(None, NODE, file, notes.append)) == []
+    file.write_text("{")
+    assert names(KnownPods(None, NODE, file, notes.append)) == []
+    assert len(notes) == 1
+
+
+def test_what_was_never_complete_does_not_replace_what_was_known(tmp_path):
+    file = tmp_path / "pods.json"
+    file.write_text('{"node": "node-1", "savedUs": 1, "pods": [{"metadata": {"name": "a", "uid": "u"}}]}')
+    before = file.read_bytes()
+    known = KnownPods(None, NODE, file, print)
+    known.save()
+    assert file.read_bytes() == before
+    assert names(known) == ["a"]
+
+
+@pytest.mark.parametrize("value", ["off", " OFF\n"])
+def test_the_nodes_annotation_switches_the_guard_off_and_on(api, tmp_path, value):
+    api.node_object["metadata"]["annotations"] = {"podqos.dev/guard": value}
+    with watching(api, tmp_path / "pods.json") as known:
+        wait_until(lambda: known.is_switched_off, "the annotation is seen")
+
+
+def test_a_refused_watch_is_tried_again(api, tmp_path):
+    api.refuses = lambda request: (403, "Forbidden", "no") if request.path.endswith("/pods") else None
+    api.add_pod(pod("a"))
+    with watching(api, tmp_path / "pods.json") as known:
+        wait_until(lambda: "no" in known.trouble, "it is refused")
+        api.refuses = lambda _request: None
+        wait_until(lambda: names(known) == ["a"], "it is granted")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({}, ""),
+        ({"spec": {"priority": 1_999_999_999}}, ""),
+        ({"spec": {"priority": 2_000_000_000}}, "critical priority"),
+        ({"spec": {"priority": 2_000_001_000}}, "critical priority"),
+        ({"spec": {"priority": None}}, "its priority is not known"),
+        ({"metadata": {"annotations": {"kubernetes.io/config.source": "file"}}}, "static pod"),
+        ({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}}, "static pod"),
+        ({"spec": {"nodeName": "node-2"}}, "of another node"),
+        ({"spec": {"nodeName": ""}}, "of another node"),
+        ({"metadata": {"namespace": ""}}, "its name or uid is not known"),
+    ],
+)
+def test_who_is_never_evicted(fields, why):
+    assert never_evicted(guarded("a", **fields), NODE) == why
