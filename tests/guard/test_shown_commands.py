@@ -132,6 +132,14 @@ def test_a_pod_that_the_journal_does_not_know_is_an_error(capsys, tmp_path):
     assert "the journal says nothing of a/none" in err
 
 
+def test_a_pod_in_another_namespace_is_named(capsys, tmp_path):
+    state = written(tmp_path, watching(), SHORT, chose(1.0, "shop/x"))
+    code, _, err = printed(capsys, "explain", "x", "--state", state)
+
+    assert code == 2
+    assert "the journal says nothing of default/x (it does of shop/x)" in err
+
+
 # ---- the journal -----------------------------------------------------------------------------------------------------
 
 

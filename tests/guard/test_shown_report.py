@@ -25,6 +25,8 @@ from podqos.agent.journal import By, encode
 from podqos.agent.reasons import OOMLevel
 from podqos.cli.main import main
 from podqos.eviction.signals import Signal
+from podqos.guard.known_pods import GuardedMeta, GuardedPod, KnownPods
+from podqos.library.guard_journal import known_names
 from podqos.survival.shadow import GuardReport, Hindsight, Verdict, guard_report
 
 SHORT = met(1.0, Signal.ALLOCATABLE_MEMORY)
@@ -245,8 +247,7 @@ def kernel_log(seconds, host=NODE, uid=UID, form="%Y-%m-%dT%H:%M:%S.%f+00:00"):
 
 
 def known(state):
-    pod = {"metadata": {"name": "db-0", "namespace": "shop", "uid": UID}}
-    (state / "pods.json").write_text(json.dumps({"node": NODE, "savedUs": 1, "pods": [pod]}))
+    (state / "pods.json").write_text(json.dumps({"node": NODE, "savedUs": 1, "pods": [], "names": {UID: "shop/db-0"}}))
 
 
 def test_a_kernel_log_tells_of_kills_that_the_guard_did_not_see(capsys, tmp_path):
@@ -289,6 +290,17 @@ def test_kills_on_other_nodes_and_without_names_are_said(capsys, tmp_path):
     assert len(out.splitlines()) == 2
     assert "deaths on nodes without a journal: left out" in " ".join(err.split())
     assert "names of" in err
+
+
+def test_what_happened_before_the_journal_begins_is_left_out(capsys, tmp_path):
+    state = written(tmp_path / "s", watching(10.0))
+    known(state)
+    log = tmp_path / "kern.log"
+    log.write_text(kernel_log(1.5) + kernel_log(12.5))
+    _, out, err = printed(capsys, "--state", state, "--kernel-log", log, "-o", "csv")
+
+    assert [line.split(",")[4] for line in out.splitlines()[1:]] == ["Unforeseen"]
+    assert "1 deaths before the journal begins: left out" in " ".join(err.split())
 
 
 def test_events_of_a_file_tell_what_the_kubelet_evicted_but_not_what_the_guard_did(capsys, tmp_path):
@@ -341,3 +353,19 @@ def test_a_quiet_time_is_said(capsys, tmp_path):
     _, out, _ = printed(capsys, "--state", written(tmp_path, watching()))
 
     assert "Neither kernel nor kubelet ended a pod in this time." in out
+
+
+def test_the_name_of_a_pod_outlives_it(tmp_path):
+    def saved(known, *pods):
+        known._pods.objects = {each.metadata.uid: each for each in pods}
+        known._pods.is_complete = True
+        known.save()
+
+    def pod(name):
+        return GuardedPod(metadata=GuardedMeta(name=name, namespace="shop", uid=f"uid-{name}"))
+
+    file = tmp_path / "pods.json"
+    saved(KnownPods(None, NODE, file, print), pod("gone"))
+    saved(KnownPods(None, NODE, file, print), pod("new"))
+
+    assert known_names(tmp_path) == {"uid-gone": "shop/gone", "uid-new": "shop/new"}

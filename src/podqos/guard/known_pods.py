@@ -36,6 +36,7 @@ SWITCH = "podqos.dev/guard"
 OFF = "off"
 _OVER = frozenset({"Failed", "Succeeded"})
 _STACK_BYTES = 1 << 20
+_MOST_NAMES = 5000
 _KEPT_ANNOTATIONS = "kubernetes.io/config."
 _EVICTED = "Evicted"
 
@@ -104,6 +105,8 @@ class LastKnown(Struct, frozen=True, rename="camel"):
     node: str
     saved_us: int
     pods: tuple[GuardedPod, ...]
+    names: dict[str, str] = {}
+    """namespace/name by uid, of pods that are gone as well: a log of the kernel has uids alone."""
 
 
 def _encode_hook(value: object) -> object:
@@ -126,6 +129,7 @@ class KnownPods:
         self._pods, self._own_node = Kind(_PODS), Kind(_NODE)
         self._taken: Mapping[str, GuardedPod] | None = None
         self._troubles: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self.synced_us: int | None = None
         """When the pods were last all known to be as the server has them, by the wall clock."""
         self.is_from_disk = False
@@ -228,7 +232,11 @@ class KnownPods:
             pods = tuple(self._pods.objects.values())
             if not self._pods.is_complete:
                 return
-        known = LastKnown(self._node, time.time_ns() // 1000, pods)
+        for pod in pods:
+            self._names[pod.metadata.uid] = pod.key
+        for uid in [*self._names][: max(0, len(self._names) - _MOST_NAMES)]:
+            del self._names[uid]
+        known = LastKnown(self._node, time.time_ns() // 1000, pods, self._names)
         try:
             replace_file(self._file, _encoder.encode(known))
         except OSError as error:
@@ -243,6 +251,7 @@ class KnownPods:
             self._note(f"{self._file}: not what is known of pods: {error}")
             return
         if known.node == self._node:
+            self._names = known.names
             self._pods.objects = {pod.metadata.uid: pod for pod in known.pods}
             self.synced_us, self.is_from_disk = known.saved_us, True
 

@@ -55,83 +55,77 @@ def entries_of(path: Path) -> Iterator[Entry]:
             raise HostError(f"{file}: {error.strerror or error}") from error
 
 
-class _Metadata(Struct, frozen=True):
-    name: str = ""
-    namespace: str = "default"
-    uid: str = ""
-
-
-class _Pod(Struct, frozen=True):
-    metadata: _Metadata = _Metadata()
-
-
 class _Known(Struct, frozen=True):
-    pods: tuple[_Pod, ...] = ()
+    names: dict[str, str] = {}
 
 
 def known_names(state: Path) -> dict[str, str]:
-    """Return the pods that a guard last knew, by uid; none where it left nothing that can be read."""
+    """Return the pods that a guard knew, by uid; none where it left nothing that can be read."""
     try:
-        known = msgspec.json.decode((state / KNOWN_PODS).read_bytes(), type=_Known)
+        return msgspec.json.decode((state / KNOWN_PODS).read_bytes(), type=_Known).names
     except (OSError, msgspec.DecodeError):
         return {}
-    return {each.metadata.uid: f"{each.metadata.namespace}/{each.metadata.name}" for each in known.pods}
 
 
-def report_of(journals: Iterable[Path], told: Autopsies, names: Mapping[str, str]) -> GuardReport:
+def report_of(
+    journals: Iterable[Path],
+    told: Autopsies,
+    names: Mapping[str, str],
+    assumptions: Iterable[Assumption] = (),
+) -> GuardReport:
     """Return the guard's decisions in journals against the deaths in them and in what logs and the API server tell.
 
-    ``names`` are pods by uid, for kills in pods that the rest does not know.
+    ``names`` are pods by uid, for kills in pods that the rest does not know. What happened before a journal begins is
+    left out.
     """
     journals = list(journals)
-    nodes, own = _seen(journals)
-    deaths = _Deaths(told, names, nodes, own)
+    deaths = _Deaths(told, names, *_seen(journals))
     found: list[Entry | Death] = sorted(deaths.all(), key=_when)
     streams: list[Iterable[Entry | Death]] = [*(entries_of(each) for each in journals), found]
-    return guard_report(merge(*streams, key=_when), (*told.assumptions, *deaths.assumptions()))
+    return guard_report(merge(*streams, key=_when), (*assumptions, *deaths.assumptions()))
 
 
 _when = attrgetter("time_us", "node")
 
 
-def _seen(journals: Iterable[Path]) -> tuple[list[str], dict[str, list[int]]]:
-    """Return the nodes of journals, and when their guards evicted which pods."""
-    nodes: dict[str, None] = {}
+def _seen(journals: Iterable[Path]) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """Return when the journal of each node begins, and when guards evicted which pods."""
+    nodes: dict[str, int] = {}
     own: dict[str, list[int]] = {}
     for entry in (entry for each in journals for entry in entries_of(each)):
-        nodes[entry.node] = None
+        nodes.setdefault(entry.node, entry.time_us)
         if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.pod is not None:
             own.setdefault(entry.pod, []).append(entry.time_us)
-    return list(nodes), own
+    return nodes, own
 
 
 class _Deaths:
     """The deaths that logs and the API server tell of, and what had to be taken for granted about them."""
 
     def __init__(
-        self, told: Autopsies, names: Mapping[str, str], nodes: list[str], own: Mapping[str, list[int]]
+        self, told: Autopsies, names: Mapping[str, str], nodes: Mapping[str, int], own: Mapping[str, list[int]]
     ) -> None:
         self._told, self._names, self._nodes, self._own = told, names, nodes, own
         self._boot_us: int | None = None
-        self._undated = self._elsewhere = self._nameless = 0
+        self._undated = self._elsewhere = self._earlier = 0
+        self._nameless: set[str] = set()
 
     def all(self) -> Iterator[Death]:
         """Yield them."""
         for kill in self._told.kills:
             pod = kill.pod or self._names.get(kill.pod_uid, "") or (f"pod {kill.pod_uid}" if kill.pod_uid else "")
-            if not pod:
-                continue  # a process of no pod: the guard has nothing to do with it
-            self._nameless += pod.startswith("pod ")
-            node, time_us = self._node(kill.host), self._time_us(kill.at)
-            if node is not None and time_us is not None:
-                yield Death(time_us, node, pod, By.KERNEL, _LEVELS.get(kill.scope))
+            # A process of no pod is no matter of the guard's.
+            death = self._death(kill.at, kill.host, pod, By.KERNEL, _LEVELS.get(kill.scope)) if pod else None
+            if death is not None:
+                if not kill.pod and kill.pod_uid not in self._names:
+                    self._nameless.add(pod)
+                yield death
         for eviction in self._told.evictions:
             if eviction.cause is not EvictionCause.NODE_PRESSURE:
                 continue
-            node, time_us = self._node(eviction.node), self._time_us(eviction.at)
-            if node is None or time_us is None or self._is_own(eviction.pod, time_us):
-                continue
-            yield Death(time_us, node, eviction.pod, By.KUBELET)
+            death = self._death(eviction.at, eviction.node, eviction.pod, By.KUBELET)
+            if death is not None and not self._is_own(death):
+                yield death
 
     def assumptions(self) -> Iterator[Assumption]:
         """Yield what was assumed or left out."""
@@ -142,20 +136,34 @@ class _Deaths:
             yield Assumption(f"{self._undated} deaths without a date", "left out", "a log with dates")
         if self._elsewhere:
             yield Assumption(f"{self._elsewhere} deaths on nodes without a journal", "left out", "--journal FILE")
+        if self._earlier:
+            yield Assumption(f"{self._earlier} deaths before the journal begins", "left out", "--journal FILE")
         if self._nameless:
             how = "-f FILE with the pods, --snapshot or --context"
-            yield Assumption(f"names of {self._nameless} killed pods", "not known, none is the guard's choice", how)
+            yield Assumption(
+                f"names of {len(self._nameless)} killed pods", "not known, none is the guard's choice", how
+            )
 
-    def _is_own(self, pod: str, time_us: int) -> bool:
+    def _death(self, at: str, host: str, pod: str, by: By, level: OOMLevel | None = None) -> Death | None:
+        """Return a death on a node that has a journal, since that began."""
+        node, time_us = self._node(host), self._time_us(at)
+        if node is None or time_us is None:
+            return None
+        if time_us < self._nodes[node]:
+            self._earlier += 1
+            return None
+        return Death(time_us, node, pod, by, level)
+
+    def _is_own(self, death: Death) -> bool:
         """Whether the guard itself evicted a pod: its status is told like the kubelet's."""
-        return any(-SECOND_US <= time_us - each <= _OWN_EVICTION_US for each in self._own.get(pod, ()))
+        return any(-SECOND_US <= death.time_us - each <= _OWN_EVICTION_US for each in self._own.get(death.pod, ()))
 
     def _node(self, name: str) -> str | None:
         if name in self._nodes:
             return name
         short = [each for each in self._nodes if name and each.partition(".")[0] == name.partition(".")[0]]
         if len(short) == 1 or len(self._nodes) == 1:
-            return (short or self._nodes)[0]
+            return (short or [*self._nodes])[0]
         self._elsewhere += 1
         return None
 

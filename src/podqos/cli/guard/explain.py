@@ -32,11 +32,14 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.library.guard_journal import entries_of
     from podqos.report.node.guard import explanation_lines
     from podqos.survival.shadow import explanation
+    from podqos.wording import listed
 
     pod = "/".join(pod_named(arguments))
     found = explanation(entries_of(Path(arguments.state)), pod)
     if not found.decisions and not found.deaths:
-        fix = "`podqos guard journal` shows all of it; -n names another namespace"
-        raise InputError(f"the journal says nothing of {pod}", where=arguments.state, fix=fix)
+        name = pod.partition("/")[2]
+        pods = {each.pod for each in entries_of(Path(arguments.state)) if (each.pod or "").endswith(f"/{name}")}
+        meant = f"it does of {listed(sorted(filter(None, pods)))}" if pods else "`podqos guard journal` shows all of it"
+        raise InputError(f"the journal says nothing of {pod}", where=arguments.state, fix=meant)
     emit(found, arguments, explanation_lines)
     return EXIT_OK

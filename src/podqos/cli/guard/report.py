@@ -60,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     errors = 0 if objects is None else print_problems(objects.problems)
     told = autopsy([*logs, *of_nodes], objects=objects, cluster=cluster, profile=profile_of(arguments))
     journals = [Path(each) for each in arguments.journal] or [Path(arguments.state)]
-    report = report_of(journals, told, known_names(Path(arguments.state)))
+    assumptions = () if cluster is None else cluster.assumptions
+    report = report_of(journals, told, known_names(Path(arguments.state)), assumptions)
     emit(report, arguments, report_lines, csv_rows)
     return 2 if errors else EXIT_OK
