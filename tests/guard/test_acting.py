@@ -387,6 +387,26 @@ def test_a_full_run_directory_does_not_stop_an_eviction(suite, monkeypatch):
         assert any(each.what is Did.FAILED and "No space" in each.text for each in guard.noted)
 
 
+def test_a_kill_that_fails_leaves_nothing_frozen_and_is_tried_again(suite, monkeypatch):
+    pod = suite.run("web-0")
+    suite.api.refuses = lambda request: (503, "Busy", "later") if request.is_patch else None
+    failed = []
+
+    def fail(path):
+        monkeypatch.undo()
+        failed.append(path)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with Guard(suite) as guard:
+        monkeypatch.setattr(suite.cgroups, "kill_charged", fail)
+        with pytest.raises(OSError, match="Too many open files"):
+            guard.evict(pod)
+        assert failed
+        assert not is_frozen(suite, pod)
+        guard.until(lambda: Did.GONE in guard.done(), "it is killed")
+        guard.until(lambda: Did.ANSWERED in guard.done(), "the server was asked")
+
+
 def test_a_cgroup_that_is_not_the_pods_is_refused(suite):
     pod, other = suite.run("web-0"), suite.run("web-1")
     with Guard(suite) as guard:

@@ -299,21 +299,24 @@ class Acting:
         is_held = self._running.get(eviction.victim.uid) is running and eviction.outcome is None
         if not is_held or eviction.has_killed or eviction.is_dropping:
             return
+        # First, as whatever fails below must not leave it held.
+        self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
         if time.monotonic() - running.intent.begun_at > HELD_SECONDS or self._is_falling():
             self._follow(running, StillFalling())
-        self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
 
     def _kill(self, running: _Running, then_for_seconds: float) -> None:
-        there = self._look(running)
-        count = sum(self._cgroups.kill_charged(each.path) for each in there)
-        self._let_go(running)
-        self._note(running, Did.KILLED, count=count)
-        self._loop.call_after(0, lambda: self._free([each.path for each in there]))
         is_watched = running.watched_until > 0
         running.watched_until = time.monotonic() + then_for_seconds
         running.poll_seconds = _FIRST_POLL_SECONDS
         if not is_watched:
             self._loop.call_after(_FIRST_POLL_SECONDS, lambda: self._watch(running))
+        try:
+            there = self._look(running)
+            count = sum(self._cgroups.kill_charged(each.path) for each in there)
+        finally:
+            self._let_go(running)
+        self._note(running, Did.KILLED, count=count)
+        self._loop.call_after(0, lambda: self._free([each.path for each in there]))
 
     def _free(self, paths: Iterable[str]) -> None:
         """Free what the killed hold: they do so themselves, but only as fast as their pod is given a core."""
@@ -324,22 +327,21 @@ class Acting:
         """See that its processes end, and end what starts, for as long as that may be."""
         if self._running.get(running.victim.uid) is not running:
             return
+        is_over = time.monotonic() >= running.watched_until
+        running.poll_seconds = min(2 * running.poll_seconds, _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS)
+        again = self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
         there = [each for each in self._look(running) if self._cgroups.has_processes(each.path)]
         count = sum(self._cgroups.kill_charged(each.path) for each in there)
         if count and running.eviction.is_gone:
             self._note(running, Did.ENDED, count=count)
-        is_over = time.monotonic() >= running.watched_until
         if not there and not running.eviction.is_gone:
-            running.poll_seconds = _POLL_SECONDS
             self._note(running, Did.GONE)
             self._follow(running, ProcessesGone())
         if is_over and running.eviction.is_gone:
+            again.cancel()
             running.watched_until = 0.0
             if running.eviction.is_over:
                 self._end(running)
-            return
-        running.poll_seconds = min(2 * running.poll_seconds, _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS)
-        self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
 
     def _look(self, running: _Running) -> list[ContainerCgroup]:
         """Return the pod's containers as they are now, without its sandbox; once that is known, whatever else there is.
