@@ -4,6 +4,8 @@ CLAIMED := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml |
 # `python3`, or where that is too old the newest beside it that is not.
 PYTHON ?= $(or $(shell for each in python3 $(CLAIMED:%=python%); do \
   $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done),python3)
+# An environment that keeps Python from keeping what it has compiled would compile everything again for each command.
+export PYTHONDONTWRITEBYTECODE :=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
