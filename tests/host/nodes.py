@@ -102,7 +102,7 @@ class NodeStage:
             partial.write_bytes(msgspec.json.encode(document))
             partial.rename(self.manifests / f"{name}.json")
 
-    def until(self, condition: Callable[[], object], seconds: float = 20) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
         """Let the node live until something holds."""
         end = time.monotonic() + seconds * PATIENCE
         while not condition():
@@ -144,11 +144,7 @@ class NodeStage:
             cgroups.kill(self.settings.own)
             self.node.runtime.close(end=True)
         finally:
-            for _ in range(500):
-                cgroups.kill(self.settings.own)
-                if cgroups.remove(self.settings.own):
-                    break
-                time.sleep(0.01)
+            cgroups.end([self.settings.own], 60)
             shutil.rmtree(self.folder, ignore_errors=True)
         assert not cgroups.exists(self.settings.own)
 
