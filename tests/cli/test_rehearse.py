@@ -42,11 +42,17 @@ REHEARSALS = {
 }
 
 
+def _places(pid: int) -> set[str]:
+    """Return the cgroups and directories of a rehearsal."""
+    name = f"podqos-rehearsal-{pid}-*"
+    roots = (*Path("/sys/fs/cgroup").glob("*"), Path(tempfile.gettempdir()))
+    return {str(path) for root in roots for path in root.glob(name)}
+
+
 def _left_behind(pid: int) -> list[str]:
     """Return the cgroups, directories and processes of a rehearsal."""
     name = f"podqos-rehearsal-{pid}-"
-    found = [str(path) for root in Path("/sys/fs/cgroup").glob("*") for path in root.glob(f"{name}*")]
-    found += map(str, Path(tempfile.gettempdir()).glob(f"{name}*"))
+    found = [*_places(pid)]
     for each in Procfs().pids():
         try:
             line = Path(f"/proc/{each}/cmdline").read_bytes()
@@ -108,13 +114,13 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(number):
 @needs_node
 def test_what_a_killed_rehearsal_left_is_removed_by_the_next_command_and_a_living_one_is_not_touched():
     with _rehearsal() as living, _rehearsal() as killed:
-        before = _left_behind(living.pid)
+        before = _places(living.pid)
         killed.kill()
         killed.wait()
         assert len(_left_behind(killed.pid)) > 5
         remove_leftovers()
         assert _left_behind(killed.pid) == []
-        assert _left_behind(living.pid) == before
+        assert _places(living.pid) == before
         assert living.poll() is None
 
 

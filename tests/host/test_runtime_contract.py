@@ -182,7 +182,10 @@ def test_a_log_does_not_grow_without_end(stage: Stage):
     assert start.log.stat().st_size <= 8192
 
 
-WHO = "id -u; id -g; echo $(id -G); grep -E 'CapBnd|NoNewPrivs' /proc/self/status; touch /new 2>/dev/null && echo written; echo end"
+WHO = (
+    "id -u; id -g; echo $(id -G); grep -E 'CapBnd|NoNewPrivs' /proc/self/status; "
+    "touch /new 2>/dev/null && echo written; echo end"
+)
 
 
 def said_about(stage: Stage, start: ContainerStart) -> tuple[list[str], dict[str, str], bool]:

@@ -70,7 +70,7 @@ def mirrored():
         each.__exit__(None, None, None)
 
 
-def until(condition, seconds: float = 20.0) -> None:
+def until(condition, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not happen"
@@ -147,7 +147,7 @@ def test_the_exporter_ends_when_it_is_told_to(served):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline().startswith("podqos exporter: http://127.0.0.1:")
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_pods_that_may_not_be_watched_are_fatal(mirrored):
