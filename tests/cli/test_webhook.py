@@ -238,3 +238,15 @@ def test_a_server_told_to_stop_is_first_not_ready_then_answers_what_is_under_way
         process.kill()
         process.stderr.close()
         process.wait()
+
+
+def test_a_server_told_to_stop_ends_by_itself_when_its_drain_is_over(files):
+    assert main(["webhook", "certificate", "certs"]) == 0
+    command = [sys.executable, "-m", "podqos", "webhook", "--certificate", "certs", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen([*command, "--drain", "100ms"], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert any("listening on" in line for line in process.stderr)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
