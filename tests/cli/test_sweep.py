@@ -159,8 +159,9 @@ def test_a_file_of_something_else_without_a_last_newline_is_left_as_it_is(capsys
     assert f"{results}:1: not a result of a sweep" in err
 
 
-def test_no_scheduler_at_an_address_is_the_machines_fault(capsys):
+def test_no_scheduler_at_an_address_is_the_machines_fault(capsys, monkeypatch):
     pytest.importorskip("distributed")
+    monkeypatch.setattr("podqos.library.engines.dask_cluster._ANSWER_SECONDS", 0.5)
     assert main(["sweep", RACE, "--engine", "dask=127.0.0.1:9"]) == 3
     assert "no Dask scheduler answers at 127.0.0.1:9" in capsys.readouterr().err
 

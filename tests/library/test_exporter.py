@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cluster.serving import Request, Server, Wire, status, watch_of
 from library import clusters
 from library.test_live_cluster import _PLURALS, api_server
+from podqos.cluster import asking, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import Unauthorized
@@ -95,7 +96,9 @@ def test_nothing_secret_is_in_memory(mirrored):
     assert clusters.SECRET.encode() not in b"".join(mirror._lines())
 
 
-def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over():
+def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over(monkeypatch):
+    for each in (asking, watching):
+        monkeypatch.setattr(each, "pause_seconds", lambda *_: 0.1)
     falls_ill, recovers = threading.Event(), threading.Event()
 
     def answer(request: Request) -> object:
