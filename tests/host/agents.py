@@ -59,7 +59,7 @@ class Agent:
         """Signal the agent and wait for its end."""
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(30 * PATIENCE)
+        return self.process.wait(90 * PATIENCE)
 
     def end_with_shim(self) -> None:
         """Kill the agent and what keeps its pods, at once."""
@@ -67,7 +67,7 @@ class Agent:
         keepers = shims(self.folder)
         self.process.kill()
         _kill(keepers)
-        self.process.wait(30 * PATIENCE)
+        self.process.wait(90 * PATIENCE)
         until(self, lambda: not shims(self.folder))
 
     def put(self, document: dict) -> None:

@@ -67,10 +67,10 @@ class Served:
         }
 
     def _ask(self, target, method, tcp):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         if not tcp:
             connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.settimeout(20)
+            connection.sock.settimeout(60)
             connection.sock.connect(self.socket)
         connection.request(method, target)
         response = connection.getresponse()

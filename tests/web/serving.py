@@ -68,7 +68,7 @@ class Served:
     def stop(self):
         self.run(self.webhook.server.stop(5))
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
 
 
 @contextmanager

@@ -187,7 +187,7 @@ def test_a_handshake_that_never_ends_holds_nothing_up(server):
 
 
 def test_plain_http_is_no_harm(server):
-    with socket.create_connection(server.address, timeout=10) as client:
+    with socket.create_connection(server.address, timeout=60) as client:
         client.sendall(b"GET / HTTP/1.1\r\n\r\n")
         read_all(client)
     goes_on(server)
