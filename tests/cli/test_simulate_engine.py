@@ -103,6 +103,6 @@ def test_a_dask_cluster_gives_the_same_journal(capsysbinary, fleet, tmp_path):
     cluster = DaskCluster(tmp_path, 2)
     try:
         assert main(["simulate", fleet, "-o", "jsonl", "--engine", f"dask={cluster.address}"]) == 0
-        assert capsysbinary.readouterr() == expected
+        assert capsysbinary.readouterr().out == expected.out  # a slow one tells its progress
     finally:
         cluster.kill(*cluster.workers, cluster.scheduler)

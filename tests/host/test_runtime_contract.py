@@ -139,6 +139,7 @@ def test_a_container_over_its_limit_is_known_to_be_killed_for_memory(stage: Stag
 def test_a_command_inside_a_container_tells_how_it_ended_and_is_killed_when_its_time_is_up(stage: Stage):
     start = stage.start(READY_THEN_7)
     stage.says(start, "ready")
+    stage.cgroup(start)  # it can speak before the runtime knows that it runs
     stage.runtime.execute(start, ["sh", "-c", "exit 5"], "token-1", 60)
     stage.runtime.execute(start, ["sleep", "100"], "token-2", 3)
     stage.until(lambda: "token-1" in stage.results)
@@ -154,6 +155,7 @@ def test_a_command_inside_a_container_tells_how_it_ended_and_is_killed_when_its_
 def test_a_command_that_is_stopped_at_any_moment_leaves_no_process(stage: Stage):
     start = stage.start(READY_THEN_7)
     stage.says(start, "ready")
+    stage.cgroup(start)
     seconds = {f"token-{number}": number * 0.03 for number in range(8)}
     for token, limit in seconds.items():
         stage.runtime.execute(start, ["sleep", "100"], token, limit)
@@ -268,6 +270,7 @@ def test_only_images_without_containers_are_removed(stage: Stage):
     assert stage.ended(spare).exit_code == 0
     stage.runtime.remove(spare.id)
     stage.says(kept, "ready")
+    stage.cgroup(kept)
     assert stage.runtime.remove_unused_images() > 0
     assert stage.runtime.remove_unused_images() == 0
     stage.runtime.execute(kept, ["true"], "token", 60)
