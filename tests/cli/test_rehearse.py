@@ -30,10 +30,14 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "podqos", "rehearse"]
 
 SHORT = ["--until", "5s", "--scale", "1/16"]
+SLOWLY = ["--until", "8s", "--speed", "1/2"]
+"""Two grow at once: a machine with other things to do may hold one of them up for a moment."""
+TRIES = 3
+"""Or for a second; that it happens every time is a fault."""
 RACERS = ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]
 REHEARSALS = {
-    "race": (["--until", "8s", "--scale", "1/16"], "kernel", RACERS),
-    "race on the fast path": (["--until", "8s", "--scale", "1/16", "--fast-path"], "kubelet", RACERS),
+    "race": ([*SLOWLY, "--scale", "1/16"], "kernel", RACERS),
+    "race on the fast path": ([*SLOWLY, "--scale", "1/16", "--fast-path"], "kubelet", RACERS),
     "question-1": (SHORT, "kernel", ["default/pod3"]),
     "question-1-variant": (SHORT, "kernel", ["default/pod2"]),
     "question-2": (["--until", "9s", "--scale", "1/16"], "kernel", ["default/pod2", "default/pod2"]),
@@ -84,14 +88,12 @@ def _rehearsal() -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize(("name", "expected"), REHEARSALS.items(), ids=REHEARSALS)
 def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(name, expected):
     options, by, victims = expected
-    done = subprocess.run(
-        [*COMMAND, str(ROOT / "scenarios" / f"{name.split()[0]}.yaml"), *options, "-o", "json"],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    command = [*COMMAND, str(ROOT / "scenarios" / f"{name.split()[0]}.yaml"), *options, "-o", "json"]
+    for _ in range(TRIES):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        if done.returncode != 1:
+            break
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     report = json.loads(done.stdout)
     assert [each["predicted"]["pod"] for each in report["victims"]] == victims
     assert [each["real"]["pod"] for each in report["victims"]] == victims
