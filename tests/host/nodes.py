@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -143,6 +144,7 @@ class NodeStage:
         try:
             cgroups.kill(self.settings.own)
             self.node.runtime.close(end=True)
+            self.node._release()
         finally:
             cgroups.end([self.settings.own], 60)
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -156,10 +158,15 @@ def running_node(
     choice: RuntimeChoice | None = None,
     **settings: object,
 ) -> Iterator[NodeStage]:
-    """Start a node and end it afterwards."""
+    """Start a node and end it afterwards; this process, which was the agent, is then as it was."""
+    nice, switch_seconds = os.getpriority(os.PRIO_PROCESS, 0), sys.getswitchinterval()
     stage = NodeStage(configuration or kubelet(), memory_bytes, choice, **settings)
     try:
         stage.node.start()
         yield stage
     finally:
         stage.close()
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+        sys.setswitchinterval(switch_seconds)
+        gc.unfreeze()
+        gc.enable()
