@@ -608,7 +608,7 @@ def load(
         objects.note(*found.problems)
         objects.assumptions += found.assumptions
         for file in found.files:
-            real = os.path.realpath(file.path)
+            real = os.path.realpath(file.path) if file.data is None else file.path
             first, was_stored = files.get(real, (file, are_stored))
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)
