@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from podqos.eviction.observation import decode_summary
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.library.inputs.changes import signature
 from podqos.library.page.source import PageSource, SourceKind, read_paths
 from podqos.survival.snapshots import node_of
-from podqos.eviction.observation import decode_summary
 
 if TYPE_CHECKING:
     from podqos.library.mirror import Mirror

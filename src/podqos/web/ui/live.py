@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from podqos.errors import PodqosError
 from podqos.library.page.feeds import Feed
+from podqos.library.page.sharing import START
 from podqos.library.page.source import PageSource, SourceKind
 from podqos.web.ui.sessions import Shown
-from podqos.web.ui.settings import START
 
 _AGE_SECONDS = 5.0
 _SHARE = 0.5

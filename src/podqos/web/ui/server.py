@@ -22,17 +22,20 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import InputError, PodqosError
+from podqos.library.page.sharing import START
 from podqos.library.page.source import read_given
+from podqos.report.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded
 from podqos.web.ui.live import Live
-from podqos.web.ui.sessions import NoRoom, Shown, SourceInfo, Visitor, Visitors, file_name, new_id
-from podqos.web.ui.settings import HTTP_LIMITS, START, UI_LIMITS, UPLOAD_PATH, UiLimits
+from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name, new_id
+from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
 
 T = TypeVar("T")
 
+FILES_TYPE = "application/vnd.podqos.files+json"
 _HTML = "text/html; charset=utf-8"
 _EVENTS = "text/event-stream"
 _KEPT_HEADERS = frozenset(
@@ -56,38 +59,18 @@ _VIEWS = 2
 """So many answers are computed at a time."""
 
 
-class ErrorInfo(Struct, frozen=True):
-    """What went wrong, and where."""
+class UploadedFile(Struct, frozen=True):
+    """A file of several that are uploaded at once."""
 
-    message: str
-    file: str = ""
-    line: int = 0
-    column: int = 0
-
-
-class _Error(Struct, frozen=True):
-    error: ErrorInfo
+    name: str
+    data: bytes
+    """In base64."""
 
 
-class SessionLimits(Struct, frozen=True, rename="camel"):
-    """What a visitor may upload."""
+class UploadedFiles(Struct, frozen=True):
+    """Files that belong together: a scenario and its manifests, a directory."""
 
-    file_bytes: int
-    files_per_source: int
-    sources: int
-    upload_bytes: int
-    expires_seconds: float
-
-
-class Session(Struct, frozen=True, rename="camel"):
-    """What the page is told when it begins."""
-
-    version: str
-    sources: tuple[SourceInfo, ...]
-    """What the command was started with first."""
-    limits: SessionLimits
-    live: bool
-    """Whether ``/api/live`` tells of changes."""
+    files: tuple[UploadedFile, ...]
 
 
 class Refusal(Exception):
@@ -176,7 +159,7 @@ class Ui:
 
     def _body_bytes(self, target: bytes) -> int:
         is_upload = target.partition(b"?")[0] == UPLOAD_PATH.encode()
-        return self.limits.file_bytes if is_upload else self.server.limits.body_bytes
+        return self.limits.upload_bytes if is_upload else self.server.limits.body_bytes
 
     # ---- who asks ----------------------------------------------------------------------------------------------------
 
@@ -316,7 +299,7 @@ class Ui:
             __version__,
             (*start, *own),
             SessionLimits(
-                limits.file_bytes, limits.files, limits.sources, limits.visitor_bytes, limits.expires_seconds
+                limits.upload_bytes, limits.files, limits.sources, limits.visitor_bytes, limits.expires_seconds
             ),
             self.live is not None and self.live.is_live,
         )
@@ -341,14 +324,15 @@ class Ui:
         return Stream(_counted(visitor, parts), _EVENTS)
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
-        """Keep a file, as a source of its own or beside those of another."""
-        name = file_name(query.get("name", ""))
-        if not request.body.strip():
-            raise InputError("the file is empty", where=name, fix="give one that holds something")
-        before = visitor.sources.get(query["to"]) if "to" in query else None
-        if "to" in query and before is None:
-            raise Refusal(404, "there is no such source")
-        files = {**({} if before is None else before.files), name: request.body}
+        """Keep files, as a source of their own or beside those of another."""
+        if request.content_type == FILES_TYPE:
+            given = {file_name(each.name): each.data for each in _decoded(request.body, UploadedFiles).files}
+        else:
+            given = {file_name(query.get("name", "")): request.body}
+        if not any(data.strip() for data in given.values()):
+            raise InputError("there is nothing in it", where=", ".join(given), fix="give a file that holds something")
+        before = _known(visitor.sources, query["to"], "source") if "to" in query else None
+        files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
             raise NoRoom(f"more than {self.limits.files} files", fix="give a directory at a time")
         source = await self._in(self._reading, lambda: read_given(files))
@@ -375,8 +359,12 @@ class Ui:
         page = shown.page
         match "GET" if method == "HEAD" else method, view:
             case "GET", "pods":
-                pod, kind, node = (query.get(each, "") for each in ("pod", "kind", "node"))
-                return Response(await self._asked(shown, lambda: page.pod(pod, kind, node)))
+                pod, node = query.get("pod", ""), query.get("node", "")
+                return Response(await self._asked(shown, lambda: page.pod(pod, node)))
+            case "GET", "autopsy":
+                return Response(await self._asked(shown, page.autopsy))
+            case "GET", "run" if shown.source.run is not None:
+                return _json(shown.source.run)
         raise Refusal(404, "there is no such view")
 
     async def _asked(self, shown: Shown, ask: Callable[[], Struct]) -> bytes:
@@ -465,7 +453,7 @@ def _json(value: object, status: int = 200) -> Response:
 
 
 def _refused(status: int, message: str) -> Response:
-    return Response(msgspec.json.encode(_Error(ErrorInfo(message))), status, JSON, _SECURITY)
+    return Response(msgspec.json.encode(ErrorAnswer(ErrorInfo(message))), status, JSON, _SECURITY)
 
 
 def _failed(error: PodqosError) -> Response:
@@ -477,7 +465,7 @@ def _failed(error: PodqosError) -> Response:
         if place is None
         else ErrorInfo(str(error), place["file"], int(place["line"]), int(place["column"]))
     )
-    return Response(msgspec.json.encode(_Error(found)), 422, JSON, _SECURITY)
+    return Response(msgspec.json.encode(ErrorAnswer(found)), 422, JSON, _SECURITY)
 
 
 def _is_host(text: str) -> bool:

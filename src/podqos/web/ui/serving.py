@@ -6,7 +6,6 @@ import asyncio
 import gc
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 
 import uvloop
 from msgspec import Struct
@@ -31,47 +30,40 @@ class Started(Struct, frozen=True):
     """What keeps it up to date."""
 
 
-def serve_page(
-    ui: Ui,
-    started: Started,
-    host: str,
-    port: int,
-    *,
-    or_any_port: bool = False,
-    certificate: Certificate | None = None,
-    ready: Callable[[str], None],
-) -> None:
-    """Serve until told to stop; ``ready`` is told the address. ``or_any_port``: another one will do if it is taken."""
+class Listening(Struct, frozen=True):
+    """Where a server listens."""
+
+    host: str
+    port: int
+    or_any_port: bool = False
+    """Whether another port will do where this one is taken."""
+    certificate: Certificate | None = None
+    """None: without TLS."""
+
+
+def serve_page(ui: Ui, started: Started, listening: Listening, ready: Callable[[str], None]) -> None:
+    """Serve until told to stop; ``ready`` is told the address."""
     raise_limit()
     gc.enable()
-    uvloop.run(_run(ui, started, host, port, or_any_port, certificate, ready))
+    uvloop.run(_run(ui, started, listening, ready))
 
 
-async def _run(
-    ui: Ui,
-    started: Started,
-    host: str,
-    port: int,
-    or_any_port: bool,  # noqa: FBT001
-    certificate: Certificate | None,
-    ready: Callable[[str], None],
-) -> None:
+async def _run(ui: Ui, started: Started, listening: Listening, ready: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
     is_told = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, is_told.set)
-    context = None if certificate is None else certificate.context
+    context = None if listening.certificate is None else listening.certificate.context
     try:
-        address = await ui.server.start(host, port, context)
+        address = await ui.server.start(listening.host, listening.port, context)
     except HostError:
-        if not or_any_port:
+        if not listening.or_any_port:
             raise
-        address = await ui.server.start(host, 0, context)
+        address = await ui.server.start(listening.host, 0, context)
     live = None if started.source is None else Live(started.source, started.feed, ui.pool, ui.say)
     ui.begin(live, address[1])
-    ready(url(host, address[1], ui.access.token, is_encrypted=context is not None))
-    with suppress(asyncio.CancelledError):
-        await is_told.wait()
+    ready(url(listening.host, address[1], ui.access.token, is_encrypted=context is not None))
+    await is_told.wait()
     await ui.end(_LAST_ANSWERS_SECONDS)
 
 

@@ -10,48 +10,21 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from podqos.errors import InputError
-from podqos.library.page.source import PageSource, SourceKind
-from podqos.manifest.problems import Severity
+from podqos.library.page.sharing import source_info
+from podqos.library.page.source import PageSource
+from podqos.report.page.session import SourceInfo
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
 
 if TYPE_CHECKING:
     from podqos.library.page.page import Page
     from podqos.web.ui.jobs import Job
 
-_MOST_PROBLEMS = 100
 _NAME_CHARACTERS = 200
 
 
 class NoRoom(InputError):
     """A visitor, or all of them, have left as much as they may."""
-
-
-class ProblemInfo(Struct, frozen=True, rename="camel"):
-    """Something to tell about a source."""
-
-    message: str
-    severity: Severity
-    file: str
-    line: int
-    column: int
-
-
-class SourceInfo(Struct, frozen=True, rename="camel"):
-    """A source, as the page lists it."""
-
-    id: str
-    kind: SourceKind
-    name: str
-    files: tuple[str, ...]
-    views: tuple[str, ...]
-    """What can be asked about it."""
-    problems: tuple[ProblemInfo, ...]
-    generation: int
-    """Another one each time it changes."""
-    is_live: bool = False
 
 
 class Shown:
@@ -70,35 +43,7 @@ class Shown:
 
     def info(self, *, is_live: bool = False) -> SourceInfo:
         """Return what the page is told about it."""
-        source = self.source
-        named = tuple(self.files) or tuple(each.path for each in source.files)
-        problems = tuple(
-            ProblemInfo(str(each), each.severity, each.source, each.line, each.column)
-            for each in source.problems[:_MOST_PROBLEMS]
-        )
-        return SourceInfo(
-            self.id,
-            source.kind,
-            source.name,
-            named[:_MOST_PROBLEMS],
-            _views(source),
-            problems,
-            self.generation,
-            is_live,
-        )
-
-
-def _views(source: PageSource) -> tuple[str, ...]:
-    match source.kind:
-        case SourceKind.RUN:
-            return ("run",)
-        case SourceKind.LOG:
-            return ("autopsy",)
-        case SourceKind.SCENARIO:
-            return ("cluster", "what-if", "forecast", "blast", "run")
-        case SourceKind.SNAPSHOT:
-            return ("cluster", "what-if", "forecast", "blast", "check", "autopsy")
-    return ("cluster", "what-if", "forecast", "blast", "check", *(("autopsy",) if source.logs else ()))
+        return source_info(self.id, self.source, self.files, self.generation, is_live=is_live)
 
 
 class Visitor:

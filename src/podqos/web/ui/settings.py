@@ -8,8 +8,6 @@ from podqos.web.settings import Limits
 
 HOST, PORT = "127.0.0.1", 8677
 LISTEN = f"{HOST}:{PORT}"
-START = "start"
-"""The id of what the command was started with, which all visitors see."""
 UPLOAD_PATH = "/api/sources"
 
 HTTP_LIMITS = Limits(
@@ -25,7 +23,8 @@ HTTP_LIMITS = Limits(
 class UiLimits(Struct, frozen=True):
     """What visitors may leave here, and for how long."""
 
-    file_bytes: int = 32 << 20
+    upload_bytes: int = 32 << 20
+    """Of one request."""
     files: int = 500
     """Of one source."""
     sources: int = 12
