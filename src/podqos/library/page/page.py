@@ -40,7 +40,7 @@ from podqos.qos.edits import Edit
 from podqos.report.admission.value import AdmissionReport
 from podqos.report.explain.explanation import ExplanationList
 from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
-from podqos.report.page.pod import PodStanding, PodDetails, SaferEdit
+from podqos.report.page.pod import PodPage, PodStanding, SaferEdit
 from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
@@ -193,7 +193,7 @@ class Page:
 
     # ---- a pod -------------------------------------------------------------------------------------------------------
 
-    def pod(self, pod: str, node: str = "") -> PodDetails:
+    def pod(self, pod: str, node: str = "") -> PodPage:
         """Return everything about one pod, named ``namespace/name``; ``node`` tells two of that name apart."""
         at, entry, found = self.found(pod, node)
         profile = self.nodes.profile
@@ -204,7 +204,7 @@ class Page:
         deaths = self._deaths_of(pod)
         report = None if at is None else at.report
         own = _owner(found.workload.kind, found.workload.pod.key)
-        return PodDetails(
+        return PodPage(
             namespace=entry.pod.metadata.namespace or "default",
             name=entry.pod.metadata.name or entry.pod.metadata.generate_name,
             node="" if at is None else at.name,

@@ -54,7 +54,7 @@ class SaferEdit(Struct, frozen=True, rename="camel"):
     after: PodStanding
 
 
-class PodDetails(Struct, frozen=True, rename="camel"):
+class PodPage(Struct, frozen=True, rename="camel"):
     """Everything that the view of a pod shows."""
 
     namespace: str
@@ -86,4 +86,4 @@ class PodDetails(Struct, frozen=True, rename="camel"):
     """How its containers were killed, by its status."""
     assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "PodDetails"
+    kind: str = "PodPage"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.report.page.cluster import ClusterView
-from podqos.report.page.pod import PodDetails
+from podqos.report.page.pod import PodPage
 
 
 class PageValues(Struct, frozen=True, rename="camel"):
     """What the page asks for, and what it is answered."""
 
     cluster: ClusterView
-    pod: PodDetails
+    pod: PodPage
