@@ -1,7 +1,7 @@
 """The nodes of a source with their pods in both orders, each ranked once.
 
 A snapshot has nodes. Manifests have those that pods name; where they name none, all pods are taken to run on one node,
-as ``podqos rank`` does, and that is an assumption.
+as ``podqos rank`` does, and that is an assumption; so is that this node is large enough for them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.node_figures import used_bytes
 from podqos.library.node_state import NodeState, cluster_state, node_state
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
@@ -28,6 +29,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.survival.places import RankReport
 from podqos.survival.pods import ENDED, NodePod
+from podqos.wording import mebibytes
 
 ONE_NODE = Assumption("where pods run", "all on one node", "spec.nodeName, or a snapshot of the cluster")
 
@@ -135,15 +137,15 @@ class PageNodes:
         capacity = node.status.capacity
         state, problem = None, ""
         if objects.workloads:
+            memory_bytes = capacity[MEMORY].value if MEMORY in capacity else None
+            name = None if objects is self.objects else node.name
             try:
-                state = node_state(
-                    objects,
-                    self._source.usage,
-                    node=None if objects is self.objects else node.name,
-                    node_memory_bytes=capacity[MEMORY].value if MEMORY in capacity else None,
-                    profile=self.profile,
-                )
-                state = replace(state, kubelet=self.kubelet)
+                state = self._file_state(objects, name, memory_bytes)
+                if is_assumed and used_bytes(state) >= state.snapshot.node.memory_bytes:
+                    memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
+                    large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
+                    state = self._file_state(objects, name, memory_bytes)
+                    state = replace(state, assumptions=(large, *state.assumptions))
             except InputError as error:
                 problem = str(error)
         if state is not None and MEMORY not in node.status.allocatable:
@@ -151,6 +153,11 @@ class PageNodes:
         if state is not None and is_assumed:
             state = replace(state, assumptions=(ONE_NODE, *state.assumptions))
         return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
+
+    def _file_state(self, objects: Objects, node: str | None, memory_bytes: int | None) -> NodeState:
+        usage = self._source.usage
+        state = node_state(objects, usage, node=node, node_memory_bytes=memory_bytes, profile=self.profile)
+        return replace(state, kubelet=self.kubelet)
 
     @cached_property
     def kubelet(self) -> Kubelet | None:

@@ -24,6 +24,7 @@ from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.places import Places
 from podqos.library.rank import rank
+from podqos.manifest.plain import format_path
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
@@ -286,7 +287,8 @@ def _fields(edit: PodEdit, found: FoundWorkload) -> Iterator[FieldEdit]:
         path = places[edit.container]
     for side, amounts in (("requests", edit.requests), ("limits", edit.limits)):
         for resource, amount in amounts.items():
-            yield FieldEdit(found.workload.at(f"{path}.resources.{side}.{resource}"), amount)
+            key = format_path(("resources", side, resource))
+            yield FieldEdit(found.workload.at(f"{path}.{key}"), amount)
 
 
 def _touched(change: _Edited, state: NodeState) -> set[str]:
