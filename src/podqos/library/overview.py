@@ -65,7 +65,7 @@ def _nodes(
         found.append((node, state, None if state is None else headroom_bytes(state, profile)))
     found.sort(key=lambda each: (each[2] is None, each[2] or 0))
     made = []
-    for number, (node, state, headroom) in enumerate(found, 1):
+    for number, (node, state, _) in enumerate(found, 1):
         report = None
         if state is not None and number <= MOST_RANKED:
             report = rank(state, profile=profile)

@@ -7,12 +7,12 @@ as ``podqos rank`` does, and that is an assumption.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from functools import cached_property
 
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError
+from podqos.eviction.signals import Signal
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
@@ -21,10 +21,9 @@ from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.node_state import NodeState, cluster_state, node_state
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
-from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node, NodeStatus
-from podqos.model.pod import ObjectMeta, Pod
+from podqos.model.pod import ObjectMeta
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.survival.places import RankReport
@@ -74,8 +73,7 @@ class PageNodes:
         self.objects = cluster.objects if cluster is not None else objects if objects is not None else Objects()
         self.profile = cluster.profile if cluster is not None else LATEST
         self.nodes: dict[str, PageNode] = {
-            each.name: each
-            for each in (self._of_manifests() if cluster is None else self._of_cluster(cluster))
+            each.name: each for each in (self._of_manifests() if cluster is None else self._of_cluster(cluster))
         }
 
     @cached_property
@@ -83,9 +81,14 @@ class PageNodes:
         """The pods without a node, where others have one."""
         if any(each.is_assumed for each in self.nodes.values()):
             return []
-        unbound = copy(self.objects)
-        unbound.workloads = self._by_node.get("", [])
-        return node_pods(unbound, profile=self.profile) if unbound.workloads else []
+        pods_are_live = any(each.workload.is_stored for each in self.objects.workloads)
+        unbound = [
+            each
+            for each in self._by_node.get("", ())
+            # Workloads of a cluster are what its pods are made from; on the only node runs all that is not live.
+            if each.workload.is_stored or not (self._is_one_node or (each.workload.is_live and pods_are_live))
+        ]
+        return node_pods(self.objects.only(unbound), profile=self.profile) if unbound else []
 
     @cached_property
     def workloads(self) -> dict[tuple[str, str], FoundWorkload]:
@@ -99,6 +102,11 @@ class PageNodes:
             found.setdefault(each.workload.pod.spec.node_name, []).append(each)
         return found
 
+    @cached_property
+    def _is_one_node(self) -> bool:
+        """Whether the pods of manifests name one node: then what is not bound runs there as well."""
+        return self._source.cluster is None and len([name for name in self._by_node if name]) == 1
+
     def _of_cluster(self, cluster: ClusterSnapshot) -> Iterator[PageNode]:
         for name in dict.fromkeys((*cluster.nodes, *filter(None, self._by_node))):
             objects = cluster.on_node(name)
@@ -106,7 +114,7 @@ class PageNodes:
             if any(each.workload.pod.status.phase not in ENDED for each in objects.workloads):
                 try:
                     state = cluster_state(cluster, name, profile=self.profile)
-                except (InputError, InvalidOption) as error:
+                except InputError as error:
                     problem = str(error)
             node = cluster.nodes.get(name) or Node(ObjectMeta(name=name))
             yield PageNode(node, objects, state, self.profile, problem, is_assumed=False)
@@ -114,13 +122,13 @@ class PageNodes:
     def _of_manifests(self) -> Iterator[PageNode]:
         known = {node.name: node for node in self.objects.of(Node)}
         names = [name for name in self._by_node if name]
-        if not names:
-            if self.objects.workloads:
-                yield self._of_files(Node(), self.objects, is_assumed=True)
+        if not names and self.objects.workloads:
+            yield self._of_files(Node(), self.objects, is_assumed=True)
             return
         for name in dict.fromkeys((*names, *known)):
-            objects = copy(self.objects)
-            objects.workloads = self._by_node.get(name, [])
+            objects = self.objects
+            if not self._is_one_node or name not in names:
+                objects = self.objects.only(self._by_node.get(name, ()))
             yield self._of_files(known.get(name) or Node(ObjectMeta(name=name)), objects, is_assumed=False)
 
     def _of_files(self, node: Node, objects: Objects, *, is_assumed: bool) -> PageNode:
@@ -131,12 +139,12 @@ class PageNodes:
                 state = node_state(
                     objects,
                     self._source.usage,
-                    node=node.name or None,
+                    node=None if objects is self.objects else node.name,
                     node_memory_bytes=capacity[MEMORY].value if MEMORY in capacity else None,
                     profile=self.profile,
                 )
-                state = replace(state, kubelet=self._kubelet)
-            except (InputError, InvalidOption) as error:
+                state = replace(state, kubelet=self.kubelet)
+            except InputError as error:
                 problem = str(error)
         if state is not None and MEMORY not in node.status.allocatable:
             node = replace(node, status=_divided(node.status, state))
@@ -145,7 +153,7 @@ class PageNodes:
         return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
 
     @cached_property
-    def _kubelet(self) -> Kubelet | None:
+    def kubelet(self) -> Kubelet | None:
         """The one whose settings stand among the manifests; None where there are several."""
         found = self.objects.kubelets
         if len(found) != 1:
@@ -158,8 +166,3 @@ def _divided(status: NodeStatus, state: NodeState) -> NodeStatus:
     kubelet = state.kubelet or DEFAULT_KUBELET
     allocatable = memory_allocatable(kubelet.config, {Signal.MEMORY: state.snapshot.node.memory_bytes}).allocatable
     return replace(status, allocatable={**status.capacity, **allocatable})
-
-
-def alive(objects: Objects) -> list[Pod]:
-    """Return the pods of a node's objects that have not ended, as they are written."""
-    return [each.workload.pod for each in objects.workloads if each.workload.pod.status.phase not in ENDED]

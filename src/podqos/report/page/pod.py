@@ -17,7 +17,7 @@ from podqos.survival.counterfactual import PodChange
 from podqos.survival.places import EvictionPlace, KillPlace
 
 
-class Standing(Struct, frozen=True, rename="camel"):
+class PodStanding(Struct, frozen=True, rename="camel"):
     """Where a pod stands on its node."""
 
     qos_class: QOSClass
@@ -51,10 +51,10 @@ class SaferEdit(Struct, frozen=True, rename="camel"):
     """The lines to write, from the object's root."""
     patch: PatchText | None
     """Null where a line has no value yet, or the object has no kind."""
-    after: Standing
+    after: PodStanding
 
 
-class PodView(Struct, frozen=True, rename="camel"):
+class PodPage(Struct, frozen=True, rename="camel"):
     """Everything that the view of a pod shows."""
 
     namespace: str
@@ -67,7 +67,7 @@ class PodView(Struct, frozen=True, rename="camel"):
     """Class and why, container by container, as stored; scores; cgroups with what is written there."""
     admission: AdmissionReport | None
     """How it got there, step by step; null for a pod that is stored already."""
-    standing: Standing | None
+    standing: PodStanding | None
     """Null where its node's pods are in no order."""
     eviction: EvictionPlace | None
     evicted_before: EvictionPlace | None
@@ -86,4 +86,4 @@ class PodView(Struct, frozen=True, rename="camel"):
     """How its containers were killed, by its status."""
     assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "PodView"
+    kind: str = "PodPage"
