@@ -112,7 +112,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         </a>
         <Navigation shown={view} info={info} />
         <div class="bar-tools">
-          {session.sources.length > 1 ? <Sources sources={session.sources} id={id} /> : info ? <span class="source-name">{info.name}</span> : null}
+          {session.sources.length > 1 ? <Sources sources={session.sources} id={id} /> : null}
           {source.saved?.savedAt ? <span class="age">saved {new Date(source.saved.savedAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span> : null}
           {isLive ? <Indicator live={live} /> : null}
           {source instanceof ServerSource ? (
@@ -146,7 +146,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       </div>
       {source instanceof ServerSource ? <DropZone upload={upload} /> : null}
       {window === "help" ? <Help view={view} close={() => setWindow(null)} /> : null}
-      {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits["fileBytes"]} /> : null}
+      {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits?.["uploadBytes"]} /> : null}
     </>
   );
 }
@@ -315,7 +315,7 @@ function Open({ upload, close, limit }: { upload: (files: readonly File[]) => vo
   return (
     <Dialog title="Open" close={close}>
       <p class="quiet">
-        Manifests, a snapshot of a cluster, a scenario with the files it names, a kernel log. They stay on this machine{limit ? `; each up to ${Math.round(limit / 2 ** 20)}Mi` : ""}.
+        Manifests, a snapshot of a cluster, a scenario with the files it names, a kernel log. They stay on this machine{limit ? `; up to ${Math.round(limit / 2 ** 20)}Mi` : ""}.
       </p>
       <label class="field">
         <span>Files</span>

@@ -1,5 +1,5 @@
 // Where the pods of a node lie: in strips from the upper left to the lower right, who goes first at the beginning, each as
-// large as its memory. Unlike in other treemaps the order can be read.
+// large as its share of their memory. Unlike in other treemaps the order can be read.
 
 export interface Strip {
   top: number;
@@ -20,22 +20,17 @@ export interface Layout {
 /** The least area of a block, in pixels: one can hit it, and see its colour. */
 const LEAST = 90;
 
-/**
- * Lay out blocks of these sizes; what is left of `whole` stays empty, at the end.
- *
- * A strip takes another block as long as that makes its blocks more like squares.
- */
-export function layout(sizes: ArrayLike<number>, whole: number, width: number, height: number): Layout {
+/** Lay out blocks of these sizes. A strip takes another block as long as that makes its blocks more like squares. */
+export function layout(sizes: readonly number[], width: number, height: number): Layout {
   const count = sizes.length;
-  const sum = Array.prototype.reduce.call<ArrayLike<number>, [(total: number, size: number) => number, number], number>(sizes, (total, size) => total + size, 0);
+  const sum = Math.max(1, sizes.reduce((total, size) => total + size, 0));
   const area = width * height;
-  const share = Math.max(whole, sum, 1);
   const least = Math.min(LEAST, (area * 0.6) / Math.max(1, count));
   const areas = new Float64Array(count);
   let taken = 0;
-  for (let index = 0; index < count; index++) taken += areas[index] = Math.max(least, ((sizes[index] ?? 0) / share) * area);
+  for (let index = 0; index < count; index++) taken += areas[index] = Math.max(least, ((sizes[index] ?? 0) / sum) * area);
   // Small blocks were made larger; all shrink a little so that they fit.
-  const scale = taken > area ? area / taken : 1;
+  const scale = area / taken;
   const left = new Float64Array(count);
   const wide = new Float64Array(count);
   const strips: Strip[] = [];

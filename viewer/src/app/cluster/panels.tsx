@@ -13,7 +13,7 @@ import { placeOf, sizeOf, WAITING, type Model, type Order, type Panel, type Size
 
 const NARROWEST = 360;
 const GAP = 16;
-const HEIGHT = 336;
+const HEIGHT = 352;
 const BLOCKS = 168;
 
 interface Drawing {
@@ -36,7 +36,7 @@ export function Panels({ panels, ...drawing }: Drawing & { panels: readonly Pane
   const shown = panels.slice(window.from * columns, window.to * columns);
   return (
     <div ref={place} class="wide">
-      <div ref={window.ref} class="panels" style={{ height: `${window.height}px` }}>
+      <div ref={window.ref} class="panels" style={{ height: `${window.height - GAP}px` }}>
         {width === 0
           ? null
           : shown.map((panel, index) => {
@@ -56,12 +56,14 @@ function NodeCard({ panel, style, width, height, ...drawing }: Drawing & { panel
     <section class="card panel" style={style} aria-label={`${title}: ${plural(panel.pods.length, "pod")}`}>
       <div class="panel-head">
         <h2 title={title}>{isNode && node.name ? <a href={href("cluster", [], { node: node.name })} onClick={(event) => openNode(event, node.name)}>{title}</a> : title}</h2>
-        {node.conditions.map((condition) => (
-          <span key={condition} class="condition-chip">
-            ⚠ {condition}
-          </span>
-        ))}
-        <span class="quiet">{node.mostPods === null ? plural(panel.pods.length, "pod") : `${count(panel.pods.length)} of ${plural(node.mostPods, "pod")}`}</span>
+        <p class="quiet">
+          {node.mostPods === null ? plural(panel.pods.length, "pod") : `${count(panel.pods.length)} of ${plural(node.mostPods, "pod")}`}
+          {node.conditions.map((condition) => (
+            <span key={condition} class="condition-chip">
+              ⚠ {condition}
+            </span>
+          ))}
+        </p>
       </div>
       {isNode ? <Figures node={node} /> : <p class="quiet figures-room">No node has taken them, so they are in no order.</p>}
       {node.problem ? <p class="problem">{node.problem}</p> : <Blocks {...drawing} panel={panel} width={width} height={height} />}
@@ -142,8 +144,7 @@ function Blocks({ panel, width, height, model, mask, isFiltered, order, size }: 
   const canvas = useRef<HTMLCanvasElement>(null);
   const link = useRef<HTMLAnchorElement>(null);
   const pods = useMemo(() => panel.pods.map((index) => model.pods[index] as PodBlock), [panel, model]);
-  const whole = panel.node.memory.allocatable;
-  const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), whole, Math.max(1, width), height), [pods, size, whole, width, height]);
+  const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), Math.max(1, width), height), [pods, size, width, height]);
   const [pointed, setPointed] = useState(-1);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
@@ -242,7 +243,7 @@ export function NodeFacts({ panel: { node } }: { panel: Panel }) {
           ["kernel", victim(node.nextKilled)],
           ...(node.reversedPairs > 0 ? [["opposite", `${plural(node.reversedPairs, "pair")} of pods that kubelet and kernel take in opposite orders`] as const] : []),
           ["memory", `${bytes(node.memoryBytes)}; the kubelet evicts when no more than ${bytes(node.thresholdBytes)} is available`],
-          ["CPU", `${cores(node.cpu.requests)} requested of ${cores(node.cpu.allocatable)} cores, limits ${cores(node.cpu.limits)}`],
+          ["CPU", `${cores(node.cpu.requests)}${node.cpu.allocatable > 0 ? ` of ${cores(node.cpu.allocatable)}` : ""} cores requested, limits ${cores(node.cpu.limits)}`],
           ...(node.conditions.length > 0 ? [["conditions", node.conditions.join(", ")] as const] : []),
         ]}
       />
