@@ -14,6 +14,7 @@ from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind
 from podqos.report.page.session import ProblemInfo, Session, SourceInfo
 from podqos.report.simulation.html import embedded
+from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 
 START = "start"
@@ -57,10 +58,10 @@ def shared_page(viewer: str, source: PageSource) -> bytes:
     answers: dict[str, msgspec.Raw] = {}
     if "cluster" in info.views:
         view = page.cluster()
-        answers[_path("cluster")] = msgspec.Raw(msgspec.json.encode(view))
+        answers[_path("cluster")] = msgspec.Raw(json_line(view))
         room = _MOST_POD_BYTES
         for block in view.pods:
-            data = msgspec.json.encode(page.pod(f"{block.namespace}/{block.name}", block.node))
+            data = json_line(page.pod(f"{block.namespace}/{block.name}", block.node))
             room -= len(data)
             if room < 0:
                 break
@@ -69,11 +70,11 @@ def shared_page(viewer: str, source: PageSource) -> bytes:
     for name in info.views:
         if name in more:
             try:
-                answers[_path(name)] = msgspec.Raw(msgspec.json.encode(more[name]()))
+                answers[_path(name)] = msgspec.Raw(json_line(more[name]()))
             except PodqosError:
                 continue  # the view says that it is not in the file
     if source.run is not None:
-        answers[_path("run")] = msgspec.Raw(msgspec.json.encode(source.run))
+        answers[_path("run")] = msgspec.Raw(json_line(source.run))
     saved_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     session = Session(__version__, (info,), None, live=False)
     return embedded(viewer, {"app": {"session": session, "answers": answers, "savedAt": saved_at}}).encode()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.report.page.cluster import ClusterView
+from podqos.report.page.job import Age, JobInfo
 from podqos.report.page.pod import PodPage
+from podqos.report.page.session import ErrorAnswer, Session
 
 
 class PageValues(Struct, frozen=True, rename="camel"):
@@ -13,3 +15,7 @@ class PageValues(Struct, frozen=True, rename="camel"):
 
     cluster: ClusterView
     pod: PodPage
+    session: Session
+    job: JobInfo
+    age: Age
+    error: ErrorAnswer

@@ -16,7 +16,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
@@ -24,29 +23,13 @@ from msgspec import Struct
 from podqos.errors import InputError
 from podqos.library.engines.fan_out import usable_cores
 from podqos.library.page.source import PageSource
+from podqos.report.page.job import JobInfo, JobKind, JobState
 from podqos.web.ui.sessions import new_id
 
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
 _MOST_BYTES = 1 << 28
 _TOLD_SECONDS = 0.2
-
-
-class JobKind(StrEnum):
-    """What is computed."""
-
-    RUN = "run"
-    BLAST = "blast"
-
-
-class JobState(StrEnum):
-    """How far it is."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
 
 
 _OVER = {JobState.DONE, JobState.FAILED, JobState.CANCELLED}
@@ -70,20 +53,6 @@ class Task(Struct, frozen=True):
     source: PageSource
     node: str
     edits: bytes | None
-
-
-class JobInfo(Struct, frozen=True, rename="camel"):
-    """A job, as the page is told of it."""
-
-    id: str
-    kind: JobKind
-    source: str
-    state: JobState
-    progress: float
-    """From 0 to 1."""
-    seconds: float
-    """How long it has run."""
-    error: str = ""
 
 
 class Job:

@@ -14,12 +14,13 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
-from msgspec import Struct
 
 from podqos.errors import PodqosError
 from podqos.library.page.feeds import Feed
 from podqos.library.page.sharing import START
 from podqos.library.page.source import PageSource, SourceKind
+from podqos.report.page.job import Age
+from podqos.report.text.encoding import json_line
 from podqos.web.ui.sessions import Shown
 
 _AGE_SECONDS = 5.0
@@ -27,17 +28,6 @@ _SHARE = 0.5
 """Of the time, so much at most goes into looking."""
 _SOONEST_SECONDS = 0.1
 _WITHOUT_PODS = {SourceKind.LOG, SourceKind.RUN}
-
-
-class Age(Struct, frozen=True, rename="camel"):
-    """How old what is shown is."""
-
-    taken_at: str
-    """When it became what it is, in RFC 3339."""
-    age_seconds: float
-    """Since it was last known to be so."""
-    trouble: str
-    """Why it is not kept up to date; empty where it is."""
 
 
 class Live:
@@ -56,6 +46,12 @@ class Live:
         self._changed = asyncio.Event()
         self._encoded: tuple[int, bytes] | None = None
 
+    async def prepare(self) -> None:
+        """Make the first view before it is asked for."""
+        if self.shown.source.kind not in _WITHOUT_PODS:
+            with suppress(PodqosError):  # told to whoever asks
+                await self.view()
+
     async def follow(self) -> None:
         """Look for what is new, for ever."""
         feed, loop = self._feed, asyncio.get_running_loop()
@@ -71,6 +67,8 @@ class Live:
                 self._known_at, trouble = loop.time(), ""
             except PodqosError as error:
                 trouble = str(error)
+            except Exception as error:  # noqa: BLE001 - a bug of ours must not end what follows
+                trouble = f"podqos failed: {type(error).__name__}: {error}"
             if trouble != self._trouble:
                 self._trouble = trouble
                 self._tell()
@@ -89,7 +87,7 @@ class Live:
             known = self._encoded
             if known is None or known[0] != shown.generation:
                 pool = asyncio.get_running_loop().run_in_executor
-                data = await pool(self._pool, lambda: msgspec.json.encode(shown.page.cluster()))
+                data = await pool(self._pool, lambda: json_line(shown.page.cluster()).rstrip())
                 known = self._encoded = shown.generation, data
             return known[1]
 

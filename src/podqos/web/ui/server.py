@@ -25,6 +25,7 @@ from podqos.errors import InputError, PodqosError
 from podqos.library.page.sharing import START
 from podqos.library.page.source import read_given
 from podqos.report.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
+from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits
@@ -370,7 +371,7 @@ class Ui:
     async def _asked(self, shown: Shown, ask: Callable[[], Struct]) -> bytes:
         """Return the answer to a question about a source, encoded; computed beside other requests."""
         async with shown.lock:
-            return await self._in(self.pool, lambda: msgspec.json.encode(ask()))
+            return await self._in(self.pool, lambda: json_line(ask()))
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -414,7 +415,7 @@ class Ui:
             raise Refusal(409, "one of the runs is not done")
         from podqos.library.page.comparing import compared
 
-        return Response(await self._in(self.pool, lambda: msgspec.json.encode(compared(before, after))))
+        return Response(await self._in(self.pool, lambda: json_line(compared(before, after))))
 
 
 async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -449,7 +450,7 @@ def _decoded(body: bytes, model: type[T]) -> T:
 
 
 def _json(value: object, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, JSON)
+    return Response(json_line(value), status, JSON)
 
 
 def _refused(status: int, message: str) -> Response:

@@ -62,6 +62,8 @@ async def _run(ui: Ui, started: Started, listening: Listening, ready: Callable[[
         address = await ui.server.start(listening.host, 0, context)
     live = None if started.source is None else Live(started.source, started.feed, ui.pool, ui.say)
     ui.begin(live, address[1])
+    if live is not None:
+        await live.prepare()
     ready(url(listening.host, address[1], ui.access.token, is_encrypted=context is not None))
     await is_told.wait()
     await ui.end(_LAST_ANSWERS_SECONDS)

@@ -12,10 +12,12 @@ from ctypes import CDLL
 from resource import RLIMIT_AS, getrlimit, setrlimit
 from signal import SIGKILL
 
-import msgspec
+from msgspec import Struct
 
 from podqos.errors import PodqosError
-from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, JobKind, Task
+from podqos.report.page.job import JobKind
+from podqos.report.text.encoding import json_line
+from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Task
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
@@ -39,7 +41,7 @@ def main(server: int) -> None:
     task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
     told = _Told(out)
     try:
-        result = msgspec.json.encode(_computed(task, told))
+        result = json_line(_computed(task, told))
     except PodqosError as error:
         _send(out, FAILURE, str(error).encode())
     except MemoryError:
@@ -65,7 +67,7 @@ class _Told:
             _send(self._out, PROGRESS, str(fraction).encode())
 
 
-def _computed(task: Task, told: Callable[[float], None]) -> msgspec.Struct:
+def _computed(task: Task, told: Callable[[float], None]) -> Struct:
     from podqos.library.page.jobs import blast_of, run_of
 
     if task.kind is JobKind.RUN:
