@@ -2,11 +2,12 @@
 
 import { render } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import { age, useLive, type Live } from "./live";
 import { go, href, useRoute, type Route } from "./router";
-import { Failure, SavedSource, ServerSource, useAnswer, type Saved, type Session, type Source, type SourceInfo } from "./source";
-import type { ClusterView } from "../schema";
+import { Failure, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
+import type { ClusterView, Session, SourceInfo } from "../schema";
 import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
 import { VIEWS, type App, type View } from "./views";
 
@@ -36,7 +37,7 @@ function Shell({ source }: { source: Source }) {
 function Opened({ source, session, route, reload }: { source: Source; session: Session; route: Route; reload: () => void }) {
   const id = route.query.get("source") ?? session.sources[0]?.id ?? START;
   const info = session.sources.find((each) => each.id === id) ?? null;
-  const isLive = session.live && id === START && source.saved === null;
+  const isLive = info !== null && info.isLive && source.saved === null;
   const path = useCallback((rest: string) => `/api/sources/${encodeURIComponent(id)}/${rest}`, [id]);
   const arrived = useCallback((cluster: ClusterView) => (source as ServerSource).keep({ path: path("cluster") }, cluster), [source, path]);
   const live = useLive<ClusterView>(isLive ? `/api/live?source=${encodeURIComponent(id)}` : null, arrived);
@@ -58,14 +59,13 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       if (!(source instanceof ServerSource)) return toast("This is a saved page: start podqos ui to open files.", true);
       let opened: SourceInfo | null = null;
       try {
-        for (const file of files) opened = await source.upload(file.name, file, opened?.id ?? null);
+        if (files.length > 0) opened = await source.upload(files);
       } catch (error) {
         toast(error instanceof Failure ? `${error.where ? `${error.where}: ` : ""}${error.message}` : String(error), true);
       }
       if (opened === null) return;
       reload();
       setWindow(null);
-      for (const problem of opened.problems) toast(problem, true);
       const first = FIRST_VIEWS[opened.kind] ?? "cluster";
       go(href(VIEWS.some((each) => each.id === first) ? first : "", [], { source: opened.id === START ? null : opened.id }));
     },
@@ -141,12 +141,15 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
             </Empty>
           </main>
         ) : (
-          <view.component key={`${view.id}/${id}`} route={route} app={app} />
+          <>
+            {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
+            <view.component key={`${view.id}/${id}`} route={route} app={app} />
+          </>
         )}
       </div>
       {source instanceof ServerSource ? <DropZone upload={upload} /> : null}
       {window === "help" ? <Help view={view} close={() => setWindow(null)} /> : null}
-      {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits?.["uploadBytes"]} /> : null}
+      {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits?.uploadBytes} /> : null}
     </>
   );
 }
@@ -277,6 +280,47 @@ function NoSource({ id, open, any }: { id: string; open: () => void; any: boolea
   );
 }
 
+/** What the source itself has wrong. */
+function Problems({ info }: { info: SourceInfo }) {
+  return (
+    <details class="problems">
+      <summary>
+        ⚠ {plural(info.problems.length, "problem")} in {info.name}
+      </summary>
+      <ul class="reasons">
+        {info.problems.map((each, index) => (
+          <li key={index}>{[placeOf(each), each.message].filter(Boolean).join(": ")}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** Return the files that were dropped, also those in directories. */
+async function dropped(transfer: DataTransfer): Promise<File[]> {
+  const found: File[] = [];
+  const take = async (entry: FileSystemEntry): Promise<void> => {
+    if (entry.isDirectory) {
+      const reader = (entry as FileSystemDirectoryEntry).createReader();
+      // A directory is told in portions.
+      for (let some: FileSystemEntry[]; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length > 0; ) {
+        for (const each of some) await take(each);
+      }
+      return;
+    }
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    Object.defineProperty(file, "webkitRelativePath", { value: entry.fullPath.replace(/^\//, "") });
+    found.push(file);
+  };
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry());
+  const files = [...transfer.files];
+  for (const [index, entry] of entries.entries()) {
+    if (entry !== null) await take(entry);
+    else if (files[index]) found.push(files[index]);
+  }
+  return found;
+}
+
 function DropZone({ upload }: { upload: (files: readonly File[]) => void }) {
   const [isOver, setOver] = useState(false);
   useEffect(() => {
@@ -291,7 +335,7 @@ function DropZone({ upload }: { upload: (files: readonly File[]) => void }) {
       setOver(false);
       if (!hasFiles(event)) return;
       event.preventDefault();
-      upload([...(event.dataTransfer?.files ?? [])]);
+      if (event.dataTransfer !== null) void dropped(event.dataTransfer).then(upload, (error: unknown) => toast(String(error), true));
     };
     document.addEventListener("dragover", over);
     document.addEventListener("dragleave", leave);

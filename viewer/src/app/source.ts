@@ -1,22 +1,7 @@
 // Where answers come from: the server of the page, or the page itself where it was saved as one file.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-
-export interface SourceInfo {
-  id: string;
-  kind: string;
-  name: string;
-  files: readonly string[];
-  problems: readonly string[];
-  views: readonly string[];
-}
-
-export interface Session {
-  version: string;
-  sources: readonly SourceInfo[];
-  limits: Readonly<Record<string, number>>;
-  live: boolean;
-}
+import type { ErrorInfo, Session, SourceInfo } from "../schema";
 
 /** What is written into a page that was saved. */
 export interface Saved {
@@ -27,31 +12,22 @@ export interface Saved {
   savedAt?: string;
 }
 
-export interface Trouble {
-  message: string;
-  file?: string | null;
-  line?: number | null;
-  column?: number | null;
-}
-
 /** An answer that is no answer; `needsServer` where only a running `podqos ui` could give it. */
 export class Failure extends Error {
-  readonly trouble: Trouble;
-  readonly status: number;
+  /** Where it is wrong: `pods.yaml:3:7`. */
+  readonly where: string;
   readonly needsServer: boolean;
 
-  constructor(trouble: Trouble, status = 0, needsServer = false) {
-    super(trouble.message);
-    this.trouble = trouble;
-    this.status = status;
+  constructor(error: Partial<ErrorInfo> & { message: string }, needsServer = false) {
+    super(error.message);
+    this.where = placeOf(error);
     this.needsServer = needsServer;
   }
+}
 
-  /** Where it is wrong: `pods.yaml:3:7`. */
-  get where(): string {
-    const { file, line, column } = this.trouble;
-    return file ? [file, line, column].filter((each) => each !== null && each !== undefined).join(":") : "";
-  }
+/** Return where a problem is: `pods.yaml:3:7`, or as much of that as is known. */
+export function placeOf({ file, line, column }: { file?: string; line?: number; column?: number }): string {
+  return file ? [file, line, column].filter(Boolean).join(":") : "";
 }
 
 export interface Request {
@@ -95,15 +71,29 @@ export class ServerSource extends Source {
     return Object.fromEntries(this.kept);
   }
 
-  /** Give the server a file of the reader's. */
-  async upload(name: string, file: Blob, to: string | null = null): Promise<SourceInfo> {
-    const query = new URLSearchParams({ name, ...(to === null ? {} : { to }) });
-    return (await fetched(`/api/sources?${query}`, { method: "POST", body: file })) as SourceInfo;
+  /** Give the server files of the reader's, which belong together. */
+  async upload(files: readonly File[]): Promise<SourceInfo> {
+    const [only] = files;
+    if (files.length === 1 && only !== undefined) {
+      return (await fetched(`/api/sources?${new URLSearchParams({ name: only.name })}`, { method: "POST", body: only })) as SourceInfo;
+    }
+    const packed = await Promise.all(files.map(async (file) => ({ name: file.webkitRelativePath || file.name, data: await base64(file) })));
+    return (await fetched("/api/sources", { method: "POST", body: JSON.stringify({ files: packed }), headers: { "content-type": "application/vnd.podqos.files+json" } })) as SourceInfo;
   }
 
   async remove(path: string): Promise<void> {
     await fetched(path, { method: "DELETE" });
   }
+}
+
+async function base64(file: File): Promise<string> {
+  const reader = new FileReader();
+  await new Promise((resolve, reject) => {
+    reader.onload = resolve;
+    reader.onerror = () => reject(new Failure({ message: `${file.name} cannot be read.` }));
+    reader.readAsDataURL(file);
+  });
+  return String(reader.result).replace(/^[^,]*,/, "");
 }
 
 export class SavedSource extends Source {
@@ -118,7 +108,7 @@ export class SavedSource extends Source {
     const answer = request.path === "/api/session" ? this.saved.session : this.saved.answers[keyOf(request)];
     if (answer !== undefined) return Promise.resolve(answer as T);
     const message = "This file does not hold the answer: it holds what was looked at when it was saved. Start podqos ui to ask for more.";
-    return Promise.reject(new Failure({ message }, 0, true));
+    return Promise.reject(new Failure({ message }, true));
   }
 
   answers(): Readonly<Record<string, unknown>> {
@@ -132,18 +122,17 @@ async function fetched(path: string, options: RequestInit, signal?: AbortSignal)
     response = await fetch(path, signal === undefined ? options : { ...options, signal });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Failure({ message: "podqos ui does not answer. Is it still running?" }, 0, true);
+    throw new Failure({ message: "podqos ui does not answer. Is it still running?" }, true);
   }
   const text = await response.text();
   let answer: unknown = null;
   try {
     answer = text === "" ? null : JSON.parse(text);
   } catch {
-    if (response.ok) throw new Failure({ message: `podqos ui answered ${path} with something that is not JSON.` }, response.status);
+    if (response.ok) throw new Failure({ message: `podqos ui answered ${path} with something that is not JSON.` });
   }
   if (response.ok) return answer;
-  const trouble = (answer as { error?: Trouble } | null)?.error ?? { message: `podqos ui answered ${response.status} ${response.statusText}.` };
-  throw new Failure(trouble, response.status);
+  throw new Failure((answer as { error?: ErrorInfo } | null)?.error ?? { message: `podqos ui answered ${response.status} ${response.statusText}.` });
 }
 
 export interface Answered<T> {

@@ -6,8 +6,8 @@ import { ClusterPage, podsToSave } from "./cluster/page";
 import { PodPage } from "./pod/page";
 import type { Route } from "./router";
 import type { Live } from "./live";
-import type { Request, Session, Source, SourceInfo } from "./source";
-import type { ClusterView } from "../schema";
+import type { Request, Source } from "./source";
+import type { ClusterView, Session, SourceInfo } from "../schema";
 
 /** What a view knows of the app around it. */
 export interface App {

@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import { entry } from "../../autopsy";
 import { h } from "../../dom";
 import { bytes, count, plural, signed } from "../../format";
-import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, SaferEdit, Standing } from "../../schema";
+import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, PodStanding, SaferEdit } from "../../schema";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
@@ -26,7 +26,7 @@ export function PodPage({ route, app }: ViewProps) {
 }
 
 function Back() {
-  return <a href={href("cluster")}>Cluster</a>;
+  return <a href={href("cluster")}>← Cluster</a>;
 }
 
 function Shown({ pod }: { pod: Pod }) {
@@ -35,7 +35,7 @@ function Shown({ pod }: { pod: Pod }) {
   return (
     <Page title={pod.name} facts={facts} headline={headline(pod)} tools={<Back />} tiles={<Tiles pod={pod} />}>
       <div class="column">
-        <Card title={`Why ${why.qosClass}`} kind="">
+        <Card title={`Why ${why.qosClass}`} kind="turn-1">
           <p>{why.reason}</p>
           <Containers containers={why.containers} />
           {why.notes.length > 0 ? (
@@ -50,16 +50,16 @@ function Shown({ pod }: { pod: Pod }) {
         <Cgroups cgroups={why.cgroups} />
       </div>
       <aside class="column">
-        <Card title="Place in both orders" kind="">
+        <Card title="Place in both orders" kind="turn-2">
           {standing === null ? <p class="quiet">{pod.problem || "It is in no order."}</p> : <Places pod={pod} />}
         </Card>
-        <Card title="How to be safer" kind="">
+        <Card title="How to be safer" kind="turn-3">
           {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest makes it go later."}</p>}
         </Card>
         <Past pod={pod} />
       </aside>
       {pod.assumptions.length > 0 ? (
-        <Card title="Assumed">
+        <Card title="Assumed" kind="wide turn-7">
           <ul class="reasons">
             {pod.assumptions.map((each) => (
               <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
@@ -124,10 +124,13 @@ function Containers({ containers }: { containers: readonly ContainerExplanation[
 /** How the pod came to be what is stored. */
 function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
   const changes = admission === null ? explanation.policyChanges.map((each) => ({ step: "policy", ...each })) : admission.steps.flatMap((step) => step.changes.map((each) => ({ step: step.step, ...each })));
+  // What changes resources is what this page is about.
+  changes.sort((one, other) => Number(one.resource === null) - Number(other.resource === null));
   const refusal = admission?.refusal?.message ?? explanation.refusal;
   return (
-    <Card title="Stored after admission" kind="">
+    <Card title="Stored after admission" kind="turn-5">
       {refusal ? <p class="problem">Refused: {refusal}{admission?.refusal?.hint ? ` ${admission.refusal.hint}` : ""}</p> : null}
+      {changes.some((each) => each.resource !== null) || refusal ? null : <p class="quiet">Requests and limits are stored as they are written.</p>}
       {changes.length > 0 ? (
         <Table
           rows={changes}
@@ -139,7 +142,7 @@ function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
           ]}
         />
       ) : refusal ? null : (
-        <p class="quiet">{admission === null ? "It is stored already: what is shown is what the API server has." : "As it is written: admission changes nothing."}</p>
+        <p class="quiet">{admission === null ? "It is stored already: what is shown is what the API server has." : "Admission changes nothing."}</p>
       )}
       {admission?.warnings.map((each) => <p key={each.message} class="quiet">{each.message}</p>)}
     </Card>
@@ -149,7 +152,7 @@ function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
 function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
   if (cgroups.length === 0) return null;
   return (
-    <Card title="Cgroups" kind="">
+    <Card title="Cgroups" kind="turn-6">
       {cgroups.map((group) => (
         <details key={group.ociPath || group.path} class="cgroup" open={group.level !== "sandbox"}>
           <summary>
@@ -182,8 +185,8 @@ function Places({ pod }: { pod: Pod }) {
           of={[
             ["place", eviction.spared ? `${count(eviction.place)}, but spared: ${eviction.spared}` : count(eviction.place)],
             ["usage", eviction.usage === null ? "no statistics" : `${bytes(eviction.usage)}, request ${bytes(eviction.request)}${eviction.overRequest ? ", over its request" : ""}`],
-            ...(evictedBefore ? [["before it", <><PodLink of={evictedBefore.pod} />{evictedBefore.reason ? `: ${evictedBefore.reason}` : ""}</>] as const] : []),
-            ...(eviction.reason ? [["then", eviction.reason] as const] : []),
+            ...(evictedBefore ? [["after", <><PodLink of={evictedBefore.pod} />{evictedBefore.reason ? `: ${evictedBefore.reason}` : ""}</>] as const] : []),
+            ...(eviction.reason ? [["before", `the next: ${eviction.reason}`] as const] : []),
           ]}
         />
       )}
@@ -205,8 +208,8 @@ function Places({ pod }: { pod: Pod }) {
           />
           <Facts
             of={[
-              ...(killedBefore ? [["before it", <><PodLink of={killedBefore.pod} />{killedBefore.reason ? `: ${killedBefore.reason}` : ""}</>] as const] : []),
-              ...(first.reason ? [["then", first.reason] as const] : []),
+              ...(killedBefore ? [["after", <><PodLink of={killedBefore.pod} />{killedBefore.reason ? `: ${killedBefore.reason}` : ""}</>] as const] : []),
+              ...(first.reason ? [["before", `the next: ${first.reason}`] as const] : []),
               ...(first.marginBytes === null ? [] : [["margin", `the next would have to use ${bytes(first.marginBytes)} more to be killed first`] as const]),
             ]}
           />
@@ -227,7 +230,7 @@ function PodLink({ of }: { of: string }) {
 
 const FORMS = [["kubectl", "kubectl"], ["kustomize", "Kustomize"], ["json", "JSON patch"]] as const;
 
-function Safer({ edit, now }: { edit: SaferEdit; now: Standing | null }) {
+function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
   const given = edit.patch === null ? [] : FORMS.filter(([form]) => edit.patch?.[form]);
   const [form, setForm] = useState<string>(given[0]?.[0] ?? "");
   const text = edit.patch?.[form as keyof typeof edit.patch] ?? null;
@@ -255,7 +258,7 @@ function Safer({ edit, now }: { edit: SaferEdit; now: Standing | null }) {
 }
 
 /** What an edit does, as before → after. */
-function after(then: Standing, now: Standing | null) {
+function after(then: PodStanding, now: PodStanding | null) {
   const parts: [string, string, string][] = [
     ["class", now?.qosClass ?? "", then.qosClass],
     ["oom_score_adj", now?.oomScoreAdj === null || now === null ? "" : signed(now.oomScoreAdj), then.oomScoreAdj === null ? "" : signed(then.oomScoreAdj)],
@@ -275,7 +278,7 @@ function after(then: Standing, now: Standing | null) {
 function Past({ pod }: { pod: Pod }) {
   const make = useMemo(() => () => [h("ol", { class: "kills autopsy" }, ...pod.deaths.map((death, index) => entry(death, index, index === 0)))], [pod]);
   return (
-    <Card title="Past deaths" kind="victims-list">
+    <Card title="Past deaths" kind="turn-4">
       {pod.deaths.length > 0 ? <Dom make={make} /> : null}
       {pod.endings.length > 0 ? (
         <ul class="reasons">
