@@ -33,7 +33,7 @@ from podqos.survival.usage_file import UsageRow, read_usage
 
 MOST_PODS = 50_000
 """More are not shown: every view would take seconds."""
-MOST_UNPACKED_BYTES = 1 << 28
+MOST_UNPACKED_BYTES = 1 << 26
 _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 _GZIP_FORMAT = 31  # of zlib: with the header and the checksum of gzip
@@ -83,6 +83,8 @@ class PageSource(Struct, frozen=True):
     run: RunView | None = None
     looked_at: tuple[str, ...] = ()
     """The files and directories on disk that it is made of."""
+    size_bytes: int = 0
+    """Of the files given, unpacked."""
 
 
 def read_given(files: Mapping[str, bytes]) -> PageSource:
@@ -90,10 +92,13 @@ def read_given(files: Mapping[str, bytes]) -> PageSource:
     unpacked = {name: _unpacked(name, data) for name, data in files.items()}
     kinds = {name: _recognised(name, data) for name, data in unpacked.items()}
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
-    if scenarios:
-        _one("scenario", scenarios)
-        return _of_scenario(read_given_scenario(scenarios[0], unpacked))
-    return _put_together([InputFile(name, data=data) for name, data in unpacked.items()], kinds)
+    _one("scenario", scenarios)
+    source = (
+        _of_scenario(read_given_scenario(scenarios[0], unpacked))
+        if scenarios
+        else _put_together([InputFile(name, data=data) for name, data in unpacked.items()], kinds)
+    )
+    return replace(source, size_bytes=sum(map(len, unpacked.values())))
 
 
 def read_paths(paths: Sequence[str]) -> PageSource:

@@ -8,7 +8,9 @@ from podqos.report.page.check import CheckView, FixRequest, FixView
 from podqos.report.page.cluster import ClusterView
 from podqos.report.page.compare import CompareView
 from podqos.report.page.forecast import ForecastRequest, ForecastView
+from podqos.report.page.job import Age, JobInfo
 from podqos.report.page.pod import PodPage
+from podqos.report.page.session import ErrorAnswer, Session
 from podqos.report.page.what_if import WhatIf, WhatIfView
 
 
@@ -25,3 +27,7 @@ class PageValues(Struct, frozen=True, rename="camel"):
     fix_request: FixRequest
     fix: FixView
     compare: CompareView
+    session: Session
+    job: JobInfo
+    age: Age
+    error: ErrorAnswer
