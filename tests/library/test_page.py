@@ -19,7 +19,7 @@ from podqos.library.inputs.scenario_files import read_scenario
 from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
-from podqos.library.page.source import PageSource, SourceKind, read_given
+from podqos.library.page.source import PageSource, SourceKind, read_given, read_paths
 from podqos.library.rank import rank
 from podqos.library.simulation import simulate
 from podqos.model.quantity import Quantity
@@ -423,3 +423,17 @@ def test_two_runs_are_compared_victim_by_victim():
 def run(name):
     reading = read_scenario(str(ROOT / "scenarios" / f"{name}.yaml"))
     return simulate(reading.scenario).report
+
+
+def test_a_scenario_is_shown_as_it_begins():
+    source = read_paths([str(ROOT / "scenarios" / "slow-leak.yaml")])
+    shown = Page(source)
+    view = shown.cluster()
+    assert sorted(node.name for node in view.nodes) == ["worker-0", "worker-1", "worker-2"]
+    assert all(each.eviction_place and each.used_bytes for each in view.pods)
+    block = view.pods[0]
+    key = f"{block.namespace}/{block.name}"
+    (container,) = shown.pod(key).explanation.containers
+    (edited,) = shown.what_if(WhatIf(edits=(PodEdit(key, container.name, limits={"memory": None}),))).edited
+    assert edited.class_before == block.qos_class
+    assert edited.patch is not None

@@ -6,9 +6,10 @@ as ``podqos rank`` does, and that is an assumption; so is that this node is larg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
@@ -24,14 +25,29 @@ from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node, NodeStatus
-from podqos.model.pod import ObjectMeta
+from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.placement.workloads import POD
+from podqos.report.text.encoding import json_line
+from podqos.sim.blast import NodePods, nodes_now
+from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport
 from podqos.survival.pods import ENDED, NodePod
 from podqos.wording import mebibytes
 
 ONE_NODE = Assumption("where pods run", "all on one node", "spec.nodeName, or a snapshot of the cluster")
+
+
+class _PodList(Struct, frozen=True, rename="camel"):
+    """The pods of a scenario as an API server would list them."""
+
+    items: tuple[Pod, ...]
+    api_version: str = "v1"
+    kind: str = "PodList"
 
 
 class PageNode:
@@ -74,9 +90,14 @@ class PageNodes:
         self._source = source
         self.objects = cluster.objects if cluster is not None else objects if objects is not None else Objects()
         self.profile = cluster.profile if cluster is not None else LATEST
-        self.nodes: dict[str, PageNode] = {
-            each.name: each for each in (self._of_manifests() if cluster is None else self._of_cluster(cluster))
-        }
+        if cluster is not None:
+            nodes = self._of_cluster(cluster)
+        elif source.scenario is not None:
+            self.profile = source.scenario.profile
+            nodes = self._of_scenario(source.scenario)
+        else:
+            nodes = self._of_manifests()
+        self.nodes: dict[str, PageNode] = {each.name: each for each in nodes}
 
     @cached_property
     def waiting(self) -> list[NodePod]:
@@ -120,6 +141,28 @@ class PageNodes:
                     problem = str(error)
             node = cluster.nodes.get(name) or Node(ObjectMeta(name=name))
             yield PageNode(node, objects, state, self.profile, problem, is_assumed=False)
+
+    def _of_scenario(self, scenario: Scenario) -> Iterator[PageNode]:
+        """Yield the nodes of a scenario at its beginning; its pods have been admitted."""
+        found = [replace(each, pods=tuple(_bound(each))) for each in nodes_now(scenario)]
+        listed = _PodList(tuple(pod for each in found for pod, _ in each.pods))
+        self.objects.add_text(scenario.name, json_line(listed))
+        for each in found:
+            objects = self.objects.only(self._by_node.get(each.node.name, ()))
+            pods = tuple(PodUsage(pod, _stats(pod, containers), containers) for pod, containers in each.pods)
+            system_bytes = each.node.system.anon_bytes.at(0)
+            spec = each.node
+            machine = NodeUsage(spec.memory_bytes, spec.swap_bytes, spec.name, system_bytes)
+            owners = {pod.metadata.uid: (POD, pod.key) for pod, _ in each.pods}
+            state = NodeState(Snapshot(machine, pods), kubelet=Kubelet(spec.config, scenario.name), owners=owners)
+            status = NodeStatus(
+                {
+                    CPU: Quantity.of_milli(spec.cpu_milli),
+                    MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
+                }
+            )
+            node = Node(ObjectMeta(name=spec.name), status=_divided(status, state))
+            yield PageNode(node, objects, state if pods else None, self.profile, "", is_assumed=False)
 
     def _of_manifests(self) -> Iterator[PageNode]:
         known = {node.name: node for node in self.objects.of(Node)}
@@ -166,6 +209,19 @@ class PageNodes:
         if len(found) != 1:
             return None
         return Kubelet(found[0].settings.configuration, found[0].found.source.path)
+
+
+def _bound(node: NodePods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:
+    """Yield the pods of a simulated node as they are bound to it."""
+    for pod, containers in node.pods:
+        yield replace(pod, spec=replace(pod.spec, node_name=node.node.name)), containers
+
+
+def _stats(pod: Pod, containers: Sequence[ContainerUsage]) -> PodStats:
+    """Return what the kubelet measures of a pod."""
+    reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
+    working_set_bytes = sum(each.working_set_bytes for each in containers)
+    return PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes))
 
 
 def _divided(status: NodeStatus, state: NodeState) -> NodeStatus:
