@@ -3,7 +3,7 @@
 import { Charts } from "./charts";
 import { h, s } from "./dom";
 import { count, time, victims } from "./format";
-import { card, header } from "./frame";
+import { card, header, isTyping } from "./frame";
 import { killsView } from "./kills";
 import { ordersView } from "./orders";
 import { leftOut } from "./panels";
@@ -15,7 +15,8 @@ import { headline, journalView, tiles, workloads } from "./summary";
 const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
 const BAR = 110;
 
-export function showRun(run: RunView): HTMLElement[] {
+/** Show a run; its keys are listened to until `shown` is aborted. */
+export function showRun(run: RunView, shown?: AbortSignal): HTMLElement[] {
   const node = run.nodes.find((each) => run.kills.some((kill) => kill.node === each.name)) ?? run.nodes[0];
   const heading = {
     title: run.name,
@@ -26,7 +27,7 @@ export function showRun(run: RunView): HTMLElement[] {
   };
   if (node === undefined) return [header(heading), h("main", {}, card("workloads", "Workloads", "wide", workloads(run)))];
   const state = new State(run, node);
-  listen(state);
+  listen(state, shown);
   return [header({ ...heading, tools: [nodeSelector(state)] }), page(state)];
 }
 
@@ -147,9 +148,9 @@ function toggleZoom(state: State): void {
   state.change({ fromUs: Math.max(0, first - around), toUs: Math.min(state.run.endUs, last + around) });
 }
 
-function listen(state: State): void {
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+function listen(state: State, shown?: AbortSignal): void {
+  const press = (event: KeyboardEvent) => {
+    if (isTyping(event)) return;
     // The slider has its own ideas of these keys.
     if (event.target instanceof HTMLInputElement && /^(Arrow|Home|End)/.test(event.key)) return;
     const { fromUs, toUs, timeUs } = state.now;
@@ -168,7 +169,8 @@ function listen(state: State): void {
       event.preventDefault();
       action();
     }
-  });
+  };
+  document.addEventListener("keydown", press, shown === undefined ? {} : { signal: shown });
 }
 
 function stepKill(state: State, by: number): void {
