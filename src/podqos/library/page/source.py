@@ -116,6 +116,9 @@ def read_given(files: Mapping[str, bytes]) -> PageSource:
 
 def read_paths(paths: Sequence[str]) -> PageSource:
     """Return what files and directories on this machine hold, or the scenario of that name."""
+    missing = next((path for path in paths if not os.path.exists(scenario_path(path))), None)
+    if missing is not None:
+        _checked(read_scenario(missing))  # raises: it knows what a name may have meant
     if len(paths) == 1:
         path = scenario_path(paths[0])
         if os.path.isfile(path) and _recognised(path, _head(path)) is _What.SCENARIO:
