@@ -246,7 +246,8 @@ def _named(files: Sequence[InputFile]) -> str:
 
 
 def _opened(file: InputFile) -> InputFile:
-    opened = file.opened()
+    """Return a file with what it holds; one that was named has to be there."""
+    opened = file.opened() if file.scope is not None else InputFile(file.path, data=_content(file))
     if opened.data is None or opened.data[:2] != _GZIP:
         return opened
     return InputFile(file.path, file.scope, _unpacked(file.path, opened.data))

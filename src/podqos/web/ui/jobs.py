@@ -16,6 +16,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -156,9 +157,9 @@ class Jobs:
         while self._waiting and len(self._running) < self.at_once:
             job = self._waiting.popleft()
             task = self._running[job] = asyncio.ensure_future(self._run(job))
-            task.add_done_callback(lambda _, job=job: self._over(job))
+            task.add_done_callback(partial(self._over, job))
 
-    def _over(self, job: Job) -> None:
+    def _over(self, job: Job, _: asyncio.Task[None]) -> None:
         del self._running[job]
         self._go_on()
 

@@ -43,7 +43,7 @@ _KEPT_HEADERS = frozenset(
     {b"host", b"cookie", b"authorization", b"origin", b"sec-fetch-site", b"if-none-match", b"last-event-id"}
 )
 _CSP = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"\s*/?>')
-_MORE_CSP = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_MORE_CSP = "frame-ancestors 'none'"
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+)$")
 _SECURITY = (
     ("cache-control", "no-store"),

@@ -1,7 +1,7 @@
 // The cluster view: nodes as panels, pods as blocks in the order in which they go, and the same as a table.
 
 import { useEffect, useMemo } from "preact/hooks";
-import { bytes, count, plural } from "../../format";
+import { about, count, plural } from "../../format";
 import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
 import { change, href, type Route } from "../router";
@@ -141,7 +141,7 @@ function headline(view: ClusterView): string {
   if (worst === undefined) return "";
   const name = worst.isAssumed && !worst.name ? "The node" : worst.name;
   const left = worst.headroomBytes as number;
-  const state = left < 0 ? `${name} is ${bytes(-left)} past its eviction threshold` : `${name} has ${bytes(left)} until the kubelet evicts${view.nodes.length > 1 ? ", the least of all nodes" : ""}`;
+  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} until the kubelet evicts${view.nodes.length > 1 ? ", the least of all nodes" : ""}`;
   const [evicted, killed] = [worst.nextEvicted?.pod, worst.nextKilled?.pod];
   if (!evicted && !killed) return `${state}.`;
   if (evicted === killed) return `${state}. ${evicted} goes first, by kubelet and kernel alike.`;
@@ -161,7 +161,7 @@ function Tiles({ view }: { view: ClusterView }) {
       <Tile value={count(view.nodes.length)} name={view.nodes.length === 1 ? "node" : "nodes"} note={troubled > 0 ? `${count(troubled)} with conditions` : ""} kind={troubled > 0 ? "warned" : ""} />
       <Tile value={count(view.pods.length)} name={view.pods.length === 1 ? "pod" : "pods"} note={`${count(view.classes["BestEffort"] ?? 0)} BestEffort`} />
       <Tile value={count(near)} name="past their threshold" note="the kubelet evicts there" kind={near > 0 ? "kernel" : ""} />
-      {requests === null ? null : <Tile value={`${Math.round(requests * 100)}%`} name="of memory requested" note={`of ${bytes(allocatable)} allocatable`} />}
+      {requests === null ? null : <Tile value={`${Math.round(requests * 100)}%`} name="of memory requested" note={`of ${about(allocatable)} allocatable`} />}
       {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="limits to memory" note={limits > 1 ? "overcommitted" : "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
       <Tile value={count(reversed)} name={reversed === 1 ? "pair in opposite orders" : "pairs in opposite orders"} note="by kubelet and kernel" />
     </>

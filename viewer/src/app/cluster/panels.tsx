@@ -2,7 +2,7 @@
 // keyboard is at, so that it is reached, read and opened like any other link.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { bytes, cores, count, plural } from "../../format";
+import { about, bytes, cores, count, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { change, go, href } from "../router";
 import { Card, Facts } from "../ui";
@@ -15,6 +15,7 @@ const NARROWEST = 360;
 const GAP = 16;
 const HEIGHT = 352;
 const BLOCKS = 168;
+const PROBLEM = 48;
 
 interface Drawing {
   model: Model;
@@ -66,7 +67,8 @@ function NodeCard({ panel, style, width, height, ...drawing }: Drawing & { panel
         </p>
       </div>
       {isNode ? <Figures node={node} /> : <p class="quiet figures-room">No node has taken them, so they are in no order.</p>}
-      {node.problem ? <p class="problem">{node.problem}</p> : <Blocks {...drawing} panel={panel} width={width} height={height} />}
+      {node.problem ? <p class="problem" title={node.problem}>{node.problem}</p> : null}
+      <Blocks {...drawing} panel={panel} width={width} height={node.problem ? height - PROBLEM : height} />
     </section>
   );
 }
@@ -96,11 +98,11 @@ function Figures({ node }: { node: NodePanel }) {
         {node.thresholdBytes > 0 ? <i class="meter-threshold" style={{ left: at(node.memoryBytes - node.thresholdBytes) }} /> : null}
       </div>
       <dl class="figures-grid">
-        <Figure name="allocatable" value={bytes(memory.allocatable)} />
-        <Figure name="requested" value={bytes(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
-        <Figure name="limits" value={bytes(memory.limits)} note={memory.allocatable > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
-        <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : bytes(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
-        <Figure name="headroom" value={left === null ? "–" : bytes(left)} isTrouble={left !== null && left < 0} />
+        <Figure name="allocatable" value={about(memory.allocatable)} />
+        <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
+        <Figure name="limits" value={about(memory.limits)} note={memory.allocatable > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
+        <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
+        <Figure name="headroom" value={left === null ? "–" : about(left)} isTrouble={left !== null && left < 0} />
         <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
       </dl>
     </>

@@ -12,8 +12,8 @@ import { WAITING, type Model, type Panel } from "./model";
 interface Column {
   id: string;
   name: string;
-  /** In pixels; null shares what is left. */
-  width: number | null;
+  /** In pixels; a share of what is left where it is below 1. */
+  width: number;
   number?: boolean;
   value: (pod: PodBlock) => number | string | null;
   cell?: (pod: PodBlock) => ComponentChildren;
@@ -22,7 +22,7 @@ interface Column {
 const amount = (value: number | null) => (value === null ? NONE : bytes(value));
 
 const COLUMNS: readonly Column[] = [
-  { id: "pod", name: "Pod", width: null, value: (pod) => `${pod.namespace}/${pod.name}` },
+  { id: "pod", name: "Pod", width: 0.66, value: (pod) => `${pod.namespace}/${pod.name}` },
   { id: "evicted", name: "Evicted", width: 74, number: true, value: (pod) => pod.evictionPlace, cell: (pod) => (pod.spared ? "spared" : (pod.evictionPlace ?? NONE)) },
   { id: "killed", name: "Killed", width: 66, number: true, value: (pod) => pod.killPlace },
   { id: "class", name: "Class", width: 112, value: (pod) => pod.qosClass, cell: (pod) => <Chip qosClass={pod.qosClass} /> },
@@ -31,15 +31,14 @@ const COLUMNS: readonly Column[] = [
   { id: "requested", name: "Requested", width: 92, number: true, value: (pod) => pod.requestedBytes, cell: (pod) => amount(pod.requestedBytes) },
   { id: "limit", name: "Limit", width: 84, number: true, value: (pod) => pod.limitBytes, cell: (pod) => amount(pod.limitBytes) },
   { id: "score", name: "oom_score_adj", width: 122, number: true, value: (pod) => pod.oomScoreAdj, cell: (pod) => (pod.oomScoreAdj === null ? NONE : String(pod.oomScoreAdj).replace("-", "−")) },
-  { id: "node", name: "Node", width: null, value: (pod) => pod.node, cell: (pod) => (pod.node === "" ? NONE : pod.node) },
+  { id: "node", name: "Node", width: 0.34, value: (pod) => pod.node, cell: (pod) => (pod.node === "" ? NONE : pod.node) },
 ];
-const FLEXIBLE = COLUMNS.filter((column) => column.width === null).length;
-const FIXED = COLUMNS.reduce((sum, column) => sum + (column.width ?? 0), 0);
 const BETWEEN = 14;
+const FIXED = COLUMNS.reduce((sum, column) => sum + (column.width < 1 ? 0 : column.width), BETWEEN * (COLUMNS.length - 1));
 const LINE = 19;
 /** Where columns would be narrower than this, a row is a block. */
 const NARROW = 920;
-const BLOCK_ROWS = Math.ceil((COLUMNS.length - FLEXIBLE) / 2);
+const BLOCK_ROWS = Math.ceil(COLUMNS.filter((column) => column.width >= 1).length / 2);
 
 export function PodTable({ model, panels, mask, sort }: { model: Model; panels: readonly Panel[]; mask: Uint8Array; sort: string }) {
   const [place, width] = useWidth();
@@ -52,16 +51,17 @@ export function PodTable({ model, panels, mask, sort }: { model: Model; panels: 
     return all.toSorted((one, other) => compared(value(one), value(other), isDescending));
   }, [model, panels, mask, by, isDescending]);
   const isNarrow = width < NARROW;
-  const flexible = isNarrow ? width - 4 : (width - FIXED - BETWEEN * (COLUMNS.length - 1)) / FLEXIBLE;
+  const wide = (column: Column) => (column.width >= 1 ? column.width : isNarrow ? width : column.width * (width - FIXED));
+  const [forPod, forNode] = [wide(COLUMNS[0] as Column), wide(COLUMNS.at(-1) as Column)];
   const tops = useMemo(() => {
     const found = new Float64Array(rows.length + 1);
     rows.forEach((pod, index) => {
-      const [name, node] = [lines(model.keys[pod] as string, flexible), lines((model.pods[pod] as PodBlock).node, flexible)];
+      const [name, node] = [lines(model.keys[pod] as string, forPod), lines((model.pods[pod] as PodBlock).node, forNode)];
       const high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13;
       found[index + 1] = (found[index] as number) + high;
     });
     return found;
-  }, [rows, model, flexible, isNarrow]);
+  }, [rows, model, forPod, forNode, isNarrow]);
   const window = useWindow(tops);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
@@ -84,7 +84,7 @@ export function PodTable({ model, panels, mask, sort }: { model: Model; panels: 
     moved.current = true;
     setCurrent(Math.max(0, Math.min(rows.length - 1, to)));
   };
-  const grid = isNarrow ? {} : { gridTemplateColumns: COLUMNS.map((column) => (column.width === null ? `${flexible}px` : `${column.width}px`)).join(" "), columnGap: `${BETWEEN}px` };
+  const grid = isNarrow ? {} : { gridTemplateColumns: COLUMNS.map((column) => `${wide(column)}px`).join(" "), columnGap: `${BETWEEN}px` };
   return (
     <div ref={place} class={`pod-table ${isNarrow ? "narrow" : ""}`}>
       {isNarrow ? <SortChoice by={by} isDescending={isDescending} /> : null}
@@ -172,5 +172,5 @@ function lines(text: string, width: number): number {
     widths.set(text, wide);
   }
   // A letter that does not fit goes to the next line as a whole.
-  return Math.max(1, Math.ceil((wide + 2) / Math.max(20, width - 12)));
+  return wide <= width - 1 ? 1 : Math.ceil(wide / Math.max(20, width - 12));
 }
