@@ -19,7 +19,10 @@ SIZE = {"width": 1280, "height": 800}
 def main() -> None:
     """Serve the platform of the demo, and take a picture in each colour scheme."""
     command = [sys.executable, "-m", "podqos", "ui", "platform", "usage.csv", "--listen", "127.0.0.1:0", "--no-open"]
-    with subprocess.Popen(command, cwd=PLATFORM, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as play:
+    with (
+        subprocess.Popen(command, cwd=PLATFORM, stdout=subprocess.PIPE, text=True) as server,  # noqa: S603 - our own
+        sync_playwright() as play,
+    ):
         try:
             assert server.stdout is not None
             address = server.stdout.readline().strip()

@@ -82,7 +82,8 @@ def shared_page(viewer: str, source: PageSource) -> bytes:
         route = "#/run/run"
     saved_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     session = Session(__version__, (info,), None, live=False)
-    return embedded(viewer, {"app": {"session": session, "answers": answers, "route": route, "savedAt": saved_at}}).encode()
+    app = {"session": session, "answers": answers, "route": route, "savedAt": saved_at}
+    return embedded(viewer, {"app": app}).encode()
 
 
 def _path(view: str, pod: str = "") -> str:
