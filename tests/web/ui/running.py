@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 VIEWER = """<!doctype html><meta http-equiv="Content-Security-Policy" content="default-src 'none'" />
@@ -67,7 +67,9 @@ class Running:
         return Visitor(self.port)
 
     def workers(self):
-        return [pid for pid in _children(self.process.pid) if "podqos.web.ui.worker" in _command(pid)]
+        own = self.process.pid
+        found = _of_process(own, f"task/{own}/children").split()
+        return [int(pid) for pid in found if "podqos.web.ui.worker" in _of_process(pid, "cmdline")]
 
     def stop(self, how=signal.SIGINT):
         self.process.send_signal(how)
@@ -166,26 +168,14 @@ def _events(answer):
         fields = {}
 
 
-def _children(pid):
+def _of_process(pid, name):
+    """Return what the kernel says of a process; nothing where it is gone."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(each) for each in file.read().split()]
-    except OSError:
-        return []
-
-
-def _command(pid):
-    try:
-        with open(f"/proc/{pid}/cmdline") as file:
-            return file.read()
+        return Path(f"/proc/{pid}/{name}").read_text()
     except OSError:
         return ""
 
 
 def is_gone(pid):
     """Whether a process has ended; one that is not yet collected has."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in {"Z", "X"}
-    except OSError:
-        return not os.path.exists(f"/proc/{pid}")
+    return _of_process(pid, "stat").rpartition(")")[2].split()[:1] in ([], ["Z"], ["X"])

@@ -8,6 +8,7 @@ import pickle
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 
@@ -194,7 +195,10 @@ def test_names_are_never_opened(tmp_path):
         {"s.yaml": LONG.replace(b"[pod.yaml]", f"[{secret}]".encode())},
         {f"{tmp_path}/s.yaml": LONG.replace(b"[pod.yaml]", b"[secret.yaml, ../secret.yaml, .]")},
         {"s.yaml": LONG.replace(b"name: worker-1", f"name: a, kubelet: {secret}".encode()), "pod.yaml": POD},
-        {"s.yaml": LONG.replace(b"10Mi + 64Mi per minute", f"{{samples: {{file: {secret}}}}}".encode()), "pod.yaml": POD},
+        {
+            "s.yaml": LONG.replace(b"10Mi + 64Mi per minute", f"{{samples: {{file: {secret}}}}}".encode()),
+            "pod.yaml": POD,
+        },
         {"-": POD},
         {str(secret): b"pod,memory\nleaky,1Mi\n", "pod.yaml": POD},
         {str(secret): b"Out of memory: Killed process 1 (a)\n"},
@@ -298,27 +302,19 @@ def test_two_names_in_one_request_are_none(visitor):
 
 
 def test_a_thousand_connections_that_say_nothing_keep_nobody_out(visitor):
-    silent = []
-    try:
+    with ExitStack() as silent:
         for _ in range(1000):
-            silent.append(socket.create_connection(("127.0.0.1", visitor.port), timeout=60))
+            silent.enter_context(socket.create_connection(("127.0.0.1", visitor.port), timeout=60))
         goes_on(visitor)
-    finally:
-        for each in silent:
-            each.close()
     goes_on(visitor)
 
 
 def test_a_visitor_has_so_many_streams_and_others_have_theirs(server):
     one, other = server.visitor(), server.visitor()
     one.value("/api/session")
-    held = []
-    for _ in range(8):
-        stream = one.events("/api/live")
-        next(stream.__enter__())
-        held.append(stream)
-    assert one.error("/api/live")[0] == 429
-    with other.events("/api/live") as events:
-        assert next(events)[0] == "cluster"
-    for stream in held:
-        stream.__exit__(None, None, None)
+    with ExitStack() as held:
+        for _ in range(8):
+            next(held.enter_context(one.events("/api/live")))
+        assert one.error("/api/live")[0] == 429
+        with other.events("/api/live") as events:
+            assert next(events)[0] == "cluster"

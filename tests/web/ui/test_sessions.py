@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from podqos.library.page.source import read_given
@@ -130,8 +128,3 @@ def test_what_is_added_to_a_source_counts_once(hall):
 )
 def test_names_are_names(given, name):
     assert file_name(given) == name
-
-
-def test_a_lock_needs_no_loop_to_be_made():
-    """Sources are made in threads as well."""
-    assert not asyncio.run(asyncio.to_thread(lambda: Shown("a", read_given({"a.yaml": POD}), {}).lock.locked()))
