@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 
 import pytest
 from playwright.sync_api import expect
-
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
 
@@ -166,7 +165,10 @@ def test_it_fits_whatever_the_width(visit, hundred, route, width):
     # No row of the table has more in it than it shows, and no figure lies on another.
     spills = "(each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1"
     for kind in (".pod-rows .pod-row", ".figures-grid > div"):
-        assert page.evaluate(f"[...document.querySelectorAll('{kind}')].filter({spills}).map((each) => each.innerText)") == []
+        assert (
+            page.evaluate(f"[...document.querySelectorAll('{kind}')].filter({spills}).map((each) => each.innerText)")
+            == []
+        )
 
 
 def test_on_a_phone_views_are_in_a_menu_and_a_tap_opens_a_pod(visit, hundred):

@@ -3,7 +3,14 @@
 
 import type { JSX } from "preact";
 import { ClusterPage, podsToSave } from "./cluster/page";
+import { AutopsyPage } from "./autopsy/page";
+import { BlastPage } from "./blast/page";
+import { CheckPage } from "./check/page";
+import { ForecastPage } from "./forecast/page";
 import { PodPage } from "./pod/page";
+import { ComparePage } from "./run/compare";
+import { RunPage } from "./run/page";
+import { WhatIfPage } from "./whatIf/page";
 import type { Route } from "./router";
 import type { Live } from "./live";
 import type { Request, Source } from "./source";
@@ -53,5 +60,23 @@ export const VIEWS: readonly View[] = [
     ],
     toSave: podsToSave,
   },
+  { id: "what-if", title: "What if", component: WhatIfPage, needs: "what-if", keys: [["/", "to the pod"], ["← →", "on a slider: less or more"]] },
+  {
+    id: "run",
+    title: "Run",
+    component: RunPage,
+    needs: "run",
+    keys: [
+      ["p", "play or pause"],
+      ["← →", "move the cursor, with Shift further"],
+      ["j k", "next and previous victim"],
+      ["z", "all, or around the victims"],
+    ],
+  },
+  { id: "blast", title: "Blast", component: BlastPage, needs: "blast" },
+  { id: "forecast", title: "Forecast", component: ForecastPage, needs: "forecast", keys: [["← →", "on a slider: less or more"]] },
+  { id: "check", title: "Check", component: CheckPage, needs: "check", keys: [["/", "to the filter"]] },
+  { id: "autopsy", title: "Autopsy", component: AutopsyPage, needs: "autopsy" },
+  { id: "compare", title: "Compare", component: ComparePage, isInner: true },
   { id: "pod", title: "Pod", component: PodPage, isInner: true },
 ];

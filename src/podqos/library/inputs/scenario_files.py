@@ -90,9 +90,9 @@ def read_scenario(path: str, variation: Variation | None = None) -> ScenarioRead
     return replace(_read(path, data, disk, variation or Variation()), looked_at=(path, *disk.looked_at))
 
 
-def read_given_scenario(name: str, given: Mapping[str, bytes]) -> ScenarioReading:
+def read_given_scenario(name: str, given: Mapping[str, bytes], variation: Variation | None = None) -> ScenarioReading:
     """Read one of the files that are given; what it refers to is looked for among them, and nowhere else."""
-    return _read(name, given[name], _Given(given), Variation())
+    return _read(name, given[name], _Given(given), variation or Variation())
 
 
 def _read(path: str, data: bytes, files: _Disk | _Given, variation: Variation) -> ScenarioReading:

@@ -49,7 +49,7 @@ def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -
 
 def patch_of(objects: Objects, found: FoundWorkload, edits: Sequence[FieldEdit]) -> PatchText | None:
     """Return edits as patches to copy; None where they change nothing or the object is only a part of one."""
-    patch = object_patch(objects.plain(found), edits)
+    patch = object_patch(objects.plain(found) if found.place.taken_for else _object(objects, found), edits)
     if patch is None:
         return None
     namespace = found.workload.metadata.namespace

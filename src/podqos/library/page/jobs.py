@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from podqos.errors import InputError
 from podqos.library.blast_radius import blast
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.node_state import NodeState, cluster_state, node_state
@@ -20,23 +19,21 @@ Told = Callable[[float], None]
 """Told how far it is, from 0 to 1."""
 
 
-def run_of(source: PageSource, told: Told) -> RunView:
-    """Run a scenario, and return all that is shown of it."""
-    scenario = source.scenario
-    if scenario is None:
-        raise InputError("only a scenario can be run", where=source.name, fix="give a scenario and its manifests")
+def run_of(source: PageSource, edits: Sequence[str], told: Told) -> RunView:
+    """Run a scenario, with some values changed, and return all that is shown of it."""
+    scenario = source.varied(edits)
     end_us = max(scenario.duration_us, 1)
     return simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report
 
 
-def blast_of(source: PageSource, node: str, told: Told) -> BlastRadius:
+def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told) -> BlastRadius:
     """Let each pod leak in turn: of a scenario on all its nodes, of a cluster on the node that is named."""
 
     def progress(done: int, total: int) -> None:
         told(done / max(total, 1))
 
     if source.scenario is not None:
-        return blast(source.scenario, progress=progress, cores=1)
+        return blast(source.varied(edits), progress=progress, cores=1)
     state = _state(source, node)
     kubelet = state.kubelet or Kubelet()
     profile = LATEST if source.cluster is None else source.cluster.profile

@@ -1,14 +1,15 @@
 """The nodes of a source with their pods in both orders, each ranked once.
 
 A snapshot has nodes. Manifests have those that pods name; where they name none, all pods are taken to run on one node,
-as ``podqos rank`` does, and that is an assumption.
+as ``podqos rank`` does, and that is an assumption; so is that this node is large enough for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
@@ -18,18 +19,35 @@ from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.node_figures import used_bytes
 from podqos.library.node_state import NodeState, cluster_state, node_state
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node, NodeStatus
-from podqos.model.pod import ObjectMeta
+from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.placement.workloads import POD
+from podqos.report.text.encoding import json_line
+from podqos.sim.blast import NodePods, nodes_now
+from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport
 from podqos.survival.pods import ENDED, NodePod
+from podqos.wording import mebibytes
 
 ONE_NODE = Assumption("where pods run", "all on one node", "spec.nodeName, or a snapshot of the cluster")
+
+
+class _PodList(Struct, frozen=True, rename="camel"):
+    """The pods of a scenario as an API server would list them."""
+
+    items: tuple[Pod, ...]
+    api_version: str = "v1"
+    kind: str = "PodList"
 
 
 class PageNode:
@@ -72,9 +90,14 @@ class PageNodes:
         self._source = source
         self.objects = cluster.objects if cluster is not None else objects if objects is not None else Objects()
         self.profile = cluster.profile if cluster is not None else LATEST
-        self.nodes: dict[str, PageNode] = {
-            each.name: each for each in (self._of_manifests() if cluster is None else self._of_cluster(cluster))
-        }
+        if cluster is not None:
+            nodes = self._of_cluster(cluster)
+        elif source.scenario is not None:
+            self.profile = source.scenario.profile
+            nodes = self._of_scenario(source.scenario)
+        else:
+            nodes = self._of_manifests()
+        self.nodes: dict[str, PageNode] = {each.name: each for each in nodes}
 
     @cached_property
     def waiting(self) -> list[NodePod]:
@@ -119,6 +142,28 @@ class PageNodes:
             node = cluster.nodes.get(name) or Node(ObjectMeta(name=name))
             yield PageNode(node, objects, state, self.profile, problem, is_assumed=False)
 
+    def _of_scenario(self, scenario: Scenario) -> Iterator[PageNode]:
+        """Yield the nodes of a scenario at its beginning; its pods have been admitted."""
+        found = [replace(each, pods=tuple(_bound(each))) for each in nodes_now(scenario)]
+        listed = _PodList(tuple(pod for each in found for pod, _ in each.pods))
+        self.objects.add_text(scenario.name, json_line(listed))
+        for each in found:
+            objects = self.objects.only(self._by_node.get(each.node.name, ()))
+            pods = tuple(PodUsage(pod, _stats(pod, containers), containers) for pod, containers in each.pods)
+            system_bytes = each.node.system.anon_bytes.at(0)
+            spec = each.node
+            machine = NodeUsage(spec.memory_bytes, spec.swap_bytes, spec.name, system_bytes)
+            owners = {pod.metadata.uid: (POD, pod.key) for pod, _ in each.pods}
+            state = NodeState(Snapshot(machine, pods), kubelet=Kubelet(spec.config, scenario.name), owners=owners)
+            status = NodeStatus(
+                {
+                    CPU: Quantity.of_milli(spec.cpu_milli),
+                    MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
+                }
+            )
+            node = Node(ObjectMeta(name=spec.name), status=_divided(status, state))
+            yield PageNode(node, objects, state if pods else None, self.profile, "", is_assumed=False)
+
     def _of_manifests(self) -> Iterator[PageNode]:
         known = {node.name: node for node in self.objects.of(Node)}
         names = [name for name in self._by_node if name]
@@ -135,15 +180,15 @@ class PageNodes:
         capacity = node.status.capacity
         state, problem = None, ""
         if objects.workloads:
+            memory_bytes = capacity[MEMORY].value if MEMORY in capacity else None
+            name = None if objects is self.objects else node.name
             try:
-                state = node_state(
-                    objects,
-                    self._source.usage,
-                    node=None if objects is self.objects else node.name,
-                    node_memory_bytes=capacity[MEMORY].value if MEMORY in capacity else None,
-                    profile=self.profile,
-                )
-                state = replace(state, kubelet=self.kubelet)
+                state = self._file_state(objects, name, memory_bytes)
+                if is_assumed and used_bytes(state) >= state.snapshot.node.memory_bytes:
+                    memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
+                    large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
+                    state = self._file_state(objects, name, memory_bytes)
+                    state = replace(state, assumptions=(large, *state.assumptions))
             except InputError as error:
                 problem = str(error)
         if state is not None and MEMORY not in node.status.allocatable:
@@ -152,6 +197,11 @@ class PageNodes:
             state = replace(state, assumptions=(ONE_NODE, *state.assumptions))
         return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
 
+    def _file_state(self, objects: Objects, node: str | None, memory_bytes: int | None) -> NodeState:
+        usage = self._source.usage
+        state = node_state(objects, usage, node=node, node_memory_bytes=memory_bytes, profile=self.profile)
+        return replace(state, kubelet=self.kubelet)
+
     @cached_property
     def kubelet(self) -> Kubelet | None:
         """The one whose settings stand among the manifests; None where there are several."""
@@ -159,6 +209,19 @@ class PageNodes:
         if len(found) != 1:
             return None
         return Kubelet(found[0].settings.configuration, found[0].found.source.path)
+
+
+def _bound(node: NodePods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:
+    """Yield the pods of a simulated node as they are bound to it."""
+    for pod, containers in node.pods:
+        yield replace(pod, spec=replace(pod.spec, node_name=node.node.name)), containers
+
+
+def _stats(pod: Pod, containers: Sequence[ContainerUsage]) -> PodStats:
+    """Return what the kubelet measures of a pod."""
+    reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
+    working_set_bytes = sum(each.working_set_bytes for each in containers)
+    return PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes))
 
 
 def _divided(status: NodeStatus, state: NodeState) -> NodeStatus:

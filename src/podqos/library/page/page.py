@@ -6,26 +6,29 @@ Every answer is one of the library's: ``explain``, ``admit``, ``rank``, ``foreca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FieldEdit
 from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
+from podqos.library.check import Checked, run_checks
+from podqos.library.checking.configuration import check_named
 from podqos.library.explain import ExplainOptions, explain
-from podqos.library.inputs.objects import FoundWorkload
+from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.inputs.selection import Selection
 from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
 from podqos.library.node_state import NodeState
 from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode, PageNodes
+from podqos.library.page.places import Places, before
 from podqos.library.page.source import PageSource
+from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_limits, pod_requests
@@ -38,51 +41,20 @@ from podqos.placement.workloads import POD
 from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
 from podqos.report.admission.value import AdmissionReport
+from podqos.report.check.object_patches import patch_lines
 from podqos.report.explain.explanation import ExplanationList
+from podqos.report.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
+from podqos.report.page.forecast import ForecastRequest, ForecastView
 from podqos.report.page.pod import PodPage, PodStanding, SaferEdit
+from podqos.report.page.what_if import WhatIf, WhatIfView
 from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
-from podqos.survival.places import EvictionPlace, KillPlace, RankReport
+from podqos.survival.forecast import CurvePoint
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
 
 _MOST_NOTES = 100
-
-Place = TypeVar("Place", EvictionPlace, KillPlace)
-
-
-class Places(Struct):
-    """Where the pods of a node stand, by ``namespace/name``."""
-
-    evicted: Mapping[str, EvictionPlace]
-    kills: Mapping[str, list[KillPlace]]
-    """The containers of each pod; pods in the order in which the kernel takes them."""
-    killed: Mapping[str, int]
-
-    @staticmethod
-    def of(report: RankReport) -> Places:
-        """Return the places of a report by pod."""
-        kills: dict[str, list[KillPlace]] = {}
-        for each in report.kill_order:
-            kills.setdefault(each.pod, []).append(each)
-        killed = {pod: place for place, pod in enumerate(kills, 1)}
-        return Places({each.pod: each for each in report.eviction_order}, kills, killed)
-
-    def standing(self, pod: str) -> PodStanding | None:
-        """Return where a pod stands."""
-        evicted = self.evicted.get(pod)
-        if evicted is None:
-            return None
-        first = next(iter(self.kills.get(pod, ())), None)
-        return PodStanding(
-            qos_class=evicted.qos_class,
-            oom_score_adj=None if first is None else first.oom_score_adj,
-            eviction_place=evicted.place,
-            kill_place=self.killed.get(pod),
-            pods=len(self.evicted),
-            spared=evicted.spared,
-        )
 
 
 class Page:
@@ -91,6 +63,8 @@ class Page:
     def __init__(self, source: PageSource) -> None:
         self.source = source
         self._places: dict[str, Places] = {}
+        self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
+        """Of growing containers, by node and container, with the settings that the node has."""
 
     @cached_property
     def nodes(self) -> PageNodes:
@@ -214,9 +188,9 @@ class Page:
             admission=None if found.workload.is_stored else self._admission(found),
             standing=None if places is None else places.standing(pod),
             eviction=evicted,
-            evicted_before=_before(evicted, () if report is None else report.eviction_order),
+            evicted_before=before(evicted, () if report is None else report.eviction_order),
             kills=kills,
-            killed_before=_before(next(iter(kills), None), () if report is None else report.kill_order),
+            killed_before=before(next(iter(kills), None), () if report is None else report.kill_order),
             problem="" if at is None else at.problem,
             safer=() if at is None or places is None else tuple(self._safer(at, entry, found, places)),
             deaths=deaths.deaths,
@@ -274,6 +248,45 @@ class Page:
             if after is not None and _is_later(now, after):
                 yield SaferEdit(change, lines, patch_of(objects, found, fields), after)
 
+    # ---- what if -----------------------------------------------------------------------------------------------------
+
+    def what_if(self, request: WhatIf) -> WhatIfView:
+        """Return what edits of pods and of their kubelet would do; only their node is looked at again."""
+        return WhatIfEngine(self).answer(request)
+
+    def forecast(self, request: ForecastRequest) -> ForecastView:
+        """Return what becomes of a container that grows."""
+        return WhatIfEngine(self).forecast(request)
+
+    # ---- checks ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _to_check(self) -> Objects:
+        cluster = self.source.cluster
+        return self.nodes.objects if cluster is None else load(cluster.declared())
+
+    @cached_property
+    def _checked(self) -> Checked:
+        return run_checks(self._to_check, CheckOptions(profile=self.nodes.profile))
+
+    def check(self) -> CheckView:
+        """Return what ``podqos check`` finds."""
+        return check_view(self._checked.report, can_fix=self.source.cluster is None)
+
+    def fix(self, request: FixRequest) -> FixView:
+        """Return what the fixes of checks change: the files as a diff and as they are then; of a cluster, patches."""
+        checked = self._checked
+        if request.checks:
+            options = CheckOptions(
+                profile=self.nodes.profile, only=frozenset(check_named(each, "checks").id for each in request.checks)
+            )
+            checked = run_checks(self._to_check, options)
+        if self.source.cluster is not None:
+            patches = tuple(patch_lines(checked.patches(), "kubectl"))
+            return FixView((), (), patches, len(checked.open) - len(patches))
+        fixes, after = checked.fix()
+        return fix_view(fixes, len(after.open))
+
     # ---- deaths ------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -330,11 +343,6 @@ def _safer_edits(written: Pod, entry: PodUsage, profile: Profile) -> list[tuple[
     lines = tuple(edit if edit.value is not None else replace(edit, value=SOME_CPU) for edit in guaranteed)
     found = [(PodChange.REQUEST, tuple(requests)), (PodChange.GUARANTEED, lines)]
     return sorted((each for each in found if each[1]), key=lambda each: len(each[1]))
-
-
-def _before(place: Place | None, order: Sequence[Place]) -> Place | None:
-    """Return what goes just before; places begin with 1."""
-    return None if place is None or place.place < 2 else order[place.place - 2]
 
 
 def _is_later(now: PodStanding, after: PodStanding) -> bool:

@@ -66,7 +66,7 @@ def shared_page(viewer: str, source: PageSource) -> bytes:
             if room < 0:
                 break
             answers[_path("pods", f"{block.namespace}/{block.name}")] = msgspec.Raw(data)
-    more: dict[str, Callable[[], Struct]] = {"autopsy": page.autopsy}
+    more: dict[str, Callable[[], Struct]] = {"check": page.check, "autopsy": page.autopsy}
     for name in info.views:
         if name in more:
             try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -21,13 +21,14 @@ from podqos.library.autopsy import Log
 from podqos.library.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import InputFile, Inputs, is_manifest, read_bytes
-from podqos.library.inputs.gathering import existing_files
+from podqos.library.inputs.gathering import existing_files, gather
 from podqos.library.inputs.objects import Objects, load
 from podqos.library.inputs.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.samples import is_top
 from podqos.report.simulation.view import RunView
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.variation import Variation, parse_assignment
 from podqos.survival.kubelet_log import MARKS
 from podqos.survival.usage_file import UsageRow, read_usage
 
@@ -77,6 +78,8 @@ class PageSource(Struct, frozen=True):
     """Of manifests; those of a snapshot are in the cluster."""
     cluster: ClusterSnapshot | None = None
     scenario: Scenario | None = None
+    given: Mapping[str, bytes] = {}
+    """The scenario's file, which is the first, and those that it refers to."""
     usage: tuple[UsageRow, ...] | None = None
     """What the pods of manifests use, where that was given."""
     logs: tuple[LogFile, ...] = ()
@@ -86,6 +89,16 @@ class PageSource(Struct, frozen=True):
     size_bytes: int = 0
     """Of the files given, unpacked."""
 
+    def varied(self, assignments: Sequence[str]) -> Scenario:
+        """Return the scenario with other values, as ``podqos simulate --what-if`` takes them."""
+        if self.scenario is None:
+            raise InputError("only a scenario can be run", where=self.name, fix="give a scenario and its manifests")
+        if not assignments:
+            return self.scenario
+        variation = Variation([parse_assignment(each) for each in assignments])
+        # Whoever asks may change any line, also those that name files: nothing but what is known already is read.
+        return _checked(read_given_scenario(next(iter(self.given)), self.given, variation))
+
 
 def read_given(files: Mapping[str, bytes]) -> PageSource:
     """Return what files hold that are given as bytes; raise ``InputError`` for what cannot be shown."""
@@ -94,7 +107,7 @@ def read_given(files: Mapping[str, bytes]) -> PageSource:
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
     _one("scenario", scenarios)
     source = (
-        _of_scenario(read_given_scenario(scenarios[0], unpacked))
+        _of_scenario(read_given_scenario(scenarios[0], unpacked), {scenarios[0]: b"", **unpacked})
         if scenarios
         else _put_together([InputFile(name, data=data) for name, data in unpacked.items()], kinds)
     )
@@ -103,10 +116,14 @@ def read_given(files: Mapping[str, bytes]) -> PageSource:
 
 def read_paths(paths: Sequence[str]) -> PageSource:
     """Return what files and directories on this machine hold, or the scenario of that name."""
+    missing = next((path for path in paths if not os.path.exists(scenario_path(path))), None)
+    if missing is not None:
+        _checked(read_scenario(missing))  # raises: it knows what a name may have meant
     if len(paths) == 1:
         path = scenario_path(paths[0])
         if os.path.isfile(path) and _recognised(path, _head(path)) is _What.SCENARIO:
-            return _of_scenario(read_scenario(path))
+            reading = read_scenario(path)
+            return _of_scenario(reading, _held(reading.looked_at))
     found = existing_files(list(paths))
     kinds = {
         each.path: _What.MANIFESTS if each.scope is not None else _recognised(each.path, _head(each.path))
@@ -201,20 +218,31 @@ def _put_together(
     )
 
 
-def _of_scenario(reading: ScenarioReading) -> PageSource:
-    if reading.scenario is None:
-        first = next((each for each in reading.problems if each.severity is Severity.ERROR), None)
-        where = "" if first is None else f"{first.source}:{first.line}:{first.column}" if first.line else first.source
-        what = "no scenario that can be run" if first is None else first.what
-        raise InputError(what, where=where, fix="" if first is None else first.fix)
-    _check_pods(sum(each.replicas for each in reading.scenario.workloads), reading.path)
+def _of_scenario(reading: ScenarioReading, given: Mapping[str, bytes]) -> PageSource:
     return PageSource(
         SourceKind.SCENARIO,
         os.path.basename(reading.path),
         problems=reading.problems,
-        scenario=reading.scenario,
+        scenario=_checked(reading),
+        given=given,
         looked_at=reading.looked_at,
     )
+
+
+def _checked(reading: ScenarioReading) -> Scenario:
+    """Return the scenario; raise its first error, or that it is too large."""
+    if reading.scenario is None:
+        first = next(each for each in reading.problems if each.severity is Severity.ERROR)
+        where = f"{first.source}:{first.line}:{first.column}" if first.line else first.source
+        raise InputError(first.what, where=where, fix=first.fix)
+    _check_pods(sum(each.replicas for each in reading.scenario.workloads), reading.path)
+    return reading.scenario
+
+
+def _held(paths: Iterable[str]) -> dict[str, bytes]:
+    """Return what files hold, and those in directories."""
+    files = (path for each in paths if os.path.exists(each) for path in gather([each]).paths)
+    return {path: read_bytes(path) for path in dict.fromkeys(files)}
 
 
 def _run(file: InputFile) -> RunView:
@@ -246,7 +274,8 @@ def _named(files: Sequence[InputFile]) -> str:
 
 
 def _opened(file: InputFile) -> InputFile:
-    opened = file.opened()
+    """Return a file with what it holds; one that was named has to be there."""
+    opened = file.opened() if file.scope is not None else InputFile(file.path, data=_content(file))
     if opened.data is None or opened.data[:2] != _GZIP:
         return opened
     return InputFile(file.path, file.scope, _unpacked(file.path, opened.data))

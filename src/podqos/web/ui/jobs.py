@@ -16,6 +16,8 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
+from typing import Annotated
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +34,8 @@ _MOST_BYTES = 1 << 28
 _TOLD_SECONDS = 0.2
 
 
+_MOST_EDITS = 64
+_Edit = Annotated[str, msgspec.Meta(max_length=500)]
 _OVER = {JobState.DONE, JobState.FAILED, JobState.CANCELLED}
 
 
@@ -42,8 +46,8 @@ class JobRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     source: str
     node: str = ""
     """Of a blast in a cluster: the node; of others nothing."""
-    edits: msgspec.Raw | None = None
-    """As for a what-if."""
+    edits: Annotated[tuple[_Edit, ...], msgspec.Meta(max_length=_MOST_EDITS)] = ()
+    """Of a scenario, as ``podqos simulate --what-if`` takes them: ``limits.memory@web=1Gi``."""
 
 
 class Task(Struct, frozen=True):
@@ -52,7 +56,7 @@ class Task(Struct, frozen=True):
     kind: JobKind
     source: PageSource
     node: str
-    edits: bytes | None
+    edits: tuple[str, ...]
 
 
 class Job:
@@ -156,9 +160,9 @@ class Jobs:
         while self._waiting and len(self._running) < self.at_once:
             job = self._waiting.popleft()
             task = self._running[job] = asyncio.ensure_future(self._run(job))
-            task.add_done_callback(lambda _, job=job: self._over(job))
+            task.add_done_callback(partial(self._over, job))
 
-    def _over(self, job: Job) -> None:
+    def _over(self, job: Job, _: asyncio.Task[None]) -> None:
         del self._running[job]
         self._go_on()
 
@@ -227,7 +231,7 @@ def encoded(job: Job) -> bytes:
 
 def check_request(request: JobRequest, source: PageSource) -> None:
     """Raise ``InputError`` for what cannot be computed."""
-    if request.kind is JobKind.RUN and source.scenario is None:
-        raise InputError("only a scenario can be run", where=source.name, fix="give a scenario and its manifests")
+    if request.kind is JobKind.RUN or request.edits:
+        source.varied(())
     if source.scenario is None and source.objects is None and source.cluster is None:
         raise InputError("there are no pods in it", where=source.name, fix="give manifests, a snapshot or a scenario")

@@ -24,7 +24,13 @@ from msgspec import Struct
 from podqos.errors import InputError, PodqosError
 from podqos.library.page.sharing import START
 from podqos.library.page.source import read_given
+from podqos.report.page.check import FixRequest
+from podqos.report.page.compare import compare
+from podqos.report.page.forecast import ForecastRequest
+from podqos.report.page.job import JobKind
 from podqos.report.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
+from podqos.report.page.what_if import WhatIf
+from podqos.report.simulation.view import RunView
 from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
@@ -362,8 +368,19 @@ class Ui:
             case "GET", "pods":
                 pod, node = query.get("pod", ""), query.get("node", "")
                 return Response(await self._asked(shown, lambda: page.pod(pod, node)))
+            case "GET", "check":
+                return Response(await self._asked(shown, page.check))
             case "GET", "autopsy":
                 return Response(await self._asked(shown, page.autopsy))
+            case "POST", "what-if":
+                what_if = _decoded(request.body, WhatIf)
+                return Response(await self._asked(shown, lambda: page.what_if(what_if)))
+            case "POST", "forecast":
+                forecast = _decoded(request.body, ForecastRequest)
+                return Response(await self._asked(shown, lambda: page.forecast(forecast)))
+            case "POST", "fix":
+                fix = _decoded(request.body, FixRequest)
+                return Response(await self._asked(shown, lambda: page.fix(fix)))
             case "GET", "run" if shown.source.run is not None:
                 return _json(shown.source.run)
         raise Refusal(404, "there is no such view")
@@ -388,7 +405,7 @@ class Ui:
         over = [key for key, each in visitor.jobs.items() if each.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
-        job = Job(asked, Task(asked.kind, source, asked.node, None if asked.edits is None else bytes(asked.edits)))
+        job = Job(asked, Task(asked.kind, source, asked.node, asked.edits))
         visitor.jobs[job.id] = job
         self.jobs.add(job)
         return Response(encoded(job), 201)
@@ -410,12 +427,16 @@ class Ui:
         raise Refusal(404, "there is no such path")
 
     async def _compare(self, query: Mapping[str, str], visitor: Visitor) -> Response:
-        before, after = (_known(visitor.jobs, query.get(each, ""), "run").result for each in ("before", "after"))
-        if before is None or after is None:
-            raise Refusal(409, "one of the runs is not done")
-        from podqos.library.page.comparing import compared
+        before, after = (_known(visitor.jobs, query.get(each, ""), "run") for each in ("before", "after"))
+        for job in (before, after):
+            if job.request.kind is not JobKind.RUN or job.result is None:
+                raise Refusal(409, "only runs that are done can be compared")
 
-        return Response(await self._in(self.pool, lambda: json_line(compared(before, after))))
+        def compared() -> bytes:
+            one, other = (msgspec.json.decode(job.result or b"", type=RunView) for job in (before, after))
+            return json_line(compare(one, other))
+
+        return Response(await self._in(self.pool, compared))
 
 
 async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

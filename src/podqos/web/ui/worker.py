@@ -71,8 +71,8 @@ def _computed(task: Task, told: Callable[[float], None]) -> Struct:
     from podqos.library.page.jobs import blast_of, run_of
 
     if task.kind is JobKind.RUN:
-        return run_of(task.source, told)
-    return blast_of(task.source, task.node, told)
+        return run_of(task.source, task.edits, told)
+    return blast_of(task.source, task.edits, task.node, told)
 
 
 def _send(out: int, kind: bytes, body: bytes) -> None:
