@@ -43,6 +43,8 @@ def reason(command: Command) -> str | None:
         return "needs the page that npm builds"
     if rest[:1] in (["webhook"], ["exporter"]) and rest[1:2] not in (["test"], ["certificate"], ["manifests"]):
         return "serves until it is interrupted"
+    if rest[:1] == ["ui"] and "--html" not in rest:
+        return "serves until it is interrupted"
     if {"--watch", "--live"} & {*rest}:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))

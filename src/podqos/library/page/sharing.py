@@ -12,6 +12,7 @@ from msgspec import Struct
 from podqos.errors import PodqosError
 from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind
+from podqos.library.simulation import simulate
 from podqos.report.page.session import ProblemInfo, Session, SourceInfo
 from podqos.report.simulation.html import embedded
 from podqos.report.text.encoding import json_line
@@ -73,11 +74,16 @@ def shared_page(viewer: str, source: PageSource) -> bytes:
                 answers[_path(name)] = msgspec.Raw(json_line(more[name]()))
             except PodqosError:
                 continue  # the view says that it is not in the file
+    route = ""
     if source.run is not None:
         answers[_path("run")] = msgspec.Raw(json_line(source.run))
+    elif source.scenario is not None:
+        answers["/api/jobs/run/result"] = msgspec.Raw(json_line(simulate(source.scenario).report))
+        route = "#/run/run"
     saved_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     session = Session(__version__, (info,), None, live=False)
-    return embedded(viewer, {"app": {"session": session, "answers": answers, "savedAt": saved_at}}).encode()
+    app = {"session": session, "answers": answers, "route": route, "savedAt": saved_at}
+    return embedded(viewer, {"app": app}).encode()
 
 
 def _path(view: str, pod: str = "") -> str:

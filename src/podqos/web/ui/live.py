@@ -75,7 +75,7 @@ class Live:
                 if trouble:
                     self._say(f"not up to date: {trouble}")
             took = loop.time() - began
-            await asyncio.sleep(max(feed.pause_seconds, _SOONEST_SECONDS, took * (1 / _SHARE - 1)))
+            await asyncio.sleep(max(feed.pause_seconds, _SOONEST_SECONDS, took / _SHARE) - took)
 
     def _tell(self) -> None:
         self._changed.set()
