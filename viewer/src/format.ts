@@ -27,8 +27,10 @@ export function cores(milli: number): string {
   return milli % 1000 === 0 || milli >= 10_000 ? String(Math.round(milli / 100) / 10) : (milli / 1000).toFixed(2).replace(/0$/, "");
 }
 
+const WHOLE = new Intl.NumberFormat("en-US");
+
 export function count(value: number): string {
-  return value.toLocaleString("en-US");
+  return WHOLE.format(value);
 }
 
 export function signed(value: number): string {

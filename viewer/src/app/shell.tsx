@@ -289,7 +289,7 @@ function Problems({ info }: { info: SourceInfo }) {
       </summary>
       <ul class="reasons">
         {info.problems.map((each, index) => (
-          <li key={index}>{[placeOf(each), each.message].filter(Boolean).join(": ")}</li>
+          <li key={index}>{each.message.startsWith(placeOf(each)) ? each.message : `${placeOf(each)}: ${each.message}`}</li>
         ))}
       </ul>
     </details>

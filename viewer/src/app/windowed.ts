@@ -14,7 +14,7 @@ export interface Windowed {
 }
 
 /** How much is drawn beyond what is seen, in pixels. */
-const BEYOND = 400;
+const BEYOND = 250;
 
 /** Return which rows of the page to draw; `tops` has where each begins, and at its end where all end. */
 export function useWindow(tops: Float64Array): Windowed {

@@ -1,15 +1,17 @@
 // The blast radius: each pod leaks in turn; which others die. As a matrix to sort and click, and told one by one.
 
+import { render, type ComponentChildren } from "preact";
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import { showBlast } from "../../blast";
+import { h } from "../../dom";
 import { bare, bytes, count, fate, plural } from "../../format";
 import type { Blast, BlastRadius, ClusterView, Death } from "../../schema";
 import { seconds } from "../forecast/page";
-import { change, go, href, type Route } from "../router";
+import { change, go, href, useRoute } from "../router";
 import { begin, Progress, useJob } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
 import { Card, Chip, Dom, Empty, Failed, Key, Loading, Page, Select } from "../ui";
-import type { App, ViewProps } from "../views";
+import type { ViewProps } from "../views";
 import "./blast.css";
 
 const MOST_ROWS = 60;
@@ -66,7 +68,7 @@ export function BlastPage({ route, app }: ViewProps) {
       </Page>
     );
   }
-  return <Shown radius={job.result} route={route} app={app} tools={tools} />;
+  return <Shown radius={job.result} tools={tools} />;
 }
 
 /** Name a job in the address, without a step back to where there was none. */
@@ -75,15 +77,22 @@ function show(id: string, node: string): void {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-function Shown({ radius, route, tools }: { radius: BlastRadius; route: Route; app: App; tools: preact.ComponentChildren }) {
-  const make = useCallback(() => showBlast(radius), [radius]);
+function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {
+  const make = useCallback(
+    (shown: AbortSignal) => {
+      const parts = showBlast(radius);
+      const place = h("div", { class: "wide" });
+      parts[1]?.prepend(place);
+      render(<Matrix radius={radius} />, place);
+      shown.addEventListener("abort", () => render(null, place));
+      return parts;
+    },
+    [radius],
+  );
   return (
     <>
       {tools ? <div class="run-bar">{tools}</div> : null}
       <Dom make={make} />
-      <main>
-        <Matrix radius={radius} route={route} />
-      </main>
     </>
   );
 }
@@ -98,9 +107,11 @@ interface Row {
 }
 
 /** Who takes whom down: a row for each leaking pod, a column for each victim. */
-function Matrix({ radius, route }: { radius: BlastRadius; route: Route }) {
+function Matrix({ radius }: { radius: BlastRadius }) {
+  const route = useRoute();
   const rates = [...new Set(radius.leaks.map((leak) => leak.rateBytesPerSecond))].sort((one, other) => one - other);
-  const rate = Number(route.query.get("rate")) || rates.at(-1) || 0;
+  const harm = (each: number) => radius.leaks.filter((leak) => leak.rateBytesPerSecond === each).reduce((sum, leak) => sum + leak.others.length, 0);
+  const rate = Number(route.query.get("rate")) || rates.toSorted((one, other) => harm(other) - harm(one))[0] || 0;
   const sort = route.query.get("sort") ?? "-taken";
   const { rows, victims } = useMemo(() => rowsOf(radius, rate, sort), [radius, rate, sort]);
   const [chosen, setChosen] = useState<{ row: string; victim: string } | null>(null);
@@ -110,9 +121,15 @@ function Matrix({ radius, route }: { radius: BlastRadius; route: Route }) {
   const found = chosen === null ? undefined : picked?.deaths.get(chosen.victim);
   const by = (name: string) => (sort === name ? `-${name}` : name);
   const sorted = (name: string) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none");
-  if (rows.length === 0) return null;
+  if (victims.length === 0) {
+    return (
+      <Card title="Who takes whom down" tools={<Rates rates={rates} rate={rate} />}>
+        <p class="quiet">At this rate every leaking pod dies first, and takes no other down.</p>
+      </Card>
+    );
+  }
   return (
-    <Card title="Who takes whom down" tools={rates.length > 1 ? <Select label="Leak of" value={String(rate)} options={rates.map((each) => [String(each), `${bytes(each)}/s`] as const)} change={(value) => change({ rate: value })} /> : null}>
+    <Card title="Who takes whom down" tools={<Rates rates={rates} rate={rate} />}>
       <p class="quiet">Rows leak, columns die. A number is the order of death: a diamond was killed by the kernel, a circle evicted by the kubelet. Sort by a heading; click a number for more.</p>
       <div class="matrix" tabIndex={0} role="region" aria-label="Matrix of leaks and deaths">
         <table>
@@ -181,6 +198,11 @@ function Matrix({ radius, route }: { radius: BlastRadius; route: Route }) {
       </p>
     </Card>
   );
+}
+
+function Rates({ rates, rate }: { rates: readonly number[]; rate: number }) {
+  if (rates.length < 2) return null;
+  return <Select label="Leak of" value={String(rate)} options={rates.map((each) => [String(each), `${bytes(each)}/s`] as const)} change={(value) => change({ rate: value })} />;
 }
 
 function rowsOf(radius: BlastRadius, rate: number, sort: string): { rows: readonly Row[]; victims: readonly string[] } {

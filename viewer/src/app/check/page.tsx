@@ -31,7 +31,8 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
   const get = (name: string) => route.query.get(name) ?? "";
   const [severity, check, text] = [get("severity"), get("check"), get("q").toLowerCase()];
   const found = useMemo(
-    () => view.items.filter((each) => (!severity || each.severity === severity) && (!check || each.check === check) && (!text || `${each.subject} ${each.reason} ${each.place} ${each.title}`.toLowerCase().includes(text))),
+    // The worst first; within that, in the order of the files.
+    () => SEVERITIES.flatMap((level) => view.items.filter((each) => each.severity === level)).filter((each) => (!severity || each.severity === severity) && (!check || each.check === check) && (!text || `${each.subject} ${each.reason} ${each.place} ${each.title}`.toLowerCase().includes(text))),
     [view, severity, check, text],
   );
   const fixable = view.items.filter((each) => each.isFixed);

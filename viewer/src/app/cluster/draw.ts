@@ -13,11 +13,12 @@ interface Look {
   font: string;
 }
 
+const DARK = matchMedia("(prefers-color-scheme: dark)");
 let kept: { theme: string; look: Look } | null = null;
 
 /** Return the colours of the theme that is shown. */
 function look(context: CanvasRenderingContext2D): Look {
-  const theme = `${document.documentElement.dataset["theme"] ?? ""} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
+  const theme = `${document.documentElement.dataset["theme"] ?? ""} ${DARK.matches}`;
   if (kept?.theme !== theme) kept = { theme, look: read(context) };
   return kept.look;
 }
@@ -69,7 +70,8 @@ function pattern(context: CanvasRenderingContext2D, colour: string, draw: (tile:
   return context.createPattern(canvas, "repeat");
 }
 
-const LETTER = 6.3;
+/** How wide a letter is, more or less: measuring every text would take most of the time. */
+const LETTER = 6.6;
 const GAP = 1;
 
 export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly PodBlock[], places: readonly (number | null)[], isIn: (index: number) => boolean): void {
@@ -85,6 +87,7 @@ export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly P
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
   context.textBaseline = "top";
+  context.font = `600 11px ${style.font}`;
   for (const strip of layout.strips) {
     for (let index = strip.from; index < strip.to; index++) {
       const pod = pods[index] as PodBlock;
@@ -115,10 +118,10 @@ function label(context: CanvasRenderingContext2D, style: Look, pod: PodBlock, pl
   const lines = height >= 34 ? [number, name.length >= 6 || name === pod.name ? name : ""] : [[number, name].filter(Boolean).join(" ")];
   lines.forEach((text, line) => {
     if (!text) return;
-    context.font = `${line === 0 ? 650 : 500} 11px ${style.font}`;
-    const wide = Math.min(width - 4, context.measureText(text).width + 4);
-    context.fillStyle = style.fills[pod.qosClass] ?? style.card;
-    context.fillRect(x + 2, y + 2 + line * 15, wide, 14);
+    if (style.patterns[pod.qosClass]) {
+      context.fillStyle = style.fills[pod.qosClass] ?? style.card;
+      context.fillRect(x + 2, y + 2 + line * 15, Math.min(width - 4, text.length * LETTER + 5), 14);
+    }
     context.fillStyle = style.ink;
     context.fillText(text, x + 4, y + 4 + line * 15, width - 6);
   });

@@ -50,17 +50,17 @@ export function Curve({ lines, rate, choose, height = 260 }: { lines: readonly L
             {[0, 0.25, 0.5, 0.75, 1].map((share) => (
               <g key={share}>
                 <line class="grid" x1={LEFT} x2={width - RIGHT} y1={y(share)} y2={y(share)} />
-                <text class="tick" x={LEFT - 6} y={y(share) + 4} text-anchor="end">
+                <text class="curve-tick" x={LEFT - 6} y={y(share) + 4} text-anchor="end">
                   {`${share * 100} %`}
                 </text>
               </g>
             ))}
             {rates.filter((_, index) => index % every === 0).map((value) => (
-              <text key={value} class="tick" x={x(value)} y={height - BOTTOM + 16} text-anchor="middle">
+              <text key={value} class="curve-tick" x={x(value)} y={height - BOTTOM + 16} text-anchor="middle">
                 {bytes(value)}
               </text>
             ))}
-            <text class="tick" x={width - RIGHT} y={height - 4} text-anchor="end">
+            <text class="curve-tick" x={width - RIGHT} y={height - 4} text-anchor="end">
               growth per second
             </text>
             {rate === undefined ? null : (

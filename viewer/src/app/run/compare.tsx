@@ -87,7 +87,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
             kind={(each) => each.verdict.replace(" ", "-")}
             columns={[
               { name: "Pod", cell: (each) => <Key of={each.pod} /> },
-              { name: "Compared", cell: (each) => <span class="verdict">{VERDICTS[each.verdict] ?? each.verdict}</span> },
+              { name: "Compared", cell: (each) => <span class="compared">{VERDICTS[each.verdict] ?? each.verdict}</span> },
               { name: "Before", cell: (each) => <Death kill={each.before === null ? undefined : runs[0].kills[each.before]} /> },
               { name: "After", cell: (each) => <Death kill={each.after === null ? undefined : runs[1].kills[each.after]} /> },
             ]}

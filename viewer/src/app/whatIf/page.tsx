@@ -303,7 +303,7 @@ function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
       <p class="quiet" role="status">
         {moved === 0 ? "No pod changes its place." : `${plural(moved, "pod")} ${moved === 1 ? "changes its" : "change their"} place.`}
       </p>
-      <ol class={`order ${shown}`} start={from + 1}>
+      <ol class={`who-first ${shown}`} start={from + 1}>
         {rows.slice(from, from + MOST_ROWS).map((each) => {
           const by = at(each.before) - at(each.after);
           return (
