@@ -237,7 +237,7 @@ def bomb():
         ("nul.yaml", b"\0" * 1000),
         ("binary.yaml", bytes(range(256)) * 100),
         ("huge.yaml", POD.replace(b"100Mi", b"9" * 100_000)),
-        ("run.json", b'{"kind":"SimulationReport"}'),
+        ("run.json", b'{"seed":1,"endUs":2,"kubernetesVersion":"1"}'),
         ("snapshot.jsonl", b'{"apiVersion":"podqos.dev/v1alpha1","kind":"ClusterSnapshot"}\n{"kind":[]}'),
         ("usage.csv", b"pod,memory\na,1Mi\n"),
         ("empty.yaml", b"  \n"),

@@ -23,6 +23,7 @@ from podqos.library.node_figures import used_bytes
 from podqos.library.node_state import NodeState, cluster_state, node_state
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
+from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
@@ -37,6 +38,7 @@ from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport
 from podqos.survival.pods import ENDED, NodePod
+from podqos.survival.usage_file import UsageRow
 from podqos.wording import mebibytes
 
 ONE_NODE = Assumption("where pods run", "all on one node", "spec.nodeName, or a snapshot of the cluster")
@@ -199,8 +201,27 @@ class PageNodes:
 
     def _file_state(self, objects: Objects, node: str | None, memory_bytes: int | None) -> NodeState:
         usage = self._source.usage
+        if usage is not None and node is not None:
+            usage = self._usage_by_node.get(node, ())
         state = node_state(objects, usage, node=node, node_memory_bytes=memory_bytes, profile=self.profile)
         return replace(state, kubelet=self.kubelet)
+
+    @cached_property
+    def _usage_by_node(self) -> dict[str, list[UsageRow]]:
+        """The rows about the pods of each node, where there are several; a row about none is a problem of its own."""
+        nodes: dict[str, list[str]] = {}
+        for name, found in self._by_node.items():
+            for each in found:
+                for called in (each.workload.pod.key, each.workload.pod.metadata.name):
+                    nodes.setdefault(called, []).append(name)
+        rows: dict[str, list[UsageRow]] = {}
+        for row in self._source.usage or ():
+            if row.pod not in nodes and not row.is_listed:
+                what = f"there is no pod {row.pod}"
+                self.objects.note(Problem(row.where, 0, 0, Severity.WARNING, "", what, "check its name"))
+            for name in dict.fromkeys(nodes.get(row.pod, ())):
+                rows.setdefault(name, []).append(row)
+        return rows
 
     @cached_property
     def kubelet(self) -> Kubelet | None:

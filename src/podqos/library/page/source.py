@@ -39,7 +39,7 @@ _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 _GZIP_FORMAT = 31  # of zlib: with the header and the checksum of gzip
 _JOURNAL_MARK = b'"time_us":'
-_RUN_MARK = b'"SimulationReport"'
+_OF_RUNS = (b'"seed":', b'"endUs":', b'"kubernetesVersion":')
 _OF_MANIFESTS = (b"apiVersion", b"containers:", b'"containers"', b"kind:")
 
 
@@ -155,7 +155,7 @@ def _recognised(name: str, data: bytes) -> _What:
         return _What.SNAPSHOT
     if b"podqos.dev/" in head and b"Scenario" in head:
         return _What.SCENARIO
-    if _RUN_MARK in head or (head[:1] == b"{" and _RUN_MARK in data[-200:]):
+    if head.startswith(b"{") and all(mark in head for mark in _OF_RUNS):
         return _What.RUN
     first = head.partition(b"\n")[0]
     if is_top(head.decode(errors="replace")) or b"pod" in [each.strip() for each in first.split(b",")]:
