@@ -261,6 +261,17 @@ def test_so_many_runs_at_once_and_no_more(server):
     assert {each["state"] for each in visitor.value("/api/jobs")} == {"cancelled"}
 
 
+def test_large_uploads_are_read_in_a_process_of_their_own_with_the_same_result(server):
+    visitor = server.visitor()
+    large = b"\n---\n".join(POD.replace(b"leaky", b"pod-%d" % number) for number in range(3000))
+    source = visitor.value("/api/sources?name=large.yaml", large)
+    assert len(visitor.value(f"/api/sources/{source['id']}/cluster")["pods"]) == 3000
+    assert len(visitor.value(f"/api/sources/{source['id']}/check")["items"]) >= 3000
+    status, message = visitor.error("/api/sources?name=large.yaml", LONG + b"#" * len(large))
+    assert (status, server.workers()) == (422, [])
+    assert message.startswith("large.yaml:6:14: pod.yaml: not among the files given")
+
+
 # ---- one file --------------------------------------------------------------------------------------------------------
 
 

@@ -15,15 +15,15 @@ import signal
 import struct
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Annotated
 
 import msgspec
 from msgspec import Struct
 
-from podqos.errors import InputError
+from podqos.errors import HostError, InputError
 from podqos.library.engines.fan_out import usable_cores
 from podqos.library.page.source import PageSource
 from podqos.report.page.job import JobInfo, JobKind, JobState
@@ -32,6 +32,7 @@ HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
 _MOST_BYTES = 1 << 28
 _TOLD_SECONDS = 0.2
+_READING_SECONDS = 60.0
 
 
 _MOST_EDITS = 64
@@ -57,6 +58,12 @@ class Task(Struct, frozen=True):
     source: PageSource
     node: str
     edits: tuple[str, ...]
+
+
+class Reading(Struct, frozen=True):
+    """What a worker gets that only reads."""
+
+    files: Mapping[str, bytes]
 
 
 class Job:
@@ -169,51 +176,22 @@ class Jobs:
     async def _run(self, job: Job) -> None:
         """Run a job to its end; whatever goes wrong is its error."""
         job.begin()
+        data = await asyncio.to_thread(pickle.dumps, job.task, pickle.HIGHEST_PROTOCOL)
+        job.task = None
         try:
-            data = await asyncio.to_thread(pickle.dumps, job.task, pickle.HIGHEST_PROTOCOL)
-            job.task = None
-            job.process = process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "podqos.web.ui.worker", str(os.getpid()),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
-        except (OSError, pickle.PicklingError) as error:
-            job.end(JobState.FAILED, f"no worker could be started: {error}")
-            return
-        try:
-            if job.is_over:  # cancelled meanwhile
-                return
-            await self._listen(job, process, data)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-            what = "the worker was ended before its work was done"
-            why = " (out of memory?)" if process.returncode == -signal.SIGKILL else ""
-            job.end(JobState.FAILED, f"{what}{why}")
-
-    async def _listen(self, job: Job, process: asyncio.subprocess.Process, data: bytes) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with suppress(ConnectionError):  # told by what it answers, or does not
-            process.stdin.write(data)
-            await process.stdin.drain()
-            process.stdin.close()
-        with suppress(asyncio.IncompleteReadError):
-            while True:
-                kind, length = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
-                if length > _MOST_BYTES:
-                    job.end(JobState.FAILED, "the result is too large to be shown; give a part of it")
-                    return
-                body = await process.stdout.readexactly(length)
-                if kind == PROGRESS:
-                    job.advance(float(body))
-                elif kind == RESULT:
-                    job.result = body
-                    job.end(JobState.DONE)
-                    return
-                else:
-                    job.end(JobState.FAILED, body.decode())
-                    return
+            async with worker(data) as job.process:
+                async for kind, body in messages(job.process):
+                    if job.is_over:  # cancelled meanwhile
+                        return
+                    if kind == PROGRESS:
+                        job.advance(float(body))
+                    elif kind == RESULT:
+                        job.result = body
+                        job.end(JobState.DONE)
+                    else:
+                        job.end(JobState.FAILED, body.decode())
+        except (OSError, HostError) as error:
+            job.end(JobState.FAILED, str(error))
 
     async def stop(self) -> None:
         """End everything, and wait until it is gone."""
@@ -222,6 +200,58 @@ class Jobs:
         self._waiting.clear()
         while self._running:
             await asyncio.wait(list(self._running.values()))
+
+
+async def read_apart(files: Mapping[str, bytes]) -> PageSource:
+    """Read files in a process of their own, for as long as it may take; raise what is wrong with them."""
+    data = await asyncio.to_thread(pickle.dumps, Reading(files), pickle.HIGHEST_PROTOCOL)
+    try:
+        async with asyncio.timeout(_READING_SECONDS), worker(data) as process:
+            async for kind, body in messages(process):
+                if kind == FAILURE:
+                    raise InputError(body.decode(), where=", ".join(files))
+                found: PageSource | InputError = await asyncio.to_thread(pickle.loads, body)
+                if isinstance(found, InputError):
+                    raise found
+                return found
+    except TimeoutError:
+        raise InputError("it takes too long to be read", where=", ".join(files), fix="give a part of it") from None
+    raise AssertionError("a worker answers, or is ended")
+
+
+@asynccontextmanager
+async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a worker and give it its task; it is gone afterwards, with all that it started."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "podqos.web.ui.worker", str(os.getpid()),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stdin is not None
+        with suppress(ConnectionError):  # told by what it answers, or does not
+            process.stdin.write(data)
+            await process.stdin.drain()
+            process.stdin.close()
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def messages(process: asyncio.subprocess.Process) -> AsyncGenerator[tuple[bytes, bytes], None]:
+    """Yield what a worker says, up to its result; raise ``HostError`` where it ends before."""
+    assert process.stdout is not None
+    kind = PROGRESS
+    while kind == PROGRESS:
+        try:
+            kind, length = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
+            if length > _MOST_BYTES:
+                raise HostError("the result is too large to be shown; give a part of it")
+            body = await process.stdout.readexactly(length)
+        except asyncio.IncompleteReadError:
+            raise HostError("the worker was ended before its work was done (out of memory?)") from None
+        yield kind, body
 
 
 def new_id() -> str:

@@ -22,8 +22,9 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import InputError, PodqosError
+from podqos.library.page.page import Page
 from podqos.library.page.sharing import START
-from podqos.library.page.source import read_given
+from podqos.library.page.source import PageSource, read_given
 from podqos.report.page.check import FixRequest
 from podqos.report.page.compare import compare
 from podqos.report.page.forecast import ForecastRequest
@@ -35,7 +36,7 @@ from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits
-from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id, read_apart
 from podqos.web.ui.live import Live
 from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name
 from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
@@ -62,6 +63,8 @@ _ASK_AGAIN = (
     b"<!doctype html><title>podqos</title><p>Open the address that podqos ui printed: this token is not the one."
 )
 _SWEEP_SECONDS = 10.0
+_SMALL_BYTES = 1 << 18
+"""Up to this size, reading a file takes less than starting a process for it."""
 _VIEWS = 2
 """So many answers are computed at a time."""
 
@@ -137,7 +140,8 @@ class Ui:
         self.jobs = jobs or Jobs()
         self.live: Live | None = None
         self.pool = ThreadPoolExecutor(_VIEWS, "view")
-        self._reading = ThreadPoolExecutor(1, "reading")
+        self._slow = ThreadPoolExecutor(1, "slow")
+        self._reading = asyncio.Semaphore(1)
         self._cookie = "podqos"
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -155,7 +159,7 @@ class Ui:
             task.cancel()
         await self.jobs.stop()
         was_clean = await self.server.stop(seconds)
-        for pool in (self.pool, self._reading):
+        for pool in (self.pool, self._slow):
             pool.shutdown(wait=False, cancel_futures=True)
         return was_clean
 
@@ -342,11 +346,17 @@ class Ui:
         files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
             raise NoRoom(f"more than {self.limits.files} files", fix="give a directory at a time")
-        source = await self._in(self._reading, lambda: read_given(files))
+        is_small = sum(map(len, files.values())) <= _SMALL_BYTES
+        source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
         generation = 1 if before is None else before.generation + 1
         shown = Shown(new_id() if before is None else before.id, source, files, generation)
         self.visitors.keep(visitor, shown)
         return _json(self._info(shown), 201)
+
+    async def _read_large(self, files: Mapping[str, bytes]) -> PageSource:
+        """Read what may take long, one after the other, where it can be stopped."""
+        async with self._reading:
+            return await read_apart(files)
 
     async def _cluster(self, request: Request, shown: Shown) -> Response:
         if self.live is not None and shown is self.live.shown:
@@ -369,9 +379,9 @@ class Ui:
                 pod, node = query.get("pod", ""), query.get("node", "")
                 return Response(await self._asked(shown, lambda: page.pod(pod, node)))
             case "GET", "check":
-                return Response(await self._asked(shown, page.check))
+                return Response(await self._asked_apart(shown, Page.check))
             case "GET", "autopsy":
-                return Response(await self._asked(shown, page.autopsy))
+                return Response(await self._asked_apart(shown, Page.autopsy))
             case "POST", "what-if":
                 what_if = _decoded(request.body, WhatIf)
                 return Response(await self._asked(shown, lambda: page.what_if(what_if)))
@@ -380,7 +390,7 @@ class Ui:
                 return Response(await self._asked(shown, lambda: page.forecast(forecast)))
             case "POST", "fix":
                 fix = _decoded(request.body, FixRequest)
-                return Response(await self._asked(shown, lambda: page.fix(fix)))
+                return Response(await self._asked_apart(shown, lambda apart: apart.fix(fix)))
             case "GET", "run" if shown.source.run is not None:
                 return _json(shown.source.run)
         raise Refusal(404, "there is no such view")
@@ -389,6 +399,11 @@ class Ui:
         """Return the answer to a question about a source, encoded; computed beside other requests."""
         async with shown.lock:
             return await self._in(self.pool, lambda: json_line(ask()))
+
+    async def _asked_apart(self, shown: Shown, ask: Callable[[Page], Struct]) -> bytes:
+        """Return the answer to a question that takes longer: on a copy, so that quick ones need not wait."""
+        async with shown.lock_apart:
+            return await self._in(self._slow, lambda: json_line(ask(shown.page_apart)))
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)

@@ -6,19 +6,18 @@ A visitor is a random text in a cookie. What they upload is kept in memory, unde
 from __future__ import annotations
 
 import asyncio
+import pickle
 import secrets
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 from podqos.errors import InputError
+from podqos.library.page.page import Page
 from podqos.library.page.sharing import source_info
 from podqos.library.page.source import PageSource
 from podqos.report.page.session import SourceInfo
 from podqos.web.ui.jobs import Job
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
-
-if TYPE_CHECKING:
-    from podqos.library.page.page import Page
 
 _NAME_CHARACTERS = 200
 
@@ -31,15 +30,19 @@ class Shown:
     """A source with its page; one question at a time."""
 
     def __init__(self, key: str, source: PageSource, files: Mapping[str, bytes], generation: int = 1) -> None:
-        from podqos.library.page.page import Page
-
         self.id = key
         self.source = source
         self.files = files
         self.generation = generation
-        self.page: Page = Page(source)
+        self.page = Page(source)
         self.lock = asyncio.Lock()
+        self.lock_apart = asyncio.Lock()
         self.used_at = 0.0
+
+    @cached_property
+    def page_apart(self) -> Page:
+        """The same once more, sharing nothing: for what takes long, in another thread."""
+        return Page(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
 
     def info(self, *, is_live: bool = False) -> SourceInfo:
         """Return what the page is told about it."""

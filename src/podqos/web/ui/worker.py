@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from ctypes import CDLL
 from resource import RLIMIT_AS, getrlimit, setrlimit
@@ -14,10 +14,11 @@ from signal import SIGKILL
 
 from msgspec import Struct
 
-from podqos.errors import PodqosError
+from podqos.errors import InputError, PodqosError
+from podqos.library.page.source import read_given
 from podqos.report.page.job import JobKind
 from podqos.report.text.encoding import json_line
-from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Task
+from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Reading, Task
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
@@ -38,10 +39,9 @@ def main(server: int) -> None:
     setrlimit(RLIMIT_AS, (_MOST_BYTES if most < 0 else min(most, _MOST_BYTES), most))
     out = os.dup(1)
     os.dup2(2, 1)  # whatever prints does not break the messages
-    task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
-    told = _Told(out)
+    task: Task | Reading = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
     try:
-        result = json_line(_computed(task, told))
+        result = _read(task.files) if isinstance(task, Reading) else json_line(_computed(task, _Told(out)))
     except PodqosError as error:
         _send(out, FAILURE, str(error).encode())
     except MemoryError:
@@ -65,6 +65,14 @@ class _Told:
         if now >= self._at + _TOLD_SECONDS:
             self._at = now
             _send(self._out, PROGRESS, str(fraction).encode())
+
+
+def _read(files: Mapping[str, bytes]) -> bytes:
+    """Return what files hold, or what is wrong with them, pickled."""
+    try:
+        return pickle.dumps(read_given(files), pickle.HIGHEST_PROTOCOL)
+    except InputError as error:
+        return pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
 
 
 def _computed(task: Task, told: Callable[[float], None]) -> Struct:
