@@ -6,13 +6,12 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import expect
-
 from tests.browser.conftest import AppVisit
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
 
 pytestmark = pytest.mark.slow
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 POD = """
 apiVersion: v1
