@@ -414,6 +414,8 @@ def test_two_runs_are_compared_victim_by_victim():
     assert not any(each.is_different for each in same.workloads)
     assert same.headline == "The same in both: 1 death."
     view = compare(before, after)
+    turned = "production/article-service 0 instead of 1 and batch/analytics-job 1 instead of 0"
+    assert view.headline == f"1 death in both: {turned}."
     assert len(view.deaths) >= len(before.kills)
     for death in view.deaths:
         for number, kills in ((death.before, before.kills), (death.after, after.kills)):

@@ -11,7 +11,9 @@ from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.view import Kill, RunView
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.survival.comparison import Verdict, Victim, matched
-from podqos.wording import counted
+from podqos.wording import counted, listed
+
+_MOST_NAMED = 3
 
 
 class ComparedDeath(Struct, frozen=True, rename="camel"):
@@ -84,15 +86,17 @@ def _victim(kill: Kill) -> Victim:
 
 
 def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath, ...]) -> str:
-    old, new = (each.oom_kills + each.evictions for each in (before, after))
+    old, new = _deaths(before), _deaths(after)
     if all(each.verdict is Verdict.SAME for each in deaths) and old == new:
         return f"The same in both: {counted(old, 'death')}."
-    saved = len(
-        {each.pod for each in deaths if each.after is None} - {each.pod for each in deaths if each.after is not None}
-    )
-    lost = len(
-        {each.pod for each in deaths if each.before is None} - {each.pod for each in deaths if each.before is not None}
-    )
-    parts = [f"{counted(saved, 'pod')} saved"] * bool(saved) + [f"{counted(lost, 'pod')} lost"] * bool(lost)
-    words = f": {', '.join(parts)}" if parts else "; the same pods, at other times"
-    return f"{counted(new, 'death')} instead of {old}{words}."
+    fared = [{each.workload: _deaths(each) for each in run.workloads} for run in (before, after)]
+    turned = [(fared[0].get(name, 0), fared[1].get(name, 0), name) for name in {**fared[0], **fared[1]}]
+    turned = sorted((each for each in turned if each[0] != each[1]), key=lambda each: -abs(each[0] - each[1]))
+    others = [f"{name} {then} instead of {now}" for now, then, name in turned[:_MOST_NAMED]]
+    more = [f"{counted(len(turned) - _MOST_NAMED, 'more workload')}"] if len(turned) > _MOST_NAMED else []
+    words = f": {listed([*others, *more])}" if others else ", at other times or by another hand"
+    return f"{counted(new, 'death')} {'in both' if old == new else f'instead of {old}'}{words}."
+
+
+def _deaths(of: RunSummary | WorkloadSummary) -> int:
+    return of.oom_kills + of.evictions

@@ -135,7 +135,7 @@ function Side({ title, run, id, only }: { title: string; run: RunView; id: strin
 }
 
 function Death({ kill }: { kill: Kill | undefined }) {
-  const make = useCallback(() => (kill === undefined ? [] : [h("span", { class: "end" }, icon(kill.by), `${time(kill.timeUs)}: ${kill.cause}`)]), [kill]);
+  const make = useCallback(() => (kill === undefined ? [] : [h("span", { class: "end" }, icon(kill.by), `${time(kill.timeUs, 1e5)}: ${kill.cause}`)]), [kill]);
   return kill === undefined ? <>{NONE}</> : <Dom make={make} />;
 }
 
