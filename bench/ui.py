@@ -164,7 +164,7 @@ def in_browser(server: Server, pods: int) -> None:
         for _ in range(5):
             page.goto("about:blank")
             page.goto(f"{server.url}#/cluster", wait_until="commit")
-            page.wait_for_function(_DRAWN, polling="raf")
+            page.locator("canvas").first.wait_for()
             loads.append(page.evaluate("performance.now()"))
         print(f"{pods:>6} pods  page drawn with its pods: {worded(loads)}")
         session = page.context.new_cdp_session(page)
@@ -189,9 +189,6 @@ def in_browser(server: Server, pods: int) -> None:
             find.fill("")
             print(f"{pods:>6} pods  {what}: {worded(times)}")
         browser.close()
-
-
-_DRAWN = "document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('pods')"
 
 
 def updates(folder: Path, seconds: float) -> None:

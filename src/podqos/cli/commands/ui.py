@@ -46,6 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument("-A", "--all-namespaces", action="store_true", help=about)
     about = f"a running node of podqos, by its state directory (such as {STATE_DIR})"
     live.add_argument("--state-dir", metavar="DIR", help=about)
+    about = "a running guard, by its state directory (such as /var/lib/podqos/guard)"
+    live.add_argument("--guard", metavar="DIR", help=about)
+    about = "where that guard says how it is (default: /run/podqos/guard)"
+    live.add_argument("--guard-run", metavar="DIR", default="/run/podqos/guard", help=about)
     about = "how often usage is asked for"
     options.add_value_option(live, "--interval", _interval, about, "TIME", default="15s")
     server = parser.add_argument_group("the server")
@@ -105,13 +109,14 @@ def _ready(arguments: argparse.Namespace, address: str) -> None:
 
 def _started(arguments: argparse.Namespace) -> Started:
     """Return what to show to begin with."""
-    from podqos.library.page.feeds import ClusterFeed, FilesFeed, NodeFeed
+    from podqos.library.page.feeds import ClusterFeed, FilesFeed, GuardFeed, NodeFeed
     from podqos.web.ui.serving import Started
 
     is_cluster = bool(arguments.context or arguments.kubeconfig or arguments.all_namespaces)
-    given = [bool(arguments.source), is_cluster, arguments.state_dir is not None]
+    given = [bool(arguments.source), is_cluster, arguments.state_dir is not None, arguments.guard is not None]
     if sum(given) > 1:
-        raise InvalidOption("SOURCE, a live cluster and a running node cannot be combined", fix="give one of them")
+        what = "SOURCE, a live cluster, a running node and a guard cannot be combined"
+        raise InvalidOption(what, fix="give one of them")
     if arguments.source:
         if "-" in arguments.source:
             raise InvalidOption("standard input cannot be read again", where="SOURCE", fix="name a file")
@@ -122,6 +127,9 @@ def _started(arguments: argparse.Namespace) -> Started:
 
         node = NodeFeed(NodeClient(arguments.state_dir).get, arguments.state_dir)
         return Started(node.look(), node)
+    if arguments.guard is not None:
+        guard = GuardFeed(arguments.guard, arguments.guard_run)
+        return Started(guard.look(), guard)
     if not is_cluster:
         return Started(None)
     from podqos.cluster.cluster import connect

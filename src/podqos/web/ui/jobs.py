@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import secrets
 import signal
 import struct
 import sys
@@ -26,7 +27,6 @@ from podqos.errors import InputError
 from podqos.library.engines.fan_out import usable_cores
 from podqos.library.page.source import PageSource
 from podqos.report.page.job import JobInfo, JobKind, JobState
-from podqos.web.ui.sessions import new_id
 
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
@@ -222,6 +222,11 @@ class Jobs:
         self._waiting.clear()
         while self._running:
             await asyncio.wait(list(self._running.values()))
+
+
+def new_id() -> str:
+    """Return an id for something of a visitor's."""
+    return secrets.token_hex(8)
 
 
 def encoded(job: Job) -> bytes:

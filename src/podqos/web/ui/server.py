@@ -35,9 +35,9 @@ from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits
-from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id
 from podqos.web.ui.live import Live
-from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name, new_id
+from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name
 from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
 
 T = TypeVar("T")

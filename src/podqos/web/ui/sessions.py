@@ -14,11 +14,11 @@ from podqos.errors import InputError
 from podqos.library.page.sharing import source_info
 from podqos.library.page.source import PageSource
 from podqos.report.page.session import SourceInfo
+from podqos.web.ui.jobs import Job
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
 
 if TYPE_CHECKING:
     from podqos.library.page.page import Page
-    from podqos.web.ui.jobs import Job
 
 _NAME_CHARACTERS = 200
 
@@ -131,11 +131,6 @@ class Visitors:
     def all(self) -> list[Visitor]:
         """Return who is known."""
         return list(self._known.values())
-
-
-def new_id() -> str:
-    """Return an id for something of a visitor's."""
-    return secrets.token_hex(8)
 
 
 def file_name(given: str) -> str:
