@@ -1,4 +1,4 @@
-"""The view of a pod in `podqos ui`: why it has its class, what is stored and written, its places, and how to be safer."""
+"""The view of a pod in `podqos ui`: its class and why, what is stored and written, its places, and how to be safer."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
-
 from tests.browser.test_layout import CUT
 
 pytestmark = pytest.mark.slow
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 PLATFORM = Path(__file__).parents[2] / "scenarios" / "content-platform"
 ROUTE = "#/pod/batch/analytics-pipeline-0"

@@ -6,13 +6,12 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import expect
-
 from tests.browser.conftest import AppVisit
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
 
 pytestmark = pytest.mark.slow
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 POD = """
 apiVersion: v1
@@ -102,7 +101,9 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(visit, empty):
 
 def test_markup_in_a_name_stays_text(visit, empty):
     page = visit(empty).open()
-    page.evaluate(DROP, ["<img src=x onerror=alert(1)>.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: '<b>bold</b>'}\n"])
+    page.evaluate(
+        DROP, ["<img src=x onerror=alert(1)>.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: '<b>bold</b>'}\n"]
+    )
     page.locator(".problems summary").click()
     expect(page.locator(".problems li").first).to_contain_text("<img src=x onerror=alert(1)>.yaml")
     assert page.locator("img").count() == 0

@@ -269,7 +269,7 @@ def test_large_uploads_are_read_in_a_process_of_their_own_with_the_same_result(s
     assert len(visitor.value(f"/api/sources/{source['id']}/check")["items"]) >= 3000
     status, message = visitor.error("/api/sources?name=large.yaml", LONG + b"#" * len(large))
     assert (status, server.workers()) == (422, [])
-    assert message.startswith("large.yaml:6:14: pod.yaml: not among the files given")
+    assert message.startswith("large.yaml:6:15: pod.yaml: not among the files given")
 
 
 # ---- one file --------------------------------------------------------------------------------------------------------

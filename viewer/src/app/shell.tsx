@@ -1,7 +1,7 @@
 // The app around the views: navigation, sources, live indicator, files that are dropped, saving, keys.
 
 import { render } from "preact";
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import { age, useLive, type Live } from "./live";
@@ -53,6 +53,14 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     scrollTo(0, 0);
     place.current?.focus({ preventScroll: true });
   }, [shown]);
+
+  const bar = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    // What sticks below the bar has to know how high it is.
+    const observer = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`));
+    if (bar.current !== null) observer.observe(bar.current);
+    return () => observer.disconnect();
+  }, []);
 
   const upload = useCallback(
     async (files: readonly File[]) => {
@@ -106,7 +114,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       <button type="button" class="skip" onClick={() => place.current?.focus()}>
         Skip to the content
       </button>
-      <div class="bar">
+      <div class="bar" ref={bar}>
         <a class="brand" href={href("cluster")}>
           podqos
         </a>
@@ -174,7 +182,7 @@ function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo
                 {view.title}
               </a>
             ) : (
-              <span class="off">{view.title}</span>
+              <span class="not-given" title={`Not from ${info?.name ?? "this"}`}>{view.title}</span>
             )}
           </li>
         ))}

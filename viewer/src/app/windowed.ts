@@ -52,7 +52,8 @@ export function useWindow(tops: Float64Array): Windowed {
       if (element === null) return;
       const begin = element.getBoundingClientRect().top + (tops[index] ?? 0);
       const end = element.getBoundingClientRect().top + (tops[index + 1] ?? 0);
-      if (begin < 120) scrollBy({ top: begin - 120 });
+      // Above may be the bar, and the head of a table.
+      if (begin < 140) scrollBy({ top: begin - 140 });
       else if (end > innerHeight - 20) scrollBy({ top: end - innerHeight + 20 });
     },
   };
