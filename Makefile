@@ -77,12 +77,13 @@ bench-node: $(STAMP)
 	@for script in node_race node_quiet node_adoption oom_victims rehearse node_soak node_chaos; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
-# The page of `podqos simulate --html` and `podqos blast --html`; without npm everything else works, and the command says what is missing.
+# The page of `podqos ui` and of all `--html`; without npm everything else works, and the command says what is missing.
 viewer:
 	@if command -v npm >/dev/null; then $(MAKE) --silent $(PAGE); else echo "no npm: $(PAGE) is not built"; fi \
-	|| echo "the page could not be built (see above); everything but --html works"
+	|| echo "the page could not be built (see above); everything but the page works"
 
-$(PAGE): docs/schema/simulate.json docs/schema/blast.json docs/schema/autopsy-page.json $(filter-out %/schema.ts,$(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*))
+SHOWN := simulate blast autopsy-page page
+$(PAGE): $(SHOWN:%=docs/schema/%.json) $(wildcard viewer/*.json viewer/*.js viewer/index.html) $(shell find viewer/src -type f ! -name schema.ts)
 	cd viewer && npm ci --silent && npm run --silent build -- --logLevel warn
 	cp viewer/dist/index.html $@
 
