@@ -242,6 +242,7 @@ def bomb():
         ("usage.csv", b"pod,memory\na,1Mi\n"),
         ("empty.yaml", b"  \n"),
     ],
+    ids=lambda each: each if isinstance(each, str) else "",  # what is compressed has the time in it
 )
 def test_hostile_files_are_refused_or_shown_with_their_problems(visitor, name, body):
     status, _, answer = visitor.ask(f"/api/sources?name={name}", body)
