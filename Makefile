@@ -4,6 +4,8 @@ CLAIMED := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml |
 # `python3`, or where that is too old the newest beside it that is not.
 PYTHON ?= $(or $(shell for each in python3 $(CLAIMED:%=python%); do \
   $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done),python3)
+# An environment that keeps Python from keeping what it has compiled would compile everything again for each command.
+export PYTHONDONTWRITEBYTECODE :=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -17,7 +19,7 @@ demo: $(STAMP) viewer
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python).
 test: viewer chromium check check-system
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m slow # three, for many of them wait
 
 # What a developer runs all the time: a few minutes.
 check: $(STAMP)
@@ -30,7 +32,8 @@ check: $(STAMP)
 fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# Whoever has no other Python than the system's, perhaps an early patch release, gets the same answers.
+# Whoever has no other Python than the system's, perhaps an early patch release, gets the same answers. Of drawn examples
+# a few will do: all of them were tried with the first Python.
 SYSTEM_PYTHON ?= /usr/bin/python3
 SYSTEM_VENV := .venv-system
 VERSION := -c 'import platform; print(platform.python_version())'
@@ -43,7 +46,7 @@ check-system: $(STAMP)
 	elif ! $(SYSTEM_PYTHON) -c 'from ensurepip import version' 2>/dev/null && [ "$$(id -u)" != 0 ]; then \
 	  skipped "$$system cannot make virtual environments: sudo apt install python$${system%.*}-venv"; \
 	else echo "fast tests with $(SYSTEM_PYTHON) ($$system)"; \
-	  $(MAKE) --no-print-directory fast VENV=$(SYSTEM_VENV) PYTHON=$(SYSTEM_PYTHON); fi
+	  PODQOS_EXAMPLES=15 $(MAKE) --no-print-directory fast VENV=$(SYSTEM_VENV) PYTHON=$(SYSTEM_PYTHON); fi
 
 # Before a release: the fast tests with every version the package claims, and the system's.
 test-versions: check-system
@@ -74,12 +77,13 @@ bench-node: $(STAMP)
 	@for script in node_race node_quiet node_adoption oom_victims rehearse node_soak node_chaos; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
-# The page of `podqos simulate --html` and `podqos blast --html`; without npm everything else works, and the command says what is missing.
+# The page of `podqos ui` and of all `--html`; without npm everything else works, and the command says what is missing.
 viewer:
 	@if command -v npm >/dev/null; then $(MAKE) --silent $(PAGE); else echo "no npm: $(PAGE) is not built"; fi \
-	|| echo "the page could not be built (see above); everything but --html works"
+	|| echo "the page could not be built (see above); everything but the page works"
 
-$(PAGE): docs/schema/simulate.json docs/schema/blast.json docs/schema/autopsy-page.json $(filter-out %/schema.ts,$(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*))
+SHOWN := simulate blast autopsy-page page
+$(PAGE): $(SHOWN:%=docs/schema/%.json) $(wildcard viewer/*.json viewer/*.js viewer/index.html) $(shell find viewer/src -type f ! -name schema.ts)
 	cd viewer && npm ci --silent && npm run --silent build -- --logLevel warn
 	cp viewer/dist/index.html $@
 

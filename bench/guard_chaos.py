@@ -6,7 +6,7 @@ growing pod is deleted and made again with the same name. Whatever happens: a po
 only if it was a right one, then it is Failed and Evicted with its Event in the end, a new pod of the same name runs
 unharmed, and no cgroup is left frozen.
 
-    PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_KUBELET_IMAGE=image bench/guard_chaos.py [--rounds 40] [--seed N]
+    PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_IMAGE=image bench/guard_chaos.py [--rounds 40] [--seed N]
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ class Chaos:
             died |= self._deaths(cast.members, None)
             time.sleep(0.2)
         self.problems += [f"round {number}, {fault}, {cast.title}: {each}" for each in left]
-        self.outcomes[f"{fault}: {'evicted' if set(cast.right) <= died else 'otherwise'}"] += 1
+        kernel = self._by_kernel & {member.name for member in cast.members}
+        self.outcomes[f"{fault}: {'the kernel was first' if kernel else 'no kernel kill'}"] += 1
         kubelet.end([*cast.members, *self._replaced])
         gone = {member.uid for member in (*cast.members, *self._replaced)}
         kubelet.until(lambda: not kubelet.has_processes(gone), 60, 0.1)

@@ -1,6 +1,6 @@
 """What the guard costs while nothing happens, beside a real kubelet with 110 pods; and while pods come and go.
 
-    PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_KUBELET_IMAGE=image bench/guard_quiet.py [--pods 110] [--seconds 180]
+    PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_IMAGE=image bench/guard_quiet.py [--pods 110] [--seconds 180]
         [--churn-seconds 60]
 
 The pods sleep; those that are on the node already count, too. While pods come and go one is deleted and another made

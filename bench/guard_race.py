@@ -8,7 +8,7 @@ the right pods are Failed and Evicted with DisruptionTarget, the kernel killed n
 When the threshold was crossed is known from what the growing processes wrote down, when the victim died from its pidfd,
 what the kernel did from its log: by none of these is the guard asked. Only the moment of the kill is its own word.
 
-    PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_KUBELET_IMAGE=image bench/guard_race.py [--races 50] [--seed 1]
+    PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_IMAGE=image bench/guard_race.py [--races 50] [--seed 1]
         [--modes alone,patch,answer,shadow,kubelet] [--save results.jsonl]
 
 Modes: ``alone`` without the guard; ``patch`` and ``answer`` with it, by ``--kill-after``; ``shadow`` with a guard that

@@ -1,8 +1,8 @@
 """A real kubelet for benchmarks and tests: given by environment variables, never made here.
 
-    PODQOS_TEST_KUBELET        kubeconfig of a cluster whose kubelet runs on this machine (may do everything)
-    PODQOS_TEST_KUBELET_NODE   name of the node; the only one with a kubelet, if left out
-    PODQOS_TEST_KUBELET_IMAGE  an image with python3 and sleep that the node has already
+    PODQOS_TEST_KUBELET  kubeconfig of a cluster whose kubelet runs on this machine (may do everything)
+    PODQOS_TEST_NODE      name of the node; the only one with a kubelet, if left out
+    PODQOS_TEST_IMAGE     an image with python3 and sleep that the node has already
 
 A namespace, priority classes and a directory in /dev/shm are made for the run and removed after it. Every container
 runs the same program (``MEMBER``): it takes as much memory as it is told through a file shared with the benchmark, and
@@ -38,7 +38,7 @@ from podqos.host.linux.cgroupfs import Cgroups
 
 MI = 1 << 20
 KUBECONFIG = os.environ.get("PODQOS_TEST_KUBELET", "")
-IMAGE = os.environ.get("PODQOS_TEST_KUBELET_IMAGE", "python:3-slim")
+IMAGE = os.environ.get("PODQOS_TEST_IMAGE", "python:3-slim")
 _PATIENT = Patience(connect_seconds=10, stall_seconds=60, total_seconds=60, attempts=5, most_bytes=64 << 20)
 _HEADER = struct.Struct("qqqq")  # starts, wanted bytes, bytes, records
 _RECORD = struct.Struct("qq")  # nanoseconds of the monotonic clock, bytes
@@ -137,7 +137,7 @@ class RealKubelet:
         self.kubeconfig = KUBECONFIG
         self._client: Client = connect(kubeconfig=KUBECONFIG, patience=_PATIENT).client
         self.server = self._client.access.server
-        self.node = os.environ.get("PODQOS_TEST_KUBELET_NODE") or self._only_node()
+        self.node = os.environ.get("PODQOS_TEST_NODE") or self._only_node()
         self.namespace = f"podqos-bench-{os.getpid()}"
         self.folder = Path(tempfile.mkdtemp(prefix=f"{self.namespace}-", dir="/dev/shm"))
         self.config = self.get(f"/api/v1/nodes/{self.node}/proxy/configz")["kubeletconfig"]
@@ -154,7 +154,7 @@ class RealKubelet:
             each["metadata"]["name"] for each in nodes if each["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
         ]
         if len(real) != 1:
-            raise SystemExit(f"PODQOS_TEST_KUBELET_NODE is not set, and there are {len(real)} nodes with a kubelet")
+            raise SystemExit(f"PODQOS_TEST_NODE is not set, and there are {len(real)} nodes with a kubelet")
         return str(real[0])
 
     def __enter__(self) -> Self:

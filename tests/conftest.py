@@ -16,6 +16,12 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 os.environ["KUBECONFIG"] = os.devnull
 
 # A busy machine is not a failing test: how long one example takes is not what these tests are about. Every run draws
-# the same examples, so that a change and not chance decides; `PODQOS_DRAW=1` draws others, to search for more.
-settings.register_profile("podqos", deadline=None, derandomize="PODQOS_DRAW" not in os.environ)
+# the same examples, so that a change and not chance decides; `PODQOS_DRAW=1` draws others, to search for more, and
+# `PODQOS_EXAMPLES` says how many where a test does not.
+settings.register_profile(
+    "podqos",
+    deadline=None,
+    derandomize="PODQOS_DRAW" not in os.environ,
+    max_examples=int(os.environ.get("PODQOS_EXAMPLES") or 100),
+)
 settings.load_profile("podqos")

@@ -1,8 +1,9 @@
 // Builds the page into one file: script and style are written into the HTML, so that it opens from file:// without a
 // network. The bundler is rollup's WebAssembly build (`overrides` in package.json): one package for every platform.
+import { createHash } from "node:crypto";
 import { defineConfig } from "vite";
 
-/** Move the built script and style into the page; nothing else may be left over. */
+/** Move the built script and style into the page, the only ones its policy allows; nothing else may be left over. */
 function oneFile() {
   return {
     name: "one-file",
@@ -15,7 +16,8 @@ function oneFile() {
         const text = isScript ? part.code.replaceAll("</script", "<\\/script") : String(part.source);
         const tag = isScript ? /<script[^>]*src="[^"]*"[^>]*><\/script>/ : /<link rel="stylesheet"[^>]*>/;
         const inline = isScript ? `<script type="module">${text}</script>` : `<style>${text}</style>`;
-        page.source = page.source.replace(tag, () => inline);
+        const hash = createHash("sha256").update(text).digest("base64");
+        page.source = page.source.replace(tag, () => inline).replace(`${isScript ? "script" : "style"}-src 'unsafe-inline'`, `${isScript ? "script" : "style"}-src 'sha256-${hash}'`);
         delete bundle[name];
       }
     },

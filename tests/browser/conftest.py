@@ -1,14 +1,21 @@
-"""Pages in a real browser: opened as files, without a network."""
+"""Pages in a real browser: opened as files without a network, or served by `podqos ui` on loopback."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGE = files("podqos.report") / "viewer.html"
+AXE = Path(__file__).parents[2] / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
+PATIENCE_MS = 60_000
+"""How long a test waits for what must come: longer than any slow machine takes."""
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +25,100 @@ def browser():
     if not PAGE.is_file():
         pytest.skip("the page is not built: make viewer")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright.expect.set_options(timeout=PATIENCE_MS)
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=120_000)
         yield chromium
         chromium.close()
+
+
+class Server:
+    """A `podqos ui` that runs; its address is what it prints first."""
+
+    def __init__(self, *arguments: object) -> None:
+        pytest.importorskip("httptools", reason="the extra `web` is not installed")
+        command = [sys.executable, "-m", "podqos", "ui", "--no-open", "--listen", "127.0.0.1:0", *map(str, arguments)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.address = self._process.stdout.readline().strip()
+        if not self.address.startswith("http://127.0.0.1:"):
+            self._process.kill()
+            pytest.fail(f"podqos ui did not start: {self.address} {self._process.communicate()[1]}")
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def serve():
+    """Return what starts a server; all end with the module."""
+    started: list[Server] = []
+
+    def start(*arguments: object) -> Server:
+        started.append(Server(*arguments))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+class AppVisit:
+    """The app in a window of its own, and everything it asked for or complained about."""
+
+    def __init__(self, browser, address, width=1280, height=900, **context):
+        self.address = address
+        self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
+        self.context.set_default_timeout(PATIENCE_MS)
+        self.page = self.context.new_page()
+        self.elsewhere: list[str] = []
+        self.complaints: list[str] = []
+        self.expected = ""
+        """What a complaint may hold: a test that stops the server expects that the browser says so."""
+        self.page.on("request", self._asked)
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _asked(self, request):
+        # Preflights apart there is nothing that a page may ask another host for; blobs are its own.
+        own = request.url.startswith((self.address, "data:", f"blob:{self.address}"))
+        if not own:
+            self.elsewhere.append(request.url)
+
+    def open(self, route=""):
+        self.page.goto(self.address + route)
+        self.page.wait_for_selector("h1, .state h2")
+        return self.page
+
+    def violations(self):
+        """Return what axe-core finds that is serious or worse."""
+        if not AXE.is_file():
+            pytest.skip("axe-core is not installed: npm ci in viewer/")
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        return [
+            (each["id"], [node["target"] for node in each["nodes"]][:5])
+            for each in found
+            if each["impact"] in {"serious", "critical"}
+        ]
+
+    def close(self):
+        self.context.close()
+        assert self.elsewhere == []
+        assert [each for each in self.complaints if not self.expected or self.expected not in each] == []
+
+
+@pytest.fixture
+def visit(browser) -> Callable[..., AppVisit]:
+    """Return what opens the app; what it complained about, or asked of others, fails the test."""
+    opened: list[AppVisit] = []
+
+    def start(server: Server, **options) -> AppVisit:
+        opened.append(AppVisit(browser, server.address, **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()

@@ -7,6 +7,7 @@ from importlib.resources import files
 
 import pytest
 
+from browser.settling import settle
 from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -31,13 +32,14 @@ class Visit:
     def __init__(self, browser, path, **context):
         self.context = browser.new_context(viewport={"width": 1500, "height": 1000}, offline=True, **context)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.goto(path.as_uri())
+        settle(self.page)
 
     def orders(self):
         """Return the names in both orders, the kubelet's and the kernel's."""

@@ -41,7 +41,7 @@ def test_it_writes_the_page_where_it_was_called_and_says_so(told):
     out, folder = told
     page = folder / demo.PAGE
     if page.exists():
-        assert f"The page: {page}" in out
+        assert f"The page, as a file: file://{page}" in out
         assert b"OOMKilled" in page.read_bytes()
     else:
         assert "The page is not built" in out

@@ -41,7 +41,7 @@ def test_the_tasks_hold_what_people_look_for_there():
     assert {title: [*commands] for title, commands in GROUPS.items()} == {
         "Manifests": ["explain", "check", "drift", "advise", "admit", "policy"],
         "Nodes": ["rank", "place", "cpu", "thresholds"],
-        "Clusters": ["snapshot", "overview", "exporter", "webhook"],
+        "Clusters": ["snapshot", "ui", "overview", "exporter", "webhook"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
         "Real machine": ["node", "rehearse", "guard", "autopsy"],
         "Other": ["demo", "eval", "completion", "help"],

@@ -70,7 +70,7 @@ def here(tmp_path, monkeypatch) -> Path:
 def podqos(*arguments: str | bytes, **options: object) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, **options.pop("env", {})}
     command = [sys.executable, "-m", "podqos", *arguments]
-    return subprocess.run(command, check=False, stderr=subprocess.PIPE, env=environment, timeout=20, **options)
+    return subprocess.run(command, check=False, stderr=subprocess.PIPE, env=environment, timeout=60, **options)
 
 
 @pytest.mark.parametrize("command", OUTPUTS)

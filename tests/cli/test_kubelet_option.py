@@ -34,6 +34,7 @@ WITHOUT = {
     "snapshot": "a cluster tells its kubelets",
     "sweep": "a scenario carries its kubelets",
     "webhook": "the API server knows no kubelet",
+    "ui": "takes a KubeletConfiguration among its files, and has controls for it",
     **dict.fromkeys(
         ("guard explain", "guard journal", "guard report", "guard status"), "a guard's journal carries its figures"
     ),

@@ -51,7 +51,7 @@ def test_the_output_is_the_same_to_the_byte(capsysbinary, fleet, output):
     assert main(command) == 0
     expected = capsysbinary.readouterr()
     assert main([*command, "--engine", "processes", "--jobs", "2"]) == 0
-    assert capsysbinary.readouterr() == expected
+    assert capsysbinary.readouterr().out == expected.out  # a slow one tells its progress
     assert b"OOM" in expected.out or b"oom" in expected.out
 
 
@@ -103,6 +103,6 @@ def test_a_dask_cluster_gives_the_same_journal(capsysbinary, fleet, tmp_path):
     cluster = DaskCluster(tmp_path, 2)
     try:
         assert main(["simulate", fleet, "-o", "jsonl", "--engine", f"dask={cluster.address}"]) == 0
-        assert capsysbinary.readouterr() == expected
+        assert capsysbinary.readouterr().out == expected.out  # a slow one tells its progress
     finally:
         cluster.kill(*cluster.workers, cluster.scheduler)

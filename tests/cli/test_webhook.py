@@ -186,7 +186,7 @@ class Client:
 
     def ask(self, uid):
         if self.connection is None:
-            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.trust)
+            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.trust)
         self.connection.request("POST", "/validate?timeout=10s", review(pod(), uid=uid))
         response = self.connection.getresponse()
         answer = json.loads(response.read())
@@ -197,17 +197,13 @@ class Client:
 
 def test_a_server_told_to_stop_is_first_not_ready_then_answers_what_is_under_way_and_exits_with_0(files):
     assert main(["webhook", "certificate", "certs", "--name", "127.0.0.1"]) == 0
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     command = [
         sys.executable, "-m", "podqos", "webhook", "--certificate", "certs", "--policy", "policy.yaml",
-        "--listen", f"127.0.0.1:{port}", "--drain", "1500ms", "--audit", "audit.log",
+        "--listen", "127.0.0.1:0", "--drain", "10m", "--audit", "audit.log",
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        for line in process.stderr:
-            if "listening" in line:
-                break
+        port = next(int(line.rpartition(":")[2]) for line in process.stderr if "listening on" in line)
         trust = ssl.create_default_context(cafile="certs/ca.crt")
         told, asked, answered = threading.Event(), [], []
 
@@ -222,17 +218,19 @@ def test_a_server_told_to_stop_is_first_not_ready_then_answers_what_is_under_way
         threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
         for thread in threads:
             thread.start()
-        time.sleep(0.3)
+        while len(answered) < 20 and process.poll() is None:
+            time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
-        probe = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=trust)
+        assert any("told to stop" in line for line in process.stderr)
+        probe = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=trust)
         probe.request("GET", "/readyz")
         assert probe.getresponse().status == 503
         probe.close()
         told.set()
-        assert process.wait(30) == 0
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
+        process.send_signal(signal.SIGTERM)  # told twice: at once
+        assert process.wait(60) == 0
         assert sorted(answered) == sorted(asked)
         lines = [json.loads(line) for line in Path("audit.log").read_text().splitlines()]
         assert sorted(line["requestId"] for line in lines) == sorted(asked)
@@ -240,3 +238,15 @@ def test_a_server_told_to_stop_is_first_not_ready_then_answers_what_is_under_way
         process.kill()
         process.stderr.close()
         process.wait()
+
+
+def test_a_server_told_to_stop_ends_by_itself_when_its_drain_is_over(files):
+    assert main(["webhook", "certificate", "certs"]) == 0
+    command = [sys.executable, "-m", "podqos", "webhook", "--certificate", "certs", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen([*command, "--drain", "100ms"], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert any("listening on" in line for line in process.stderr)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()

@@ -150,7 +150,7 @@ def test_a_server_without_watch_lists_is_listed_first(patient, refusal):
 
 def test_a_server_that_never_says_that_this_was_all_is_listed(patient):
     script = Script(watch_of([event("ADDED")], then=stalls), PAGE, watch_of([], then=stalls))
-    patience = replace(patient, stall_seconds=0.3)
+    patience = replace(patient, stall_seconds=1.0)
     assert seen(script, 5, patience) == ["RESET", "ADDED a", "RESET", "ADDED a", "SYNCED"]
 
 
@@ -224,7 +224,8 @@ def test_a_watch_that_is_not_ended_in_time_is_taken_for_dead(patient, monkeypatc
     monkeypatch.setattr(watching, "_WATCH_SECONDS", (0, 0))
     monkeypatch.setattr(watching, "_GRACE_SECONDS", 0.3)
     told = []
-    script = Script(watch_of([SYNCED], then=stalls), watch_of([event("ADDED", version="11")], then=stalls))
+    again = watch_of([event("ADDED", version="11")], then=stalls)
+    script = Script(watch_of([SYNCED], then=stalls), *[again] * 50)  # a busy machine may be too late for some
     assert seen(script, 3, patient, on_trouble=told.append) == ["RESET", "SYNCED", "ADDED a"]
 
 
@@ -241,9 +242,9 @@ def test_closing_the_cluster_ends_a_watch_in_another_thread(patient):
     with Server(api_server), Server(api_server) as server:
         cluster = Cluster(Access(server.url), patience=patient)
         threading.Thread(target=run, daemon=True).start()
-        assert begun.wait(20)
+        assert begun.wait(60)
         cluster.close()
-        assert ended.wait(20)
+        assert ended.wait(60)
 
 
 # ---- bytes to values -----------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ def reason(command: Command) -> str | None:
         return "serves until it is interrupted"
     if rest[:1] == ["guard"] and rest[1:2] not in (["manifests"], ["install"]) and "--state" not in rest:
         return "needs a node with a guard"
+    if rest[:1] == ["ui"] and "--html" not in rest:
+        return "serves until it is interrupted"
     if {"--watch", "--live"} & {*rest}:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))

@@ -151,8 +151,10 @@ class ApiServer:
             match request.method, parts:
                 case "GET", ["version"]:
                     return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.4"}
-                case "GET", ["api", "v1", "pods"]:
-                    return 200, self._list(request.query)
+                case "GET", ["api", "v1", "pods" | "nodes" as what]:
+                    if "sendInitialEvents" in request.query:
+                        raise _Says(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden")
+                    return 200, self._list(request.query) if what == "pods" else self._nodes()
                 case "GET", ["api", "v1", "nodes", name] if name == self.node:
                     return 200, self.node_object
                 case "GET", ["api", "v1", "nodes", name, "proxy", "configz"] if name == self.node:
@@ -170,10 +172,23 @@ class ApiServer:
                     return 201, self._post_event(namespace, request.body or {})
         raise _Says(404, "NotFound", "the server could not find the requested resource")
 
+    def annotate_node(self, **annotations: str) -> None:
+        """Change the node's annotations; a watch of nodes begins anew with that."""
+        with self.lock:
+            self.node_object["metadata"]["annotations"] = annotations
+
+    def watch_nodes(self) -> Iterator[Json]:
+        """Yield the node whenever it has changed, until the test is over."""
+        before = deepcopy(self.node_object)
+        while not self._is_over.wait(0.02) and not self.is_away:
+            if self.node_object != before:
+                before = deepcopy(self.node_object)
+                yield {"type": "MODIFIED", "object": before}
+
     def watch(self, query: dict[str, str]) -> Iterator[Json]:
         """Yield what happens to pods from a version on, until the test is over."""
         since = int(query.get("resourceVersion") or 0)
-        while not self._is_over.is_set():
+        while not self._is_over.is_set() and not self.is_away:
             with self._changed:
                 news = [] if self.is_stale else [each for each in self.log if each[0] > since]
                 if not news:
@@ -191,6 +206,10 @@ class ApiServer:
             "metadata": {"resourceVersion": str(self._version)},
             "items": items,
         }
+
+    def _nodes(self) -> Json:
+        metadata = {"resourceVersion": str(self._version)}
+        return {"kind": "NodeList", "apiVersion": "v1", "metadata": metadata, "items": [deepcopy(self.node_object)]}
 
     def _is_selected(self, pod: Json, query: dict[str, str]) -> bool:
         selector = query.get("fieldSelector", "")
@@ -323,11 +342,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         request = Request(self.command, url.path, dict(parse_qsl(url.query)), json.loads(data) if data else None)
         api.requests.append(request)
-        if request.query.get("watch") in {"1", "true"}:
-            self._watch(request)
-            return
         try:
             status, body = api.answer(request, self.headers.get("Content-Type", ""))
+            if request.query.get("watch") in {"1", "true"}:
+                self._watch(request)
+                return
         except _Says as said:
             status, body = said.code, said.body
         if api.slow_seconds and request.method != "GET":
@@ -347,9 +366,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for event in self.server_api.watch(request.query):
+        is_of_nodes = request.path.endswith("/nodes")
+        for event in self.server_api.watch_nodes() if is_of_nodes else self.server_api.watch(request.query):
             line = json.dumps(event).encode() + b"\n"
             self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
-            if self.server_api.is_away:
-                break
         self.close_connection = True

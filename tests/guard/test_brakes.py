@@ -37,9 +37,9 @@ def test_no_more_than_so_many_evictions_within_a_time(tmp_path):
     held.evicted(20 * SECOND)
     assert held.held_back(30 * SECOND) is HeldBack.RATE_LIMIT
     assert held.free_again_us(30 * SECOND) == 110 * SECOND
+    assert held.limit(30 * SECOND).recent == 2
     assert held.held_back(110 * SECOND - 1) is HeldBack.RATE_LIMIT
     assert held.held_back(110 * SECOND) is None
-    assert held.limit(30 * SECOND).recent == 2
 
 
 def test_between_two_evictions_lies_the_cool_down(tmp_path):

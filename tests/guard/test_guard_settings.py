@@ -75,7 +75,7 @@ def cluster_at(url):
 
 def test_the_kubelets_settings_are_asked_for_and_the_last_ones_count_while_it_cannot_be_asked(tmp_path):
     api = ApiServer()
-    api.configz = {"kubeletconfig": {"cgroupRoot": "/here", "evictionHard": {"memory.available": "7Mi"}}}
+    api.configz = {"cgroupRoot": "/here", "evictionHard": {"memory.available": "7Mi"}}
     with api.serving(), cluster_at(api.url) as cluster:
         found = find_kubelet(cluster, api.node, tmp_path / "state")
         assert (found.configuration.cgroup_root, found.trouble) == ("/here", "")
@@ -88,7 +88,6 @@ def test_the_kubelets_settings_are_asked_for_and_the_last_ones_count_while_it_ca
 def test_settings_that_never_were_known_or_are_another_nodes_are_not_made_up(tmp_path):
     api = ApiServer()
     with api.serving(), cluster_at(api.url) as cluster:
-        api.configz = {"kubeletconfig": {}}
         find_kubelet(cluster, api.node, tmp_path)
     with pytest.raises(HostError, match="--kubelet-config"):
         find_kubelet(None, "node-2", tmp_path)

@@ -111,9 +111,11 @@ def test_what_was_never_complete_does_not_replace_what_was_known(tmp_path):
 
 @pytest.mark.parametrize("value", ["off", " OFF\n"])
 def test_the_nodes_annotation_switches_the_guard_off_and_on(api, tmp_path, value):
-    api.node_object["metadata"]["annotations"] = {"podqos.dev/guard": value}
+    api.annotate_node(**{"podqos.dev/guard": value})
     with watching(api, tmp_path / "pods.json") as known:
         wait_until(lambda: known.is_switched_off, "the annotation is seen")
+        api.annotate_node()
+        wait_until(lambda: not known.is_switched_off, "it is gone")
 
 
 def test_a_refused_watch_is_tried_again(api, tmp_path):

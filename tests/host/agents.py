@@ -11,8 +11,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +23,7 @@ from podqos.agent.journal import Entry, decode
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.procfs import Procfs
 
+T = TypeVar("T")
 _numbers = count()
 
 
@@ -56,16 +59,15 @@ class Agent:
         """Signal the agent and wait for its end."""
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(30 * PATIENCE)
+        return self.process.wait(90 * PATIENCE)
 
     def end_with_shim(self) -> None:
         """Kill the agent and what keeps its pods, at once."""
         assert self.process is not None
         keepers = shims(self.folder)
         self.process.kill()
-        for shim in keepers:
-            os.kill(shim, signal.SIGKILL)
-        self.process.wait(30 * PATIENCE)
+        _kill(keepers)
+        self.process.wait(90 * PATIENCE)
         until(self, lambda: not shims(self.folder))
 
     def put(self, document: dict) -> None:
@@ -75,54 +77,63 @@ class Agent:
         partial.rename(self.folder / "manifests" / f"{document['metadata']['name']}.json")
 
     def entries(self) -> list[Entry]:
-        """Return the journal, in which every line has to be whole."""
+        """Return the journal, in which every line has to be whole but one that is being written."""
         file = self.folder / "state" / "journal.jsonl"
-        return list(decode(file.read_bytes())) if file.exists() else []
+        journal = file.read_bytes() if file.exists() else b""
+        return list(decode(journal[: journal.rfind(b"\n") + 1]))
+
+    def processes(self) -> dict[int, str]:
+        """Return what runs in the node's cgroups, each with its last argument; before ``exec`` that is the shim's."""
+        found = {}
+        for pid in self.cgroups.processes(self.own):
+            with suppress(OSError):
+                line = (Procfs().root / str(pid) / "cmdline").read_bytes()
+                found[pid] = line.rstrip(b"\0").rpartition(b"\0")[2].decode()
+        return found
 
     def commands(self) -> Counter[str]:
-        """Return what runs in the node's cgroups, by its last argument."""
-        found: Counter[str] = Counter()
-        for pid in self.cgroups.processes(self.own):
-            try:
-                line = (Procfs().root / str(pid) / "cmdline").read_bytes()
-            except OSError:
-                continue
-            found[line.split(b"\0")[-2].decode() if line else ""] += 1
-        return found
+        """Return how often what runs, by its last argument."""
+        return Counter(self.processes().values())
 
     def close(self) -> None:
         """End everything."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for shim in shims(self.folder):
-            os.kill(shim, signal.SIGKILL)
-        for _ in range(500):
-            self.cgroups.kill(self.own)
-            if self.cgroups.remove(self.own):
-                break
-            time.sleep(0.01)
+        _kill(shims(self.folder))
+        self.cgroups.end([self.own], 60)
         shutil.rmtree(self.folder, ignore_errors=True)
         assert not self.cgroups.exists(self.own)
 
 
 def shims(folder: Path) -> list[int]:
-    """Return the shims of the node in a directory."""
-    found = []
+    """Return the shims of the node in a directory, without children of theirs that are about to be something else."""
+    parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
-            try:
+            with suppress(OSError, IndexError):
                 line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"shim.py" in line and os.fsencode(folder) in line:
-                found.append(int(entry.name))
+                if b"shim.py" in line and os.fsencode(folder) in line:
+                    parents[int(entry.name)] = int(Procfs().stat(int(entry.name))[1])
+    return [pid for pid, parent in parents.items() if parent not in parents]
+
+
+def until(agent: Agent, condition: Callable[[], T], seconds: float = 60) -> T:
+    """Wait until something holds, and return it: what is read again may be different."""
+    end = time.monotonic() + seconds * PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < end, (agent.folder / "said").read_text()
+        time.sleep(0.02)
     return found
 
 
-def until(agent: Agent, condition: Callable[[], object], seconds: float = 60) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + seconds * PATIENCE
-    while not condition():
-        assert time.monotonic() < end, (agent.folder / "said").read_text()
-        time.sleep(0.02)
+def until_up(agent: Agent, *commands: str) -> dict[int, str]:
+    """Wait until exactly these commands run, each once, and return their processes."""
+    wanted = sorted(commands)
+    return until(agent, lambda: there if sorted((there := agent.processes()).values()) == wanted else None) or {}
+
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -64,11 +64,7 @@ class Share:
 
     def close(self) -> None:
         """End everything in the cgroup, and remove it and the directory."""
-        for _ in range(200):
-            self.cgroups.kill(self.own)
-            if self.cgroups.remove(self.own):
-                break
-            os.sched_yield()
+        self.cgroups.end([self.own], 60)
         assert not self.cgroups.exists(self.own)
         shutil.rmtree(self.folder, ignore_errors=True)
 

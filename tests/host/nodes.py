@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -102,7 +103,7 @@ class NodeStage:
             partial.write_bytes(msgspec.json.encode(document))
             partial.rename(self.manifests / f"{name}.json")
 
-    def until(self, condition: Callable[[], object], seconds: float = 20) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
         """Let the node live until something holds."""
         end = time.monotonic() + seconds * PATIENCE
         while not condition():
@@ -143,12 +144,9 @@ class NodeStage:
         try:
             cgroups.kill(self.settings.own)
             self.node.runtime.close(end=True)
+            self.node._release()
         finally:
-            for _ in range(500):
-                cgroups.kill(self.settings.own)
-                if cgroups.remove(self.settings.own):
-                    break
-                time.sleep(0.01)
+            cgroups.end([self.settings.own], 60)
             shutil.rmtree(self.folder, ignore_errors=True)
         assert not cgroups.exists(self.settings.own)
 
@@ -160,10 +158,15 @@ def running_node(
     choice: RuntimeChoice | None = None,
     **settings: object,
 ) -> Iterator[NodeStage]:
-    """Start a node and end it afterwards."""
+    """Start a node and end it afterwards; this process, which was the agent, is then as it was."""
+    nice, switch_seconds = os.getpriority(os.PRIO_PROCESS, 0), sys.getswitchinterval()
     stage = NodeStage(configuration or kubelet(), memory_bytes, choice, **settings)
     try:
         stage.node.start()
         yield stage
     finally:
         stage.close()
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+        sys.setswitchinterval(switch_seconds)
+        gc.unfreeze()
+        gc.enable()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from host.agents import Agent, shims, until
+from host.agents import Agent, shims, until, until_up
 from host.machine import needs_node
 from host.nodes import pod_document
 from podqos.host.linux.capabilities import open_cgroups
@@ -45,8 +44,8 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
         there = agent.commands()
         assert all(there[command] <= 1 for command in expected), there
     agent.start()
-    until(agent, lambda: expected <= set(agent.commands()))
-    before = {pid: _started(pid) for pid in agent.cgroups.processes(agent.own)}
+    there = until(agent, lambda: found if expected <= set((found := agent.processes()).values()) else None)
+    before = {pid: _started(pid) for pid, command in there.items() if command in expected}
     agent.end(signal.SIGKILL)
     time.sleep(0.2)
     assert expected <= set(agent.commands()), "they run without an agent"
@@ -56,8 +55,7 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
     assert agent.entries()[: len(journal)] == journal, "no line is lost or changed"
     there = agent.commands()
     assert all(there[command] == 1 for command in expected), there
-    kept = [pid for pid, start in before.items() if _started(pid) == start]
-    assert len(kept) >= len(stable)
+    assert {pid: _started(pid) for pid in before} == before
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
     until(agent, lambda: not shims(agent.folder))
@@ -65,10 +63,13 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
 
 
 def test_a_pod_that_ended_without_an_agent_is_handled_by_the_next_one(agent):
-    agent.put(pod_document("once", "sh", "-c", "sleep 1; exit 0", spec={"restartPolicy": "Never"}))
+    go_on = agent.folder / "go-on"
+    waits = f"until [ -e {go_on} ]; do sleep 0.05; done"
+    agent.put(pod_document("once", "sh", "-c", waits, spec={"restartPolicy": "Never"}))
     agent.start()
     until(agent, lambda: any(entry.kind == "Started" for entry in agent.entries()))
     agent.end(signal.SIGKILL)
+    go_on.touch()
     until(agent, lambda: not agent.commands())
     agent.start()
     until(agent, lambda: any(entry.kind == "CleanedUp" for entry in agent.entries()))
@@ -80,7 +81,7 @@ def test_a_pod_that_ended_without_an_agent_is_handled_by_the_next_one(agent):
 def test_a_pod_whose_manifest_was_removed_without_an_agent_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    until(agent, agent.commands)
+    until_up(agent, "1000")
     agent.end(signal.SIGKILL)
     (agent.folder / "manifests" / "web.json").unlink()
     agent.start()
@@ -91,26 +92,19 @@ def test_a_pod_whose_manifest_was_removed_without_an_agent_is_ended(agent):
 def test_what_outlived_its_shim_and_the_agent_does_not_run_twice(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    until(agent, agent.commands)
-    agent.end(signal.SIGKILL)
-    (shim,) = shims(agent.folder)
-    (orphan,) = agent.cgroups.processes(agent.own)
-    os.kill(shim, signal.SIGKILL)
-    until(agent, lambda: not shims(agent.folder))
-    assert agent.cgroups.processes(agent.own) == [orphan]
+    (orphan,) = until_up(agent, "1000")
+    agent.end_with_shim()
+    assert agent.processes() == {orphan: "1000"}
     agent.start()
     until(agent, lambda: any(entry.kind == "Restarted" for entry in agent.entries()))
-    until(agent, lambda: agent.cgroups.processes(agent.own) not in ([], [orphan]))
-    (again,) = agent.cgroups.processes(agent.own)
-    assert again != orphan
+    assert _others(agent, orphan) == ["1000"]
     agent.end(signal.SIGTERM)
 
 
 def test_what_neither_shim_nor_records_know_is_ended_before_anything_is_started(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    until(agent, agent.commands)
-    (pid,) = agent.cgroups.processes(agent.own)
+    (pid,) = until_up(agent, "1000")
     pod = agent.cgroups.of_process(pid).rpartition("/")[0]
     agent.end_with_shim()
     # A restart that was not recorded, and processes that have moved up.
@@ -119,9 +113,7 @@ def test_what_neither_shim_nor_records_know_is_ended_before_anything_is_started(
     try:
         agent.start()
         until(agent, lambda: all(stray.poll() is not None for stray in strays))
-        until(agent, agent.commands)
-        assert agent.commands() == {"1000": 1}
-        assert pid not in agent.cgroups.processes(agent.own)
+        assert pid not in until_up(agent, "1000")
     finally:
         for stray in strays:
             stray.kill()
@@ -142,10 +134,10 @@ def test_agent_and_shim_killed_together_again_and_again_leave_every_pod_running_
         assert all(count == 1 for count in there.values()), there
     orphans = set(agent.cgroups.processes(agent.own))
     agent.start()
-    # At once: none of them has ended by itself, so that none has to wait.
-    until(agent, lambda: not orphans & set(agent.cgroups.processes(agent.own)), 9)
-    until(agent, lambda: set(agent.commands()) == expected, 9)
-    assert agent.commands() == dict.fromkeys(expected, 1)
+    until(agent, lambda: not orphans & set(agent.cgroups.processes(agent.own)))
+    until_up(agent, *expected)
+    restarts = [entry.because for entry in agent.entries() if entry.kind == "Restarted"]
+    assert {each.back_off_seconds for each in restarts} <= {0}, "none has ended by itself, so that none has to wait"
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
 
@@ -168,9 +160,9 @@ def test_a_container_that_moved_into_another_cgroup_is_ended_with_the_node(agent
     moves = "; ".join(f"echo $$$$ > {entrance}" for entrance in elsewhere.entrances(elsewhere.own)[:hierarchies])
     agent.put(pod_document("moves", "sh", "-c", f"{moves}; (sleep 1001 & sleep 1002); exit"))
     agent.start()
-    until(agent, lambda: len(elsewhere.processes(elsewhere.own)) == 3, 15)
+    until(agent, lambda: len(elsewhere.processes(elsewhere.own)) == 3)
     assert agent.end(number) == 0
-    assert elsewhere.processes(elsewhere.own) == []
+    until(agent, lambda: not elsewhere.processes(elsewhere.own))
     assert not agent.cgroups.exists(agent.own)
 
 
@@ -181,7 +173,7 @@ def test_a_node_started_with_nohup_outlives_its_terminal(agent):
         agent.start()
     finally:
         signal.signal(signal.SIGHUP, before)
-    until(agent, agent.commands)
+    until_up(agent, "1000")
     agent.process.send_signal(signal.SIGHUP)
     time.sleep(0.5)
     assert agent.process.poll() is None
@@ -197,8 +189,8 @@ def test_a_container_that_moved_into_another_cgroup_does_not_run_twice(agent, el
     (before,) = elsewhere.processes(elsewhere.own)
     agent.end_with_shim()
     agent.start()
-    until(agent, lambda: elsewhere.processes(elsewhere.own) not in ([before], []))
-    assert before not in elsewhere.processes(elsewhere.own)
+    there = until(agent, lambda: set(found) if {*(found := elsewhere.processes(elsewhere.own))} - {before} else None)
+    assert before not in there
     assert agent.end(signal.SIGTERM) == 0
 
 
@@ -214,16 +206,21 @@ def _sleeping(agent: Agent, cgroup: str) -> subprocess.Popen[bytes]:
 def test_what_the_state_directory_does_not_know_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    until(agent, agent.commands)
+    (pid,) = until_up(agent, "1000")
     agent.end(signal.SIGKILL)
-    (pid,) = agent.cgroups.processes(agent.own)
     for file in (agent.folder / "state" / "pods").iterdir():
         file.unlink()
     agent.start()
-    until(agent, lambda: agent.cgroups.processes(agent.own) not in ([], [pid]))
-    (again,) = agent.cgroups.processes(agent.own)
-    assert again != pid
+    assert _others(agent, pid) == ["1000"]
     agent.end(signal.SIGTERM)
+
+
+def _others(agent: Agent, before: int) -> list[str]:
+    """Wait until something else runs than before, and return all that runs then."""
+    there = until(agent, lambda: found if (found := agent.processes()).keys() - {before} else None)
+    if before not in there:
+        there = until_up(agent, "1000")  # it may just be becoming that
+    return sorted(there.values())
 
 
 def _started(pid: int) -> list[str]:

@@ -52,7 +52,7 @@ def agent(folder, soft: int, hard: int, code: str) -> dict:
     """Run an agent with a keeper under these limits of open files; return what it says."""
     done = subprocess.run(
         [sys.executable, "-c", f"{_AGENT}{code}{_END}", str(folder), str(soft), str(hard)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -103,7 +103,7 @@ def test_a_node_with_more_pods_than_descriptors_goes_on():
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     up, measured, said = json.loads(done.stdout)
     assert (up >= 20, measured, said > 0) == (True, 40, True)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from host.agents import Agent, until
+from host.agents import Agent, until, until_up
 from host.machine import needs_node
 from host.nodes import PYTHON, pod_document
 
@@ -56,7 +56,7 @@ def test_a_realtime_agent_is_before_the_kernel_with_every_core_busy(agent):
     agent.start("--realtime")
     fixed = {"memory": "64Mi", "cpu": "10m"}
     agent.put(pod_document("other", "sleep", "1000", resources={"requests": fixed, "limits": fixed}))
-    until(agent, agent.commands)
+    until_up(agent, "1000")
     assert agent.process is not None
     policy = os.sched_getscheduler(agent.process.pid) & ~os.SCHED_RESET_ON_FORK
     assert policy == os.SCHED_FIFO

@@ -39,7 +39,7 @@ def _program(name: str, *argv: str, **more: object) -> Program:
 
 
 def _until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -63,7 +63,7 @@ def _descriptors(client: ShimClient) -> int:
 )  # fmt: skip
 def test_every_request_is_answered_and_what_makes_no_sense_with_a_message(client, request_):
     before = _descriptors(client)
-    client._socket.settimeout(10)
+    client._socket.settimeout(60)
     shim.send(client._socket, request_)
     assert msgspec.json.decode(shim.receive(client._socket))["error"]
     assert _descriptors(client) == before
@@ -78,7 +78,7 @@ def test_what_the_kernel_does_not_start_is_told_and_leaves_nothing_open(client, 
     ):
         with pytest.raises(HostError, match=words):
             client.start(_program("wrong", "true", **{"log": str(tmp_path / "log"), **more}))
-    assert _descriptors(client) == before
+    _until(lambda: _descriptors(client) == before)
 
 
 def test_an_environment_larger_than_a_packet_reaches_its_process(client, tmp_path):
@@ -96,23 +96,23 @@ def test_a_list_longer_than_a_packet_is_whole(client):
 def test_a_command_that_hangs_ends_with_its_whole_process_group_and_leaves_no_descriptor_open(client, tmp_path):
     before = _descriptors(client)
     script = f"sleep 1000 & echo $! > {tmp_path}/child; exec sleep 1000"
-    for number in range(3):
-        leader = client.start(_program(f"exec:{number}", "/bin/sh", "-c", script, seconds=0.3))
+    for number in range(2):
+        leader = client.start(_program(f"exec:{number}", "/bin/sh", "-c", script, seconds=1.0))
         _until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip())
         child = int((tmp_path / "child").read_text())
         assert os.getpgid(child) == leader
         for pid in (child, leader):
             _until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
         (tmp_path / "child").unlink()
-    assert _descriptors(client) == before
-    _until(lambda: len(client.programs().ended) == 3)
+    _until(lambda: len(client.programs().ended) == 2)
+    _until(lambda: _descriptors(client) == before)
 
 
 def test_a_command_that_ends_while_its_child_does_not_leaves_no_descriptor_open(client, tmp_path):
     before = _descriptors(client)
     client.start(_program("exec:1", "/bin/sh", "-c", f"sleep 1000 & echo $! > {tmp_path}/child", seconds=100))
     _until(lambda: client.programs().ended)
-    assert _descriptors(client) == before
+    _until(lambda: _descriptors(client) == before)
     os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host.virtual_loop import virtual_loop
 from podqos.agent.commands import MemoryLevel, WatchMemory
 from podqos.agent.memory import LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
@@ -70,9 +71,8 @@ def _watching(kernel: Kernel, loop: Loop, asked: WatchMemory = FAST) -> tuple[Me
 
 @pytest.fixture
 def loop():
-    made = Loop()
-    yield made
-    made.close()
+    with virtual_loop() as (made, _):
+        yield made
 
 
 @given(usage=st.integers(0, 1000), inactive=st.integers(0, 1000))

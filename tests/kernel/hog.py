@@ -1,4 +1,4 @@
-"""A process that joins a cgroup, holds memory and, when told to, grows until told to stop.
+"""A process that joins a cgroup, holds memory and, when told to, grows until told to stop, or another has died.
 
 hog.py CGROUP.PROCS OOM_SCORE_ADJ BYTES STEP_BYTES
 """
@@ -16,7 +16,9 @@ for path, text in ((procs, str(os.getpid())), ("/proc/self/oom_score_adj", adjus
 held = [bytearray(b"\1") * size]
 sys.stdout.write("ready\n")
 sys.stdout.flush()
-sys.stdin.readline()
-# Growth is slow enough for whoever watches to say stop before a second process must die.
-while not select.select([sys.stdin], [], [], 0.002)[0]:
+others = [os.pidfd_open(int(pid)) for pid in sys.stdin.readline().split()[1:]]
+# Growth is slow enough for it to be heard of a death before a second process must die.
+while not (heard := select.select([sys.stdin, *others], [], [], 0.002)[0]):
     held.append(bytearray(b"\1") * step)
+if sys.stdin not in heard:
+    sys.stdin.readline()

@@ -23,7 +23,7 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.charge import OutOfMemory, charge
 from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine, watermarks
-from podqos.kernel.oom import Process, Selection, kill
+from podqos.kernel.oom import Process, Selection, kill, rank
 from podqos.kernel.oom import select as choose
 
 MI = 2**20
@@ -105,10 +105,11 @@ class Outcome:
     """What was foretold and what happened. Processes are named leaf.member."""
 
     foretold: tuple[str, ...]
-    instead: tuple[str, ...]
-    """Who would have died had the runner-up been chosen."""
-    next: tuple[str, ...]
-    """Who has died after one more OOM: the kernel may not wait for the first victim's memory."""
+    possible: tuple[tuple[str, ...], ...]
+    """Who may have died: as foretold, or of another who is too near to tell beforehand; also after one more OOM each,
+    for the kernel may not wait for the first victim's memory."""
+    is_close: bool
+    """Whether there is such another."""
     killed: tuple[str, ...]
     domain: str
     margin_pages: int | None
@@ -119,17 +120,10 @@ class Outcome:
     numbers: tuple[str, ...]
 
     @property
-    def is_close(self) -> bool:
-        """Whether the first two were too near each other to tell beforehand."""
-        margin = GLOBAL_MARGIN_PAGES if self.domain == "/" else MARGIN_PAGES
-        return self.margin_pages is not None and self.margin_pages < margin
-
-    @property
     def agrees(self) -> bool:
-        expected = {self.foretold, self.next} | ({self.instead} if self.is_close else set())
         # Where the one that grows is not stopped in time more die; what the kernel says of the first counts then.
         more = self.by_the_kernels_numbers is True and set(self.foretold) < set(self.killed)
-        return (self.killed in expected or more) and self.by_the_kernels_numbers is not False
+        return (self.killed in self.possible or more) and self.by_the_kernels_numbers is not False
 
 
 def random_trial(
@@ -192,7 +186,7 @@ class _Stage:
         self.folders = [top / f"leaf{index}" for index in range(len(trial.leaves))]
         for folder in (top, *self.folders):
             folder.mkdir()
-            cleanup.callback(_remove, folder)
+            cleanup.callback(remove, folder)
             if folder == top and where.version == 2:
                 (folder / "cgroup.subtree_control").write_text("+memory")
         self.hogs: dict[str, subprocess.Popen[bytes]] = {}
@@ -219,10 +213,11 @@ class _Stage:
         foretold = self._deaths(chosen, processes)
         killed = self._provoke(foretold)
         account = self.log.first_oom()
+        near = _near(chosen, processes)
         return Outcome(
             foretold=foretold,
-            instead=self._deaths(_runner_up(chosen), processes),
-            next=self._two_deaths(chosen, processes),
+            possible=tuple(deaths(each, processes) for each in near for deaths in (self._deaths, self._two_deaths)),
+            is_close=len(near) > 1,
             killed=killed,
             domain=oom.path,
             margin_pages=chosen.margin_pages,
@@ -302,7 +297,9 @@ class _Stage:
         """Let one process grow until somebody dies; returns all who died of it."""
         watched = {os.pidfd_open(hog.pid): name for name, hog in self.hogs.items()}
         try:
-            self._tell_grower(b"grow\n")
+            # It stops by itself when another dies: this process may be kept waiting.
+            others = (str(hog.pid) for name, hog in self.hogs.items() if name != self.grower)
+            self._tell_grower(f"grow {' '.join(others)}\n".encode())
             died, _, _ = select.select(list(watched), [], [], PATIENCE_SECONDS)
             assert died, "nobody died"
             with suppress(BrokenPipeError):
@@ -354,8 +351,12 @@ class _Stage:
         return int((folder / self.where.usage_file).read_text())
 
 
-def _runner_up(chosen: Selection) -> Selection:
-    return Selection(chosen.domain, chosen.total_pages, chosen.runner_up or chosen.victim)
+def _near(chosen: Selection, processes: Sequence[Process]) -> list[Selection]:
+    """Return the choice, and all others that are too near to it to be told from it beforehand."""
+    margin = GLOBAL_MARGIN_PAGES if chosen.domain == "/" else MARGIN_PAGES
+    first, *others = rank(processes, chosen.total_pages, chosen.domain)
+    near = (first, *(each for each in others if first.points - each.points < margin))
+    return [Selection(chosen.domain, chosen.total_pages, each) for each in near]
 
 
 def _agrees(account: kmsg.Account | None, oom: OutOfMemory, own: set[int]) -> bool | None:
@@ -374,9 +375,9 @@ def _end(hog: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
     """Remove a cgroup whose processes have just ended: the kernel may need a moment to see them off."""
-    for _ in range(100):
+    for _ in range(1000):
         with suppress(OSError):
             folder.rmdir()
             return

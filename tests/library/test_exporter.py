@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cluster.serving import Request, Server, Wire, status, watch_of
 from library import clusters
 from library.test_live_cluster import _PLURALS, api_server
+from podqos.cluster import asking, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import Unauthorized
@@ -70,7 +71,7 @@ def mirrored():
         each.__exit__(None, None, None)
 
 
-def until(condition, seconds: float = 20.0) -> None:
+def until(condition, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not happen"
@@ -95,14 +96,16 @@ def test_nothing_secret_is_in_memory(mirrored):
     assert clusters.SECRET.encode() not in b"".join(mirror._lines())
 
 
-def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over():
+def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over(monkeypatch):
+    for each in (asking, watching):
+        monkeypatch.setattr(each, "pause_seconds", lambda *_: 0.1)
     falls_ill, recovers = threading.Event(), threading.Event()
 
     def answer(request: Request) -> object:
         if not request.query.get("watch") or not request.path.endswith(("/pods", "/nodes")):
             return watched({})(request)
         if "resourceVersion" not in request.query:
-            return watched({}, then=lambda _: falls_ill.wait(20))(request)
+            return watched({}, then=lambda _: falls_ill.wait(60))(request)
         return watch_of([], then=Wire.stall) if recovers.is_set() else status(500, "InternalError", "etcd is ill")
 
     said: list[str] = []
@@ -147,7 +150,7 @@ def test_the_exporter_ends_when_it_is_told_to(served):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline().startswith("podqos exporter: http://127.0.0.1:")
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_pods_that_may_not_be_watched_are_fatal(mirrored):
@@ -160,7 +163,7 @@ def test_pods_that_may_not_be_watched_are_fatal(mirrored):
 
 
 def got(server, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

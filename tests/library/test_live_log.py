@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from pathlib import Path
@@ -174,6 +177,18 @@ def _live(*arguments, **options):
     )
 
 
+def _until_read(child):
+    """Wait until a process has read what was written to it, and waits for more."""
+    end = time.monotonic() + PATIENCE
+    while struct.unpack("i", fcntl.ioctl(child.stdin, termios.FIONREAD, bytes(4)))[0] or _state(child) != "S":
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def _state(child):
+    return Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_tells_what_has_come_and_ends_well(number):
     child = _live("-", "-o", "jsonl", stdin=subprocess.PIPE)
@@ -181,7 +196,7 @@ def test_ctrl_c_tells_what_has_come_and_ends_well(number):
         assert "following -" in child.stderr.readline()
         child.stdin.write("\n".join(machine()[:-1]) + "\n")
         child.stdin.flush()
-        time.sleep(0.3)
+        _until_read(child)
         child.send_signal(number)
         out, err = child.communicate(timeout=PATIENCE)
     finally:

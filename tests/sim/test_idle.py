@@ -256,7 +256,7 @@ def calm_scenarios(draw: st.DrawFn) -> Scenario:
     return replace(made, nodes=(replace(group, spec=spec),), workloads=workloads)
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(st.one_of(scenarios(), calm_scenarios(), calm_scenarios()))
 def test_resting_changes_nothing(made):
     assert encode(simulate(made).entries) == encode(simulate(made, recorder=Recorder(2)).entries)

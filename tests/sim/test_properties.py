@@ -185,7 +185,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(scenarios())
 def test_the_invariants_hold_after_every_event(scenario):
     done = simulate(scenario, check=True)

@@ -88,6 +88,7 @@ def _domain(path, level, settings):
     return found
 
 
+@pytest.mark.slow
 @given(nodes())
 def test_a_simulated_oom_written_as_a_report_is_read_back_as_the_same_decision(drawn):
     _, processes, done, lines = drawn

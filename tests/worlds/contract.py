@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -49,6 +50,8 @@ from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupSettings
 
 MI = 1 << 20
+QUIET_SECONDS = 0.3
+"""How long is listened for what must not come."""
 
 
 class Stage(Protocol):
@@ -74,9 +77,7 @@ class WorldContract(ABC):
     """The contract, one clause per test."""
 
     patience_seconds: float = 5
-    """How long outcomes may take on top of a grace period."""
-    at_once_seconds: float = 0.5
-    """How long what happens at once may take."""
+    """How long what has to come may take, on top of a grace period."""
 
     @pytest.fixture
     @abstractmethod
@@ -97,7 +98,7 @@ class WorldContract(ABC):
         for each in (pod, other):
             _start(stage, each, self.patience_seconds)
         command = {"deleted": StopPod(pod, 1), "preempted": PreemptPod(pod, 1), "evicted": _eviction(pod, 1)}[how]
-        events = [*stage.world.carry_out(command), *stage.settle(1 + self.patience_seconds)]
+        events = _heard(stage, stage.world.carry_out(command), 1 + self.patience_seconds)
         assert events == [PodStopped(pod.metadata.uid)]
         assert set(observe(stage.world.summary()).pods) == {other.metadata.uid}
 
@@ -105,16 +106,15 @@ class WorldContract(ABC):
     def test_a_container_that_ends_by_itself_is_reported_once_with_its_code(self, stage, exit_code):
         pod = stage.pod("a")
         _start(stage, pod, self.patience_seconds)
-        events = [*stage.end(pod, exit_code), *stage.settle(self.patience_seconds)]
+        events = _heard(stage, stage.end(pod, exit_code), self.patience_seconds)
         assert [_untimed(event) for event in events] == [ContainerExited(pod.metadata.uid, "main", exit_code)]
 
     def test_a_container_that_is_started_again_is_reported_once_and_seen(self, stage):
         pod = stage.pod("a")
         plan = _start_command(stage, pod).containers[0]
         _start(stage, pod, self.patience_seconds)
-        stage.end(pod, 1)
-        stage.settle(self.patience_seconds)
-        events = [*stage.world.carry_out(StartContainer(pod, plan, 1)), *stage.settle(self.patience_seconds)]
+        _heard(stage, stage.end(pod, 1), self.patience_seconds)
+        events = _heard(stage, stage.world.carry_out(StartContainer(pod, plan, 1)), self.patience_seconds)
         assert events == [ContainerStarted(pod.metadata.uid, "main")]
         seen = observe(stage.world.summary()).pods[pod.metadata.uid]
         assert [container.name for container in seen.containers] == ["main"]
@@ -123,32 +123,28 @@ class WorldContract(ABC):
         pod = stage.pod("a")
         plan = _start_command(stage, pod).containers[0]
         _start(stage, pod, self.patience_seconds)
-        events = [*stage.world.carry_out(KillContainer(pod, "main")), *stage.settle(self.patience_seconds)]
+        events = _heard(stage, stage.world.carry_out(KillContainer(pod, "main")), self.patience_seconds)
         assert [_untimed(event) for event in events] == [ContainerExited(pod.metadata.uid, "main", 137)]
-        events = [*stage.world.carry_out(StartContainer(pod, plan, 1)), *stage.settle(self.patience_seconds)]
+        events = _heard(stage, stage.world.carry_out(StartContainer(pod, plan, 1)), self.patience_seconds)
         assert events == [ContainerStarted(pod.metadata.uid, "main")]
 
     def test_a_pod_whose_container_has_ended_can_still_be_stopped(self, stage):
         pod = stage.pod("a")
         _start(stage, pod, self.patience_seconds)
-        stage.end(pod, 0)
-        stage.settle(self.patience_seconds)
-        events = [*stage.world.carry_out(StopPod(pod, 1)), *stage.settle(1 + self.patience_seconds)]
+        _heard(stage, stage.end(pod, 0), self.patience_seconds)
+        events = _heard(stage, stage.world.carry_out(StopPod(pod, 1)), 1 + self.patience_seconds)
         assert events == [PodStopped(pod.metadata.uid)]
 
     def test_nothing_is_left_of_a_stopped_pod_after_its_cgroup_is_removed(self, stage):
         pod = stage.pod("a")
         plan = _plan(stage, pod)
         _start(stage, pod, self.patience_seconds)
-        stage.world.carry_out(StopPod(pod, 0))
-        stage.settle(self.patience_seconds)
+        _heard(stage, stage.world.carry_out(StopPod(pod, 0)), self.patience_seconds)
         (own,) = (
             command.cgroup for command in plan if isinstance(command, CreateCgroup) and "pod" in command.cgroup.level
         )
-        events = [
-            *stage.world.carry_out(RemoveCgroup(pod.metadata.uid, own.path)),
-            *stage.settle(self.patience_seconds),
-        ]
+        told = stage.world.carry_out(RemoveCgroup(pod.metadata.uid, own.path))
+        events = _heard(stage, told, self.patience_seconds)
         assert events == [PodCleanedUp(pod.metadata.uid)]
 
     def test_memory_that_is_not_available_is_working_set(self, stage):
@@ -166,9 +162,9 @@ class WorldContract(ABC):
         pod = stage.pod("a")
         _start(stage, pod, self.patience_seconds)
         assert not stage.world.carry_out(HoldPod(pod))
-        assert not stage.settle(0.2)
+        assert not stage.settle(QUIET_SECONDS)
         assert set(observe(stage.world.summary()).pods) == {pod.metadata.uid}
-        events = [*stage.world.carry_out(_eviction(pod, 1)), *stage.settle(1 + self.patience_seconds)]
+        events = _heard(stage, stage.world.carry_out(_eviction(pod, 1)), 1 + self.patience_seconds)
         assert events == [PodStopped(pod.metadata.uid)]
 
     def test_a_pod_that_is_held_and_grows_is_stopped_at_once_and_reported_once(self, stage):
@@ -176,30 +172,29 @@ class WorldContract(ABC):
         for each in (pod, other):
             _start(stage, each, self.patience_seconds)
         stage.world.carry_out(HoldPod(pod))
-        events = [*stage.world.carry_out(_eviction(pod, 600)), *stage.grow(pod), *stage.settle(self.at_once_seconds)]
-        assert events == [PodStopped(pod.metadata.uid)]
-        assert not stage.settle(self.patience_seconds)
+        told = [*stage.world.carry_out(_eviction(pod, 600)), *stage.grow(pod)]
+        assert _heard(stage, told, self.patience_seconds) == [PodStopped(pod.metadata.uid)]
         assert set(observe(stage.world.summary()).pods) == {other.metadata.uid}
 
     def test_memory_that_crosses_a_level_is_told(self, stage):
         pod = stage.pod("a")
         _start(stage, pod, self.patience_seconds)
-        events = [*_watch(stage, _available(stage) - 8 * MI), *stage.settle(self.at_once_seconds)]
+        events = [*_watch(stage, _available(stage) - 8 * MI), *stage.settle(QUIET_SECONDS)]
         assert events == []
-        assert MemoryNotified() in [*stage.grow(pod), *stage.settle(self.patience_seconds)]
+        assert MemoryNotified() in _heard(stage, stage.grow(pod), self.patience_seconds)
 
     def test_levels_that_were_asked_for_before_count_no_more(self, stage):
         pod = stage.pod("a")
         _start(stage, pod, self.patience_seconds)
         _watch(stage, _available(stage) - 8 * MI)
         assert not stage.world.carry_out(WatchMemory())
-        assert [*stage.grow(pod), *stage.settle(self.at_once_seconds)] == []
+        assert [*stage.grow(pod), *stage.settle(QUIET_SECONDS)] == []
 
     @pytest.mark.parametrize("tell_if_below", [True, False], ids=["wanted", "not wanted"])
     def test_memory_that_has_crossed_a_level_already_is_told_only_if_that_is_wanted(self, stage, tell_if_below):
         _start(stage, stage.pod("a"), self.patience_seconds)
         asked = _watch(stage, _available(stage) + 2 * MI, tell_if_below=tell_if_below)
-        events = [*asked, *stage.settle(self.at_once_seconds)]
+        events = _heard(stage, asked, self.patience_seconds if tell_if_below else QUIET_SECONDS)
         assert events == ([MemoryNotified()] if tell_if_below else [])
 
     def test_an_agent_relieves_pressure_by_evicting_and_looks_again(self, stage):
@@ -207,7 +202,13 @@ class WorldContract(ABC):
         pod = stage.pod("a")
         seen = observe(stage.world.summary()).signals[Signal.MEMORY]
         config = _config(stage, f"{seen.capacity}")
-        entries = _drive(stage, config, PodBound(pod), looks=2, patience_seconds=self.patience_seconds)
+        entries: list[Entry] = []
+        driver = Driver(config, stage.world, entries.append)
+        driver.start(0)
+        driver.deliver(0, PodBound(pod))
+        for now_us in range(0, 4 * 60_000_000, 60_000_000):
+            _hear_the_rest(stage, driver, entries, now_us, self.patience_seconds)
+            driver.deliver(now_us, Woken())
         kinds = [entry.kind.value for entry in entries if entry.kind != "Observed"]
         assert kinds == ["Admitted", "Started", "ConditionChanged", "Evicted", "Stopped", "CleanedUp"]
         assert not observe(stage.world.summary()).pods
@@ -221,14 +222,11 @@ class WorldContract(ABC):
         driver.start(0)
         for each in pods:
             driver.deliver(0, PodBound(each))
-            for happened in stage.settle(self.patience_seconds):
-                driver.deliver(0, happened)
+            _hear_the_rest(stage, driver, entries, 0, self.patience_seconds)
         for _ in pods:
             now_us = driver.wake_us
             driver.deliver(now_us, Woken())
-            for _ in ("stopped", "cleaned up"):
-                for happened in stage.settle(self.patience_seconds):
-                    driver.deliver(now_us, happened)
+            _hear_the_rest(stage, driver, entries, now_us, self.patience_seconds)
         kinds = [entry.kind.value for entry in entries if entry.pod is not None]
         assert kinds == [*["Admitted", "Started"] * 2, *["Evicted", "Stopped", "CleanedUp"] * 2]
         assert entries[-1].time_us < 10_000
@@ -269,25 +267,29 @@ def _start(stage: Stage, pod: Pod, patience_seconds: float) -> list[Event]:
     tiers = start(config, 0).commands if not observe(stage.world.summary()).pods else ()
     events: list[Event] = []
     for command in (*tiers, *_plan(stage, pod)):
-        events += stage.world.carry_out(command)
-        if isinstance(command, StartPod):
-            events += stage.settle(patience_seconds)
+        told = stage.world.carry_out(command)
+        events += _heard(stage, told, patience_seconds) if isinstance(command, StartPod) else told
     return events
 
 
-def _drive(stage: Stage, config: AgentConfig, event: Event, *, looks: int, patience_seconds: float) -> list[Entry]:
-    """Run an agent for so many looks at the node; its clock runs ahead of its waits."""
-    entries: list[Entry] = []
-    driver = Driver(config, stage.world, entries.append)
-    driver.start(0)
-    driver.deliver(0, event)
-    for now_us in range(0, looks * 60_000_000, 60_000_000):
-        driver.deliver(now_us, Woken())
-        for happened in stage.settle(patience_seconds):
+def _heard(stage: Stage, told: Sequence[Event], patience_seconds: float) -> list[Event]:
+    """Return what the world told at once, or else tells in time, and whatever it adds soon after."""
+    return [*(told or stage.settle(patience_seconds)), *stage.settle(QUIET_SECONDS)]
+
+
+def _hear_the_rest(stage: Stage, driver: Driver, entries: list[Entry], now_us: int, patience_seconds: float) -> None:
+    """Deliver what the world tells until everything that was begun is done."""
+    ends = {"Admitted": "Started", "Evicted": "Stopped", "Stopped": "CleanedUp"}
+
+    def is_under_way() -> bool:
+        kinds = Counter(entry.kind.value for entry in entries)
+        return any(kinds[begun] > kinds[done] for begun, done in ends.items())
+
+    while is_under_way():
+        events = stage.settle(patience_seconds)
+        assert events, "nothing came"
+        for happened in events:
             driver.deliver(now_us, happened)
-        for happened in stage.settle(patience_seconds):
-            driver.deliver(now_us, happened)
-    return entries
 
 
 def _reclaiming() -> Reclaiming:

@@ -54,7 +54,7 @@ class HostStage:
 @needs_node
 @pytest.mark.slow
 class TestHostWorld(WorldContract):
-    patience_seconds = 1
+    patience_seconds = 60
 
     @pytest.fixture
     def stage(self):

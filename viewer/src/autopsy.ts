@@ -75,7 +75,7 @@ function sign(by: string): string {
 }
 
 /** A death that opens where it is clicked; what is inside is drawn when it is opened first. */
-function entry(death: AutopsyDeath, index: number, isOpen: boolean): HTMLElement {
+export function entry(death: AutopsyDeath, index: number, isOpen: boolean): HTMLElement {
   const id = `death-${index}`;
   const place = h("div", { class: "details", id, hidden: !isOpen });
   const open = (shown: boolean) => {

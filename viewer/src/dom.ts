@@ -12,9 +12,11 @@ export function s<K extends keyof SVGElementTagNameMap>(name: K, attributes: Att
   return fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-function fill<E extends Element>(element: E, attributes: Attributes, children: Child[]): E {
+function fill<E extends Element & ElementCSSInlineStyle>(element: E, attributes: Attributes, children: Child[]): E {
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") element.addEventListener(name, value as EventListener);
+    // The policy of the page allows no style attributes, but styles that a script sets.
+    if (name === "style") element.style.cssText = String(value);
+    else if (typeof value === "function") element.addEventListener(name, value as EventListener);
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
   }

@@ -15,12 +15,22 @@ export function bytes(count: number): string {
   return size >= GI ? `${sign}${(size / GI).toFixed(1)}Gi` : `${sign}${(size / MI).toFixed(1)}Mi`;
 }
 
+/** About how much: 19.5Gi, for figures that are compared at a glance. */
+export function about(count: number): string {
+  const size = Math.abs(count);
+  const [unit, name] = size >= TI ? [TI, "Ti"] : size >= GI ? [GI, "Gi"] : [MI, "Mi"];
+  const value = Math.round((size / unit) * (unit === MI ? 1 : 10)) / (unit === MI ? 1 : 10);
+  return value === 0 ? "0" : `${count < 0 ? "−" : ""}${value}${name}`;
+}
+
 export function cores(milli: number): string {
   return milli % 1000 === 0 || milli >= 10_000 ? String(Math.round(milli / 100) / 10) : (milli / 1000).toFixed(2).replace(/0$/, "");
 }
 
+const WHOLE = new Intl.NumberFormat("en-US");
+
 export function count(value: number): string {
-  return value.toLocaleString("en-US");
+  return WHOLE.format(value);
 }
 
 export function signed(value: number): string {

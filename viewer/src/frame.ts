@@ -13,7 +13,7 @@ export interface Heading {
 
 export function header(heading: Heading): HTMLElement {
   document.title = `${heading.title} – podqos`;
-  const theme = h("button", { type: "button", class: "tool", title: "Dark or light (t)", click: toggleTheme, "aria-label": "Dark or light" }, "◐");
+  const theme = h("button", { type: "button", class: "tool theme", title: "Dark or light (t)", click: toggleTheme, "aria-label": "Dark or light" }, "◐");
   return h(
     "header",
     {},
@@ -70,6 +70,12 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
 export function breakable(key: string): HTMLElement {
   const slash = key.indexOf("/") + 1;
   return h("span", { class: "key" }, key.slice(0, slash), h("wbr"), key.slice(slash));
+}
+
+/** Whether a key that was pressed means what the reader writes, and not the page. */
+export function isTyping({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
+  const writes = target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && target.type !== "range" && target.type !== "checkbox");
+  return ctrlKey || metaKey || altKey || writes || target instanceof HTMLSelectElement;
 }
 
 export function toggleTheme(): void {

@@ -1,26 +1,28 @@
-// The page: shows what was written into it, a run, a blast radius or an autopsy.
+// The page: shows what was written into it, a run, a blast radius, an autopsy or the app as it was saved; served by
+// `podqos ui`, it is the app.
 
 import "./style.css";
+import "./app/app.css";
+import { startApp } from "./app/shell";
 import { showAutopsy } from "./autopsy";
 import { showBlast } from "./blast";
 import { h } from "./dom";
-import { toggleTheme } from "./frame";
+import { isTyping, toggleTheme } from "./frame";
+import { isApp, isAutopsy, isBlast, readData } from "./run";
 import { showRun } from "./runPage";
-import { isAutopsy, isBlast, readData } from "./run";
 
-function start(): void {
-  const app = document.getElementById("app");
-  if (app === null) return;
+function start(place: HTMLElement): void {
   const data = readData();
-  if (data === null) {
+  if (data === null && location.protocol.startsWith("http")) startApp(place, null);
+  else if (data === null) {
     const what = "This page shows a run, what leaks would do, or an autopsy. Make one with: podqos simulate SCENARIO --html FILE";
-    app.replaceChildren(h("main", { class: "bare" }, h("h1", {}, "podqos"), h("p", {}, what)));
-    return;
-  }
-  app.replaceChildren(...(isAutopsy(data) ? showAutopsy(data) : isBlast(data) ? showBlast(data) : showRun(data)));
+    place.replaceChildren(h("main", { class: "bare" }, h("h1", {}, "podqos"), h("p", {}, what)));
+  } else if (isApp(data)) startApp(place, data.app);
+  else place.replaceChildren(...(isAutopsy(data) ? showAutopsy(data) : isBlast(data) ? showBlast(data) : showRun(data)));
   document.addEventListener("keydown", (event) => {
-    if (event.key === "t" && !event.ctrlKey && !event.metaKey && !event.altKey && !(event.target instanceof HTMLSelectElement)) toggleTheme();
+    if (event.key === "t" && !isTyping(event)) toggleTheme();
   });
 }
 
-start();
+const place = document.getElementById("app");
+if (place !== null) start(place);

@@ -2,9 +2,16 @@
 // are made from the schemas (types.js).
 
 import { bare } from "./format";
+import type { Saved } from "./app/source";
 import type { AutopsyPage, BlastRadius, RunView } from "./schema";
 
-export type Data = RunView | BlastRadius | AutopsyPage;
+/** What the app shows where it was saved as one file. */
+export interface SavedApp {
+  kind?: undefined;
+  app: Saved;
+}
+
+export type Data = RunView | BlastRadius | AutopsyPage | SavedApp;
 
 /** Read the data written into the page; null where the page was opened bare. */
 export function readData(): Data | null {
@@ -14,6 +21,10 @@ export function readData(): Data | null {
 
 export function isBlast(data: Data): data is BlastRadius {
   return data.kind === "BlastRadius";
+}
+
+export function isApp(data: Data): data is SavedApp {
+  return "app" in data;
 }
 
 export function isAutopsy(data: Data): data is AutopsyPage {

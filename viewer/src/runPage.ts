@@ -3,7 +3,7 @@
 import { Charts } from "./charts";
 import { h, s } from "./dom";
 import { count, time, victims } from "./format";
-import { card, header } from "./frame";
+import { card, header, isTyping } from "./frame";
 import { killsView } from "./kills";
 import { ordersView } from "./orders";
 import { leftOut } from "./panels";
@@ -15,7 +15,8 @@ import { headline, journalView, tiles, workloads } from "./summary";
 const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
 const BAR = 110;
 
-export function showRun(run: RunView): HTMLElement[] {
+/** Show a run; its keys are listened to until `shown` is aborted. */
+export function showRun(run: RunView, shown?: AbortSignal): HTMLElement[] {
   const node = run.nodes.find((each) => run.kills.some((kill) => kill.node === each.name)) ?? run.nodes[0];
   const heading = {
     title: run.name,
@@ -26,8 +27,8 @@ export function showRun(run: RunView): HTMLElement[] {
   };
   if (node === undefined) return [header(heading), h("main", {}, card("workloads", "Workloads", "wide", workloads(run)))];
   const state = new State(run, node);
-  listen(state);
-  return [header({ ...heading, tools: [nodeSelector(state)] }), page(state)];
+  listen(state, shown);
+  return [header({ ...heading, tools: [nodeSelector(state)] }), page(state, shown)];
 }
 
 function nodeSelector(state: State): HTMLElement | null {
@@ -46,7 +47,7 @@ function nodeSelector(state: State): HTMLElement | null {
   return h("label", {}, "Node ", select, left > 0 ? h("span", { class: "quiet" }, ` and ${count(left)} more in the summary`) : null);
 }
 
-function page(state: State): HTMLElement {
+function page(state: State, shown?: AbortSignal): HTMLElement {
   const charts = h("div", { class: "charts" });
   const out = h("p", { class: "quiet out" });
   const orders = h("div", { "aria-live": "polite" });
@@ -58,12 +59,12 @@ function page(state: State): HTMLElement {
     h(
       "div",
       { class: "column" },
-      h("section", { class: "card picture", "aria-label": "Charts" }, h("div", { class: "over" }, legend(state), span(state)), charts, slider(state), out),
+      h("section", { class: "card picture", "aria-label": "Charts" }, h("div", { class: "over" }, legend(state), span(state)), charts, slider(state, shown), out),
       card("workloads", "Workloads", "workloads", workloads(state.run)),
       card("journal", "Journal", "journal-card", journal),
     ),
     h("aside", { class: "column" }, kills, card("orders", "Who would go next, by both orders", "next", orders)),
-    h("footer", { class: "quiet" }, "Keys: ← → move the cursor (with Shift further) · j k next and previous victim · z all or around the victims · t dark or light · drag to zoom, double-click for all."),
+    h("footer", { class: "quiet" }, "Keys: p play or pause · ← → move the cursor (with Shift further) · j k next and previous victim · z all or around the victims · t dark or light · drag to zoom, double-click for all."),
   );
   new Charts(state, charts);
   leftOut(state, out);
@@ -118,7 +119,7 @@ function span(state: State): HTMLElement {
 }
 
 /** The cursor as a slider, for keyboards and for those who cannot hit a line. */
-function slider(state: State): HTMLElement {
+function slider(state: State, shown?: AbortSignal): HTMLElement {
   const input = h("input", { type: "range", id: "cursor", min: 0, step: 1, "aria-label": "Time" });
   const show = () => {
     const { fromUs, toUs, timeUs } = state.now;
@@ -131,7 +132,35 @@ function slider(state: State): HTMLElement {
   input.addEventListener("input", () => state.moveTo(Number(input.value)));
   state.subscribe(show);
   show();
-  return h("div", { class: "scrubber" }, input);
+  return h("div", { class: "scrubber" }, player(state, shown), input);
+}
+
+/** What is drawn passes by in this time. */
+const PLAYED_MS = 20_000;
+const FRAME_MS = 100;
+
+/** Let the cursor walk from where it is to the end of what is drawn. */
+function player(state: State, shown?: AbortSignal): HTMLElement {
+  const button = h("button", { type: "button", class: "tool play", title: "Play or pause (p)", click: () => (timer === 0 ? play() : pause()) }, "▶ Play");
+  let timer = 0;
+  const pause = () => {
+    clearInterval(timer);
+    timer = 0;
+    button.textContent = "▶ Play";
+  };
+  const play = () => {
+    if (state.now.timeUs >= state.now.toUs) state.moveTo(state.now.fromUs);
+    button.textContent = "⏸ Pause";
+    let before = performance.now();
+    timer = window.setInterval(() => {
+      const { fromUs, toUs, timeUs } = state.now;
+      const now = performance.now();
+      state.moveTo(Math.min(toUs, timeUs + ((now - before) / PLAYED_MS) * (toUs - fromUs)));
+      before = now;
+      if (state.now.timeUs >= toUs || shown?.aborted) pause();
+    }, FRAME_MS);
+  };
+  return button;
 }
 
 function toggleZoom(state: State): void {
@@ -147,9 +176,9 @@ function toggleZoom(state: State): void {
   state.change({ fromUs: Math.max(0, first - around), toUs: Math.min(state.run.endUs, last + around) });
 }
 
-function listen(state: State): void {
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+function listen(state: State, shown?: AbortSignal): void {
+  const press = (event: KeyboardEvent) => {
+    if (isTyping(event)) return;
     // The slider has its own ideas of these keys.
     if (event.target instanceof HTMLInputElement && /^(Arrow|Home|End)/.test(event.key)) return;
     const { fromUs, toUs, timeUs } = state.now;
@@ -162,13 +191,15 @@ function listen(state: State): void {
       j: () => stepKill(state, 1),
       k: () => stepKill(state, -1),
       z: () => toggleZoom(state),
+      p: () => document.querySelector<HTMLElement>(".play")?.click(),
     };
     const action = keys[event.key];
     if (action !== undefined) {
       event.preventDefault();
       action();
     }
-  });
+  };
+  document.addEventListener("keydown", press, shown === undefined ? {} : { signal: shown });
 }
 
 function stepKill(state: State, by: number): void {

@@ -30,6 +30,7 @@ GROUPS = {
     },
     "Clusters": {
         "snapshot": ("snapshot", "write down a live cluster, for every command to take"),
+        "ui": ("ui", "a page to look at: who dies first, why, what would change it"),
         "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
         "exporter": ("exporter", "metrics of a live cluster for Prometheus"),
         "webhook": ("webhook", "refuse, warn about and mend pods at admission, by policy"),

@@ -26,6 +26,7 @@ from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.pod import Workload
+from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.report.admission.value import (
     AdmissionList,
@@ -122,7 +123,11 @@ class Admitting:
 
     def _admitted(self, progress: Progress | None) -> Iterator[tuple[_Item, AdmissionReport]]:
         admissions = Admissions(self._objects.cluster(STDIN, self._override), self._profile)
+        # What a quota has room for depends on all workloads; nothing else does.
+        is_charged = bool(self._objects.of(ResourceQuota))
         for number, item in enumerate(self._items, 1):
+            if not is_charged and not self._takes(item):
+                continue
             if progress is not None:
                 progress(number, len(self._items))
             if isinstance(item.what, Refused):

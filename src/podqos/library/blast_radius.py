@@ -36,12 +36,13 @@ def blast(
     profile: Profile = LATEST,
     policy: Policy | None = None,
     progress: Progress | None = None,
+    cores: int | None = None,
 ) -> BlastRadius:
     """Let each pod leak in turn, slowly and fast, and return which other pods die, how soon and what kills them.
 
     The nodes are those of a scenario at its beginning, which brings its own kubelets and Kubernetes version; or the one
     node of a snapshot, with the settings of ``kubelet``. ``policy`` overrides how the kubelet
-    ranks. ``progress`` gets the number of finished nodes and the total.
+    ranks. ``progress`` gets the number of finished nodes and the total. ``cores``: by default all.
     """
     assumptions: tuple[Assumption, ...] = ()
     options = None
@@ -58,7 +59,7 @@ def blast(
     gc.freeze()
     try:
         of_node = partial(_of_node, rates=rates, profile=profile, policy=policy, options=options)
-        found = list(fan_out(of_node, [each for each in nodes if each.pods], usable_cores(), progress))
+        found = list(fan_out(of_node, [each for each in nodes if each.pods], cores or usable_cores(), progress))
     finally:
         gc.unfreeze()
     blasts = [each for leaking, _ in found for each in leaking]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from threading import active_count
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -368,8 +369,8 @@ def load_for_check(
 
 
 def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progress: Progress | None) -> list[R]:
-    """Return ``task(input)`` for every input; all cores work where there is enough of it."""
-    if size_bytes < _WORTH_FORKING_BYTES:
+    """Return ``task(input)`` for every input; all cores work where there is enough of it, and no other thread runs."""
+    if size_bytes < _WORTH_FORKING_BYTES or active_count() > 1:
         return [task(each) for each in inputs]
     from podqos.library.engines.fan_out import fan_out, usable_cores
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.fixes.patches import plain_value
 from podqos.library.check import run_checks
@@ -12,9 +15,13 @@ from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 
 def good_example(check: Check) -> str:
     """Return the manifests of a check's example without the finding."""
-    example = check.example
-    if example.good:
-        return example.good
+    return check.example.good or _fixed(check.id)
+
+
+@cache
+def _fixed(check_id: str) -> str:
+    """Write the patch into the bad example; once, for a report of all checks does it for each."""
+    example = CHECKS[check_id].example
     data = example.text.encode()
     running, changed = Objects(), Objects()
     running.add_text("running.yaml", (example.replaces or example.text).encode())
@@ -26,5 +33,5 @@ def good_example(check: Check) -> str:
     assert place is not None
     edits = {edit.path: edit.value for edit in finding.patch.edits} or example.chosen
     edited = apply_edits(data, [ObjectEdit(place, path, plain_value(value)) for path, value in edits.items()])
-    assert not isinstance(edited, CannotEdit), (check.id, edited)
+    assert not isinstance(edited, CannotEdit), (check_id, edited)
     return edited.data.decode()

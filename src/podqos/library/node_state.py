@@ -6,7 +6,7 @@ Unmeasured usage is assumed, and reported as such.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
@@ -60,6 +60,8 @@ class NodeState(Struct, frozen=True):
     """Pods that count but that an answer is not about, as ``namespace/name``."""
     kubelet: Kubelet | None = None
     """The node's own, where that is known."""
+    owners: Mapping[str, tuple[str, str]] = {}
+    """By uid of a pod the workload it is of: its kind and ``namespace/name``. Empty where only pods are known."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for kill orders."""
@@ -106,7 +108,7 @@ def node_state(
     )
     if rows is None:
         snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
-        return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods)))
+        return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods), owners=_owners(pods)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
     if refuse_impossible:
@@ -127,7 +129,7 @@ def node_state(
         *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
         *_left_out(strangers(pods, rows)),
     )
-    return _checked(NodeState(snapshot, assumptions, neighbours=_neighbours(pods)))
+    return _checked(NodeState(snapshot, assumptions, neighbours=_neighbours(pods), owners=_owners(pods)))
 
 
 def kubelet_state(
@@ -153,7 +155,7 @@ def kubelet_state(
         machine = replace(machine, system_bytes=system_memory_bytes)
     pods = node_pods(objects, node=node, profile=profile)
     snapshot = from_summary([entry.pod for entry in pods], summary, machine)
-    return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods)))
+    return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods), owners=_owners(pods)))
 
 
 def _summary_in(path: str) -> Summary:
@@ -288,6 +290,10 @@ def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[U
 
 def _neighbours(pods: Iterable[NodePod]) -> frozenset[str]:
     return frozenset(each.pod.key for each in pods if not each.is_chosen)
+
+
+def _owners(pods: Iterable[NodePod]) -> dict[str, tuple[str, str]]:
+    return {each.pod.metadata.uid: (each.kind, each.workload) for each in pods}
 
 
 def _checked(state: NodeState) -> NodeState:

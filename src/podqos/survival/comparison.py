@@ -122,7 +122,7 @@ def compare(predicted: Iterable[Entry], real: Iterable[Entry], tolerance: Tolera
     """Match the victims of two journals."""
     tolerance = tolerance or Tolerance()
     first, second = victims(predicted), victims(real)
-    rows = _matched(first, second)
+    rows = matched(first, second)
     return Comparison(tuple(replace(row, explanation=_explanation(row, first, second, tolerance)) for row in rows))
 
 
@@ -147,7 +147,7 @@ def _victim(entry: Entry) -> Victim | None:
     return victim
 
 
-def _matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[ComparedVictim]:
+def matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[ComparedVictim]:
     """Pair victims: in order where that is possible, the rest by pod."""
     matcher = SequenceMatcher(None, [each.pod for each in first], [each.pod for each in second], autojunk=False)
     left: list[Victim] = []

@@ -18,7 +18,7 @@ from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequireme
 from podqos.qos.edits import Edit, edits_to_guaranteed
 
 MIB = 1 << 20
-_SOME_CPU = Quantity.parse("100m")
+SOME_CPU = Quantity.parse("100m")
 """For a container that states nothing about CPU; what it needs is not known here."""
 
 
@@ -70,7 +70,7 @@ def guaranteed(pod: Pod, used: Mapping[str, int]) -> Pod:
     most = max(used.values(), default=0)
 
     def equal(resources: ResourceRequirements, used_bytes: int) -> ResourceRequirements:
-        unknown = {CPU: _SOME_CPU, MEMORY: _whole_mebibytes(used_bytes)}
+        unknown = {CPU: SOME_CPU, MEMORY: in_mebibytes(used_bytes)}
         both = {
             name: resources.limits.get(name) or resources.requests.get(name) or unknown[name] for name in QOS_RESOURCES
         }
@@ -91,7 +91,7 @@ def edits_for(pod: Pod, used: Mapping[str, int], profile: Profile) -> tuple[Edit
         stated = each.resources
         if each.name not in used or stated.limits.get(MEMORY) or stated.requests.get(MEMORY):
             return each
-        chosen = {MEMORY: _whole_mebibytes(used[each.name])}
+        chosen = {MEMORY: in_mebibytes(used[each.name])}
         return replace(each, resources=replace(stated, requests=stated.requests | chosen))
 
     if pod.spec.resources is not None:
@@ -103,7 +103,8 @@ def _bytes(amount: int) -> Quantity:
     return Quantity.of_units(amount, "BinarySI")
 
 
-def _whole_mebibytes(amount: int) -> Quantity:
+def in_mebibytes(amount: int) -> Quantity:
+    """Return an amount of memory that is at least this much, in whole mebibytes."""
     return _bytes(max(1, -(-amount // MIB)) * MIB)
 
 

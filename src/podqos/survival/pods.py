@@ -27,6 +27,8 @@ class NodePod(Struct, frozen=True, gc=False):
     """``namespace/name`` of the workload; the pod's own for a pod of its own."""
     is_chosen: bool = True
     """Whether an answer is about it; otherwise it is only a neighbour."""
+    kind: str = POD
+    """Of the workload."""
 
 
 def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[NodePod]:
@@ -39,7 +41,7 @@ def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[No
         return
     owner = workload.pod.key
     for pod in _pods(workload, named):
-        yield NodePod(identified(pod, workload.kind), pod.key if workload.kind == POD else owner)
+        yield NodePod(identified(pod, workload.kind), pod.key if workload.kind == POD else owner, kind=workload.kind)
 
 
 def identified(pod: Pod, kind: str = POD) -> Pod:

@@ -1,4 +1,4 @@
-"""Edge. What podqos serves over HTTPS: the admission webhook.
+"""Edge. What podqos serves over HTTP: the admission webhook, and in ``ui`` the page.
 
 ``http`` is the server, which knows nothing of Kubernetes; ``serving`` runs it until it is told to stop; ``webhook``
 answers reviews; ``settings`` has the ports, paths and limits in one place; ``reloading`` looks after files that are

@@ -1,22 +1,25 @@
-"""An HTTPS server for short requests and short answers: HTTP/1.1, keep-alive, one write per answer.
+"""The HTTP server of the webhook and of the page: HTTP/1.1 with or without TLS, keep-alive, one write per answer.
 
 httptools (the parser of Node.js) reads, uvloop waits; docs/decisions/0010 has the figures. What a client sends is
 never waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and a sweep
-now and then closes those past it.
+now and then closes those past it. An answer may also be a stream, which goes on until either side ends it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
 from http import HTTPStatus
 from typing import cast
 
 import httptools
 from msgspec import Struct
 
+from podqos.errors import HostError
 from podqos.web.settings import LIMITS, Limits
 
 TEXT = "text/plain; charset=utf-8"
@@ -39,6 +42,8 @@ class Request(Struct, frozen=True):
     body: bytes
     began: float
     """When its first byte came, by the clock of the event loop."""
+    headers: Mapping[str, str] = {}
+    """Those that the server keeps, by name in lower case; what was sent twice is joined by commas."""
 
 
 class Response(Struct, frozen=True):
@@ -50,7 +55,16 @@ class Response(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Handler = Callable[[Request], Response | Awaitable[Response]]
+class Stream(Struct, frozen=True):
+    """An answer in parts, each sent as it comes; a client that does not take them in time is left."""
+
+    parts: AsyncGenerator[bytes, None]
+    content_type: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Answer = Response | Stream
+Handler = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 def text_response(status: int, text: str, **headers: str) -> Response:
@@ -74,9 +88,20 @@ class Counts:
 class Server:
     """Listens, and hands whole requests to a handler."""
 
-    def __init__(self, handler: Handler, limits: Limits = LIMITS) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits = LIMITS,
+        *,
+        kept_headers: frozenset[bytes] = frozenset(),
+        body_bytes: Callable[[bytes], int] | None = None,
+    ) -> None:
         self.handler = handler
         self.limits = limits
+        self.kept_headers = kept_headers
+        """Those that the handler looks at, in lower case."""
+        self.body_bytes = body_bytes
+        """How long a body may be, by the target of its request; None: as the limits say."""
         self.connections: set[_Connection] = set()
         self.counts = Counts()
         self.buffered_bytes = 0
@@ -85,18 +110,23 @@ class Server:
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def start(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
-        """Begin to listen, and return where."""
+    async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> tuple[str, int]:
+        """Begin to listen, with TLS where there is a context for it, and return where."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: _Connection(self, loop),
-            host,
-            port,
-            ssl=context,
-            backlog=1024,
-            ssl_handshake_timeout=self.limits.handshake_seconds,
-            ssl_shutdown_timeout=self.limits.linger_seconds,
-        )
+        try:
+            self._server = await loop.create_server(
+                lambda: _Connection(self, loop),
+                host,
+                port,
+                ssl=context,
+                backlog=1024,
+                ssl_handshake_timeout=None if context is None else self.limits.handshake_seconds,
+                ssl_shutdown_timeout=None if context is None else self.limits.linger_seconds,
+            )
+        except OSError as error:
+            # asyncio words it around the system's own reason.
+            what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise HostError(f"{host}:{port}: {what} (choose another address with --listen)") from error
         self._sweep(loop)
         address = self._server.sockets[0].getsockname()
         return address[0], address[1]
@@ -134,6 +164,7 @@ class Server:
             self.connections and loop.time() < began + seconds
         ):
             for connection in list(self.connections):
+                connection.end_stream()
                 connection.end_idle(loop.time() - _ABOUT_TO_ASK_SECONDS)
             await asyncio.sleep(0.02)
         was_clean = not self.connections
@@ -146,9 +177,9 @@ class _Connection(asyncio.Protocol):
     """One client. Requests are answered in the order in which they came."""
 
     __slots__ = (
-        "_answering", "_began", "_body", "_body_bytes", "_content_type", "_head_bytes", "_is_closing",
-        "_is_head_complete", "_keeps", "_loop", "_parser", "_server", "_transport", "_url", "_waiting", "deadline",
-        "expects", "is_idle",
+        "_answering", "_began", "_body", "_body_bytes", "_can_write", "_content_type", "_head_bytes", "_headers",
+        "_is_closing", "_is_head_complete", "_keeps", "_loop", "_most_bytes", "_parser", "_server", "_streaming",
+        "_transport", "_url", "_waiting", "_wants_body", "deadline", "expects", "is_idle",
     )  # fmt: skip
 
     def __init__(self, server: Server, loop: asyncio.AbstractEventLoop) -> None:
@@ -158,6 +189,10 @@ class _Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._waiting: deque[tuple[Request, bool]] = deque()
         self._answering = False
+        self._streaming: asyncio.Task[None] | None = None
+        self._can_write: asyncio.Event | None = None
+        """Set while the client takes what is streamed to it."""
+        self._wants_body = True
         self._is_closing = False
         self.is_idle = True
         self.deadline = loop.time() + server.limits.idle_seconds
@@ -170,6 +205,8 @@ class _Connection(asyncio.Protocol):
         self._is_head_complete = False
         self._url = b""
         self._content_type = ""
+        self._headers: dict[str, str] = {}
+        self._most_bytes = self._server.limits.body_bytes
         self._body: list[bytes] = []
         self._body_bytes = 0
         self.expects = False
@@ -185,30 +222,38 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - which error does not matter
         """Forget it."""
         self._end()
+        if self._streaming is not None:
+            self._streaming.cancel()
         self._server.connections.discard(self)
 
     def eof_received(self) -> bool:
-        """Close, once what is under way is answered; half of a request never will be."""
-        if self._answering or self._waiting:
+        """Close, once what is under way is answered; half of a request never will be, and a stream has no end."""
+        if self._streaming is None and (self._answering or self._waiting):
             self._keeps_no_more()
             return True
         return False
 
     def pause_writing(self) -> None:
         """Take nothing more from a client that does not take its answers."""
-        if self._transport is not None and not self._is_closing:
+        if self._can_write is not None:
+            self._can_write.clear()
+            self.deadline = self._loop.time() + self._server.limits.receive_seconds
+        elif self._transport is not None and not self._is_closing:
             self._transport.pause_reading()
             self.deadline = self._loop.time() + self._server.limits.receive_seconds
 
     def resume_writing(self) -> None:
         """Go on."""
-        if self._transport is not None and not self._is_closing and not self._answering:
+        if self._can_write is not None:
+            self._can_write.set()
+            self.deadline = float("inf")
+        elif self._transport is not None and not self._is_closing and not self._answering:
             self._transport.resume_reading()
             self.deadline = self._loop.time() + self._server.limits.idle_seconds
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come."""
-        if self._is_closing:
+        if self._is_closing or self._streaming is not None:
             return
         if not self._began:
             now = self._loop.time()
@@ -238,10 +283,17 @@ class _Connection(asyncio.Protocol):
         if lower == b"content-type":
             self._content_type = value.decode("latin-1")
         elif lower == b"content-length":
-            if value.isdigit() and int(value) > self._server.limits.body_bytes:
+            if self._server.body_bytes is not None:
+                self._most_bytes = self._server.body_bytes(self._url)
+            # The parser takes numbers of up to twenty digits.
+            if value.isdigit() and int(value) > self._most_bytes:
                 self._too_large()
         elif lower == b"expect":
             self.expects = value.lower() == b"100-continue"
+        elif lower in self._server.kept_headers:
+            name_text, text = lower.decode("latin-1"), value.decode("latin-1")
+            known = self._headers.get(name_text)
+            self._headers[name_text] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
         """Say whether the body is wanted."""
@@ -256,7 +308,7 @@ class _Connection(asyncio.Protocol):
         self._body.append(body)
         self._body_bytes += len(body)
         self._server.buffered_bytes += len(body)
-        if self._body_bytes > self._server.limits.body_bytes:
+        if self._body_bytes > self._most_bytes:
             self._too_large()
         elif self._server.buffered_bytes > self._server.limits.buffered_bytes:
             self._refuse(429, "too much at once")
@@ -279,6 +331,7 @@ class _Connection(asyncio.Protocol):
             self._content_type,
             body,
             self._began,
+            self._headers,
         )
         self._waiting.append((request, self._parser.should_keep_alive()))
         self._begin()
@@ -293,29 +346,62 @@ class _Connection(asyncio.Protocol):
         while self._waiting and not self._is_closing:
             request, keeps = self._waiting.popleft()
             self._keeps = keeps
+            self._wants_body = request.method != "HEAD"
             self.deadline = float("inf")
             answer = self._server.handler(request)
-            if not isinstance(answer, Response):
+            if isinstance(answer, Response):
+                self._send(answer)
+            elif isinstance(answer, Stream):
+                self._stream(answer)
+            else:
                 self._answering = True
                 if self._transport is not None:
                     self._transport.pause_reading()
                 task = asyncio.ensure_future(answer)
                 task.add_done_callback(self._answered)
                 return
-            self._send(answer)
 
-    def _answered(self, task: asyncio.Future[Response]) -> None:
+    def _answered(self, task: asyncio.Future[Answer]) -> None:
         self._answering = False
         if self._transport is not None and not self._is_closing:
             self._transport.resume_reading()
-        self._send(task.result())
+        answer = task.result()
+        if isinstance(answer, Stream):
+            self._stream(answer)
+        else:
+            self._send(answer)
         self._answer_next()
+
+    def _stream(self, stream: Stream) -> None:
+        """Send a stream, which is the last answer of its connection."""
+        if self._is_closing or self._transport is None:
+            return
+        self._waiting.clear()
+        self.is_idle = False
+        self.deadline = float("inf")
+        self._transport.write(_head(200, stream.content_type, stream.headers, keeps=False))
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._streaming = asyncio.ensure_future(self._pump(stream.parts, self._can_write, self._transport))
+
+    async def _pump(self, parts: AsyncGenerator[bytes, None], can_write: asyncio.Event, to: asyncio.Transport) -> None:
+        with suppress(asyncio.CancelledError):
+            async with aclosing(parts):
+                async for part in parts:
+                    to.write(part)
+                    await can_write.wait()
+        self.close()
+
+    def end_stream(self) -> None:
+        """End what is streamed, if anything is."""
+        if self._streaming is not None:
+            self._streaming.cancel()
 
     def _send(self, response: Response) -> None:
         if self._is_closing or self._transport is None:
             return
         keeps = self._keeps and not self._server.is_draining
-        self._transport.write(_encoded(response, keeps=keeps))
+        self._transport.write(_encoded(response, keeps=keeps, with_body=self._wants_body))
         if not keeps:
             self.close()
         elif not self._waiting:
@@ -324,7 +410,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + (limits.idle_seconds if self.is_idle else limits.receive_seconds)
 
     def _too_large(self) -> None:
-        self._refuse(413, f"more than {self._server.limits.body_bytes} bytes")
+        self._refuse(413, f"more than {self._most_bytes} bytes")
 
     def _refuse(self, status: int, why: str) -> None:
         """Say no. What else the client sends is not looked at, but read: else it might not see the answer."""
@@ -371,12 +457,19 @@ class _Connection(asyncio.Protocol):
         self.deadline = self._loop.time() + self._server.limits.linger_seconds
 
 
-def _encoded(response: Response, *, keeps: bool) -> bytes:
-    extra = "".join(f"{name}: {value}\r\n" for name, value in response.headers)
+def _encoded(response: Response, *, keeps: bool, with_body: bool = True) -> bytes:
+    extra = response.headers
+    if response.status != HTTPStatus.NOT_MODIFIED:
+        extra = (("content-length", str(len(response.body))), *extra)
+    head = _head(response.status, response.content_type, extra, keeps=keeps)
+    return head + response.body if with_body else head
+
+
+def _head(status: int, content_type: str, headers: Iterable[tuple[str, str]], *, keeps: bool) -> bytes:
+    extra = "".join(f"{name}: {value}\r\n" for name, value in headers)
     closing = "" if keeps else "connection: close\r\n"
     head = (
-        f"HTTP/1.1 {response.status} {_PHRASES[response.status]}\r\n"
-        f"content-type: {response.content_type}\r\ncontent-length: {len(response.body)}\r\n"
+        f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: {content_type}\r\n"
         f"x-content-type-options: nosniff\r\n{extra}{closing}\r\n"
     )
-    return head.encode("latin-1") + response.body
+    return head.encode("latin-1")

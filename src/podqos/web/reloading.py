@@ -1,42 +1,11 @@
-"""Files that are replaced while they are used: a mounted ConfigMap or Secret, or a file that is written anew.
-
-A ConfigMap is replaced by turning a symbolic link (``..data``) to another directory. So what is compared is what the
-paths lead to: file, size and time. Looking is cheap and works on every file system; being told (inotify) does not
-work on all.
-"""
+"""Files that are replaced while they are used: a mounted ConfigMap or Secret, or a file that is written anew."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 
 from podqos.errors import HostError, InputError
-
-Signature = tuple[tuple[str, int, int, int], ...]
-
-
-def signature(paths: Iterable[str]) -> Signature:
-    """Return what tells one state of files and directories from another."""
-    return tuple(_state(path) for given in paths for path in (given, *_files(given)))
-
-
-def _files(path: str) -> list[str]:
-    """Return the files below a directory, without hidden ones."""
-    found = []
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
-        found += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
-    return found
-
-
-def _state(path: str) -> tuple[str, int, int, int]:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return (path, 0, 0, 0)
-    if os.path.isdir(path):
-        return (os.path.realpath(path), found.st_ino, 0, 0)
-    return (os.path.realpath(path), found.st_ino, found.st_size, found.st_mtime_ns)
+from podqos.library.inputs.changes import signature
 
 
 class Reloaded:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +16,6 @@ from contextlib import suppress
 import uvloop
 from msgspec import Struct
 
-from podqos.errors import HostError
 from podqos.host.linux.descriptors import raise_limit
 from podqos.web.webhook import Webhook
 
@@ -56,12 +54,7 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, is_told.set)
     assert webhook.certificate is not None
-    try:
-        address = await webhook.server.start(host, port, webhook.certificate.context)
-    except OSError as error:
-        # asyncio words it around the system's own reason.
-        what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise HostError(f"{host}:{port}: {what} (choose another address with --listen)") from error
+    address = await webhook.server.start(host, port, webhook.certificate.context)
     say(f"listening on https://{address[0]}:{address[1]}")
     looking = asyncio.create_task(_look(webhook, say))
     await is_told.wait()

@@ -1,7 +1,8 @@
 """Tour a content platform: eight services on one node, an incident, its cause, and its fix.
 
 Every chapter is a command that can be run by hand in the directory of the scenarios, with that command's own output.
-The last one writes a page to click through, podqos-demo.html, into the directory the demo was called from.
+The last one writes a page to click through, podqos-demo.html, into the directory the demo was called from; it opens
+without a server.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError
 from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.report.text.style import Style, wrapped
+from podqos.web.ui.settings import LISTEN
 
 PAGE = "podqos-demo.html"
+ADDRESS = f"http://{LISTEN}/"
 _RANKED = "-f content-platform/platform --usage content-platform/usage.csv --node-memory 64Gi"
 _ACCIDENTAL = "content-platform/accidental"
 
@@ -50,8 +53,11 @@ CHAPTERS = {
     f"forecast {_RANKED} --kubelet-config content-platform/node/kubelet.yaml --growing log-collector --rate 2Mi/s": """
     And which of the two acts first? The kubelet checks every ten seconds, the kernel acts at once:
     """,
-    f"simulate race --html {PAGE}": """
-    Faster than the kubelet can check: memory is gone within a second. The page shows every moment of it; click a kill.
+    "simulate race": """
+    Faster than the kubelet can check: memory is gone within a second.
+    """,
+    f"ui race --html {PAGE}": """
+    All of it to look at instead of reading: every moment of that second, who goes first and why, what would change it.
     """,
 }
 
@@ -76,15 +82,15 @@ def run(arguments: argparse.Namespace) -> int:
         _print_story(number, story, command, style)
         actual = [page if word == PAGE else word for word in command.split()]
         if not has_viewer and "--html" in actual:
-            actual = actual[: actual.index("--html")]
             print("   (The page is not built: `make viewer`, with npm, makes it.)", end="\n\n", flush=True)
-        code = main([*actual, "--color", arguments.color])
+            continue
+        code = main([*actual, *(() if actual[0] == "ui" else ("--color", arguments.color))])
         if code not in {EXIT_OK, EXIT_FINDINGS}:
             return code
         print()
-    if has_viewer:
-        print_lines([f"The page: {page}"])
     print_lines(_NEXT)
+    if has_viewer:
+        print_lines(["", f"The page, as a file: file://{page}", f"Served, with your own files: podqos ui   {ADDRESS}"])
     return 0
 
 

@@ -196,7 +196,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     _refuse_standard_input(arguments.policy)
     host, port = arguments.listen
-    certificate = Certificate(*_certificate_files(arguments))
+    certificate = Certificate(*certificate_files(arguments))
     checks, warn_on = _deciding(arguments)
     watched = None
     if arguments.watch or arguments.context or arguments.kubeconfig:
@@ -237,7 +237,8 @@ def _refuse_standard_input(policies: Sequence[str]) -> None:
         raise InvalidOption("standard input can be read only once", where="--policy", fix="name a file")
 
 
-def _certificate_files(arguments: argparse.Namespace) -> tuple[str, str]:
+def certificate_files(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the files of the certificate that the options name, and of its key."""
     given, key = arguments.certificate, arguments.key
     if given is None:
         fix = "make one with `podqos webhook certificate certs`, and name that directory"

@@ -20,6 +20,7 @@ Result = TypeVar("Result")
 NO_WORKERS_SECONDS = 30.0
 """How long a cluster may be without workers: new ones may be on their way."""
 _LOOK_SECONDS = 1.0
+_ANSWER_SECONDS = 10.0
 _TASKS_PER_THREAD = 2
 
 
@@ -34,7 +35,7 @@ def on_dask(function: Callable[[Task], Result], tasks: Iterable[Task], address: 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     make: Any = Client
     try:
-        client = make(address, timeout="10s", set_as_default=False)
+        client = make(address, timeout=_ANSWER_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise HostError(f"no Dask scheduler answers at {address}: {error}") from error
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -261,6 +262,13 @@ class Objects:
             after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
             objects.add(after, are_stored=are_stored)
         objects.note_unjudged()
+        return objects
+
+    def only(self, workloads: Iterable[FoundWorkload]) -> Objects:
+        """Return the same with other workloads alone: what decides about them is shared, problems are their own."""
+        objects = copy(self)
+        objects.workloads, objects.problems = list(workloads), []
+        objects._noted = set()  # noqa: SLF001 - its own
         return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
@@ -608,7 +616,7 @@ def load(
         objects.note(*found.problems)
         objects.assumptions += found.assumptions
         for file in found.files:
-            real = os.path.realpath(file.path)
+            real = os.path.realpath(file.path) if file.data is None else file.path
             first, was_stored = files.get(real, (file, are_stored))
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)

@@ -1,13 +1,14 @@
 """Scenario files and everything they refer to, read from disk: manifests through admission, kubelet settings, samples.
 
 ``read_scenario`` returns what is wrong as data, ``load_scenario`` raises it. A name without a path that is no file here
-means one of the scenarios that come with podqos: ``race``.
+means one of the scenarios that come with podqos: ``race``. ``read_given_scenario`` reads the same out of files that are
+given as bytes, and looks at no disk.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
-from podqos.library.inputs.files import STDIN, Inputs, read_bytes
+from podqos.library.inputs.files import STDIN, InputFile, Inputs, is_manifest, read_bytes
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.objects import budget_problem, converted
@@ -59,6 +60,8 @@ class ScenarioReading(Struct, frozen=True):
     scenario: Scenario | None
     """None where something is wrong."""
     problems: tuple[Problem, ...]
+    looked_at: tuple[str, ...] = ()
+    """The files and directories on disk that it is made of."""
 
     def loaded(self) -> Scenario:
         """Return the scenario; raise ``InvalidScenario`` if it cannot be run."""
@@ -83,11 +86,20 @@ def read_scenario(path: str, variation: Variation | None = None) -> ScenarioRead
     except InputError as error:
         problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, _how_to_find(path, error))
         return ScenarioReading(path, None, (problem,))
-    variation = variation or Variation()
+    disk = _Disk()
+    return replace(_read(path, data, disk, variation or Variation()), looked_at=(path, *disk.looked_at))
+
+
+def read_given_scenario(name: str, given: Mapping[str, bytes], variation: Variation | None = None) -> ScenarioReading:
+    """Read one of the files that are given; what it refers to is looked for among them, and nowhere else."""
+    return _read(name, given[name], _Given(given), variation or Variation())
+
+
+def _read(path: str, data: bytes, files: _Disk | _Given, variation: Variation) -> ScenarioReading:
     file = read_file(path, data, variation.document)
     if file.document is None:
         return ScenarioReading(path, None, tuple(sorted(file.problems)))
-    fetched = _Fetched(file, file.document, variation)
+    fetched = _Fetched(file, file.document, files, variation)
     scenario, findings = resolve(file.document, fetched.materials)
     problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
     if scenario is None or any(problem.severity is Severity.ERROR for problem in problems):
@@ -135,11 +147,65 @@ def _how_to_find(path: str, error: InputError) -> str:
     )
 
 
+class _Disk:
+    """What a scenario refers to is on this machine."""
+
+    missing = "no such file or directory"
+    fix = "paths are relative to the scenario"
+
+    def __init__(self) -> None:
+        self.looked_at: list[str] = []
+
+    def has(self, path: str) -> bool:
+        self.looked_at.append(path)
+        return os.path.exists(path)
+
+    def manifests(self, path: str) -> Inputs:
+        return gather([path])
+
+    def read(self, path: str) -> bytes:
+        self.looked_at.append(path)
+        return read_bytes(path)
+
+
+class _Given:
+    """What a scenario refers to is among files that were given, each with a name, perhaps with directories."""
+
+    missing = "not among the files given"
+    fix = "give it together with the scenario"
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def has(self, path: str) -> bool:
+        return bool(self._found(path))
+
+    def manifests(self, path: str) -> Inputs:
+        return Inputs([InputFile(name, data=self._files[name]) for name in self._found(path) if is_manifest(name)])
+
+    def read(self, path: str) -> bytes:
+        found = self._found(path)
+        if not found:
+            raise InputError(self.missing, where=path, fix=self.fix)
+        return self._files[found[0]]
+
+    def _found(self, path: str) -> list[str]:
+        """Return the file of this path, or those in the directory; files given one by one have lost theirs."""
+        if path in self._files:
+            return [path]
+        within = sorted(name for name in self._files if name.startswith(f"{path}/"))
+        alike = [name for name in self._files if os.path.basename(name) == os.path.basename(path)]
+        return within or (alike if len(alike) == 1 else [])
+
+
 class _Fetched:
     """What a scenario refers to, relative to its file."""
 
-    def __init__(self, file: FileReading, document: ScenarioDocument, variation: Variation) -> None:
+    def __init__(
+        self, file: FileReading, document: ScenarioDocument, files: _Disk | _Given, variation: Variation
+    ) -> None:
         self._variation = variation
+        self._files = files
         self.problems: list[Problem] = []
         self._file = file
         self._spec = document.spec
@@ -194,17 +260,17 @@ class _Fetched:
 
     def _sources(self) -> list[Source]:
         """Return the manifests, each once; a path without any is reported."""
-        files: dict[str, None] = {}
+        files: dict[str, InputFile] = {}
         for index, name in enumerate(self._spec.manifests):
             path = self._path(name)
-            gathered = gather([path]) if os.path.exists(path) else Inputs([])
-            found = gathered.paths
+            is_there = self._files.has(path)
+            gathered = self._files.manifests(path) if is_there else Inputs([])
             self.problems += gathered.problems
-            if not found and not gathered.problems:
-                what = "no such file or directory" if not os.path.exists(path) else "no YAML or JSON files there"
-                self._complain(("spec", "manifests", index), f"{path}: {what}", "paths are relative to the scenario")
-            files.update(dict.fromkeys(found))
-        return [Source(path) for path in files]
+            if not gathered.files and not gathered.problems:
+                what = "no YAML or JSON files there" if is_there else self._files.missing
+                self._complain(("spec", "manifests", index), f"{path}: {what}", self._files.fix)
+            files.update((each.path, each) for each in gathered.files)
+        return [Source(each.path, each.data) for each in files.values()]
 
     def _profile(self) -> Profile:
         try:
@@ -243,7 +309,7 @@ class _Fetched:
                 continue
             path = self._path(name)
             try:
-                settings = read_kubelet(path, read_bytes(path))
+                settings = read_kubelet(path, self._files.read(path))
             except InputError as error:
                 where = error.where.removesuffix(":") or path
                 self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
@@ -254,7 +320,7 @@ class _Fetched:
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
         path = self._path(samples.file)
-        return read_samples(path, read_bytes(path), column=samples.column, match=samples.match)
+        return read_samples(path, self._files.read(path), column=samples.column, match=samples.match)
 
 
 def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioWorkload:

@@ -17,6 +17,11 @@ SLOT = '<script id="run" type="application/json">null</script>'
 
 def page(viewer: str, view: RunView | BlastRadius | AutopsyPage) -> str:
     """Return the page; ``viewer`` is the built one, which has one slot for the data."""
+    return embedded(viewer, view)
+
+
+def embedded(viewer: str, value: object) -> str:
+    """Return the viewer with a value written into it."""
     assert viewer.count(SLOT) == 1, "not the built viewer"
-    data = msgspec.json.encode(view).decode().replace("<", "\\u003c")
+    data = msgspec.json.encode(value).decode().replace("<", "\\u003c")
     return viewer.replace(SLOT, SLOT.replace("null", data))

@@ -1,0 +1,166 @@
+"""Look at it in a browser: who dies first, why, and what would change that.
+
+SOURCE is whatever podqos reads: manifests (files or directories, with a table of usage beside them), a snapshot of a
+cluster, a scenario (a file, or the name of one that is shipped), a kernel log, a run written by `podqos simulate -o
+json`. Files are read again when they change. Without SOURCE the page begins empty, and files can be dropped on it.
+
+  podqos ui manifests/ usage.csv
+  podqos ui race
+  podqos ui --context production     the live cluster, as it changes (read only)
+  podqos ui manifests/ --html page.html     the same as one file that opens without a server
+
+The server listens on this machine alone, unless --listen says otherwise: then the address it prints has a token,
+without which nothing is answered. What visitors drop on the page stays in memory, is seen by nobody else, and is gone
+after half an hour. Nothing is ever fetched from elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from podqos.cli import options
+from podqos.cli.cluster import add_live_options
+from podqos.cli.main import EXIT_OK
+from podqos.cli.node.client import STATE_DIR
+from podqos.errors import HostError, InvalidOption
+from podqos.model.time_units import SECOND_US
+from podqos.web.ui.settings import LISTEN
+
+if TYPE_CHECKING:
+    from podqos.web.tls import Certificate
+    from podqos.web.ui.serving import Started
+
+_LEAST_US = SECOND_US // 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos ui``."""
+    about = "manifests and their usage, a snapshot, a scenario, a kernel log or a run"
+    parser.add_argument("source", metavar="SOURCE", nargs="*", help=about)
+    live = parser.add_argument_group("what is live, in place of SOURCE (read only)")
+    add_live_options(live)
+    about = "the live cluster of the current context"
+    live.add_argument("-A", "--all-namespaces", action="store_true", help=about)
+    about = f"a running node of podqos, by its state directory (such as {STATE_DIR})"
+    live.add_argument("--state-dir", metavar="DIR", help=about)
+    about = "a running guard, by its state directory (such as /var/lib/podqos/guard)"
+    live.add_argument("--guard", metavar="DIR", help=about)
+    about = "where that guard says how it is (default: /run/podqos/guard)"
+    live.add_argument("--guard-run", metavar="DIR", default="/run/podqos/guard", help=about)
+    about = "how often usage is asked for"
+    options.add_value_option(live, "--interval", _interval, about, "TIME", default="15s")
+    server = parser.add_argument_group("the server")
+    about = f"where to listen (default: {LISTEN}, or another port where that is taken)"
+    server.add_argument("--listen", metavar="ADDRESS:PORT", help=about)
+    options.add_list_option(server, "--name", "NAME", "another name by which browsers call this server")
+    about = "ask for a token on this machine, too: other users of it cannot look then"
+    server.add_argument("--token", action="store_true", help=about)
+    about = "serve HTTPS: a directory with tls.crt and tls.key, or the first of them"
+    server.add_argument("--certificate", metavar="DIR|FILE", help=about)
+    server.add_argument("--key", metavar="FILE", help="its key, where that is not beside it as tls.key")
+    about = "open a browser (default: where there is a desktop and a terminal)"
+    server.add_argument("--open", action=argparse.BooleanOptionalAction, default=None, help=about)
+    parser.add_argument("--html", metavar="FILE", help="write the page as one file with everything in it, and end")
+
+
+def _interval(text: str, option: str) -> int:
+    return options.duration_option(text, option, _LEAST_US)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve the page, or write it, and return the exit code."""
+    from podqos.library.simulation import built_viewer
+
+    viewer = built_viewer()
+    if arguments.html is not None:
+        return _write(arguments, viewer)
+    host, port = options.address_option(arguments.listen or LISTEN, "--listen")
+    try:
+        from podqos.web.ui.server import Access, Ui, is_loopback
+        from podqos.web.ui.serving import Listening, serve_page
+    except ModuleNotFoundError as error:
+        raise HostError(f"the page needs {error.name}: pip install 'podqos[ui]'") from error
+    certificate = _certificate(arguments)
+    token = ""
+    if arguments.token or not is_loopback(host):
+        import secrets
+
+        token = secrets.token_urlsafe(24)
+    access = Access.to(host, tuple(arguments.name), token=token, is_encrypted=certificate is not None)
+    started = _started(arguments)
+    listening = Listening(host, port, arguments.listen is None, certificate)
+    serve_page(Ui(viewer, access, say=_say), started, listening, lambda address: _ready(arguments, address))
+    return EXIT_OK
+
+
+def _ready(arguments: argparse.Namespace, address: str) -> None:
+    print(address, flush=True)
+    _say("Ctrl-C ends it")
+    has_desktop = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if arguments.open or (arguments.open is None and has_desktop and sys.stdout.isatty()):
+        import threading
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+
+def _started(arguments: argparse.Namespace) -> Started:
+    """Return what to show to begin with."""
+    from podqos.library.page.feeds import ClusterFeed, FilesFeed, GuardFeed, NodeFeed
+    from podqos.web.ui.serving import Started
+
+    is_cluster = bool(arguments.context or arguments.kubeconfig or arguments.all_namespaces)
+    given = [bool(arguments.source), is_cluster, arguments.state_dir is not None, arguments.guard is not None]
+    if sum(given) > 1:
+        what = "SOURCE, a live cluster, a running node and a guard cannot be combined"
+        raise InvalidOption(what, fix="give one of them")
+    if arguments.source:
+        if "-" in arguments.source:
+            raise InvalidOption("standard input cannot be read again", where="SOURCE", fix="name a file")
+        files = FilesFeed(arguments.source)
+        return Started(files.first, files)
+    if arguments.state_dir is not None:
+        from podqos.cli.node.client import NodeClient
+
+        node = NodeFeed(NodeClient(arguments.state_dir).get, arguments.state_dir)
+        return Started(node.look(), node)
+    if arguments.guard is not None:
+        guard = GuardFeed(arguments.guard, arguments.guard_run)
+        return Started(guard.look(), guard)
+    if not is_cluster:
+        return Started(None)
+    from podqos.cluster.cluster import connect
+    from podqos.library.mirror import Mirror
+
+    seconds = arguments.interval / SECOND_US
+    mirror = Mirror(connect(arguments.context, kubeconfig=arguments.kubeconfig), usage_seconds=seconds, say=_say)
+    mirror.start()
+    feed = ClusterFeed(mirror, seconds)
+    return Started(feed.look(), feed)
+
+
+def _write(arguments: argparse.Namespace, viewer: str) -> int:
+    from podqos.library.page.sharing import shared_page
+    from podqos.library.written_files import write_file
+
+    started = _started(arguments)
+    if started.source is None:
+        raise InvalidOption("nothing to write", where="--html", fix="name a SOURCE")
+    write_file(arguments.html, shared_page(viewer, started.source))
+    return EXIT_OK
+
+
+def _certificate(arguments: argparse.Namespace) -> Certificate | None:
+    if arguments.certificate is None:
+        return None
+    from podqos.cli.commands.webhook import certificate_files
+    from podqos.web.tls import Certificate
+
+    return Certificate(*certificate_files(arguments))
+
+
+def _say(what: str) -> None:
+    print(f"podqos ui: {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,99 @@
+"""Edits of a workload as a visitor makes them: fields of its object, written as its manifest would say it, read again.
+
+So an edited pod is what podqos makes of the edited manifest, and a patch with the same fields has the same effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from podqos.advice.checks.finding import FieldEdit
+from podqos.advice.fixes.patches import object_patch, plain_value
+from podqos.errors import InputError
+from podqos.library.inputs.node_pods import node_pods
+from podqos.library.inputs.objects import FoundWorkload, Objects, in_namespace
+from podqos.library.inputs.sources import Source
+from podqos.library.node_state import NodeState
+from podqos.library.page.nodes import PageNode
+from podqos.manifest.edits.refusal import Refusal
+from podqos.manifest.edits.values import with_field
+from podqos.manifest.kinds import POD_HOLDERS
+from podqos.manifest.plain import Plain, parse_path
+from podqos.manifest.problems import Problem
+from podqos.model.profile import Profile
+from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_patch
+from podqos.report.page.pod import PatchText
+from podqos.survival.pod_changes import with_priority
+
+RECORDED_CLASS = FieldEdit("status.qosClass", None)
+"""What the API server recorded of a pod is not true of one that is made anew."""
+
+
+def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -> FoundWorkload:
+    """Return a workload as it is with other fields; raise ``InputError`` where that says nothing."""
+    value: Plain = _object(objects, found)
+    fields = (*edits, *((RECORDED_CLASS,) if found.workload.is_stored else ()))
+    for edit in fields:
+        try:
+            value = with_field(value, parse_path(edit.path), plain_value(edit.value))
+        except Refusal:
+            raise InputError("no such field", where=edit.path) from None
+    reading = Source(found.source, msgspec.json.encode(value), kinds=objects.kinds).reading
+    if len(reading.workloads) != 1 or reading.problems:
+        raise _refusal(reading.problems)
+    return replace(found, workload=in_namespace(reading.workloads[0], objects.namespace))
+
+
+def patch_of(objects: Objects, found: FoundWorkload, edits: Sequence[FieldEdit]) -> PatchText | None:
+    """Return edits as patches to copy; None where they change nothing or the object is only a part of one."""
+    patch = object_patch(objects.plain(found) if found.place.taken_for else _object(objects, found), edits)
+    if patch is None:
+        return None
+    namespace = found.workload.metadata.namespace
+    return PatchText(kubectl_patch(patch, namespace), kustomize_patch(patch), json_patch(patch))
+
+
+def with_workloads(
+    node: PageNode, changed: Sequence[FoundWorkload], priorities: Mapping[str, int], profile: Profile
+) -> NodeState:
+    """Return a node on which some workloads are others: admitted anew, using what they use now.
+
+    ``priorities`` are those of the pods of workloads, by kind and name. Raises ``InputError`` where the API server
+    would not store one.
+    """
+    assert node.state is not None
+    state = node.state
+    objects = node.objects.only(changed)
+    keys = {(each.workload.kind, each.workload.pod.key) for each in changed}
+    named = [entry.pod.key for entry in state.snapshot.pods if state.owners.get(entry.pod.metadata.uid) in keys]
+    made = {}
+    for each in node_pods(objects, named=named, profile=profile):
+        priority = priorities.get(f"{each.kind} {each.workload}")
+        made[each.pod.metadata.uid] = each.pod if priority is None else with_priority(each.pod, priority)
+    if not made:
+        raise _refusal(objects.problems)
+    pods = tuple(
+        replace(entry, pod=made[entry.pod.metadata.uid]) if entry.pod.metadata.uid in made else entry
+        for entry in state.snapshot.pods
+    )
+    return replace(state, snapshot=replace(state.snapshot, pods=pods))
+
+
+def _object(objects: Objects, found: FoundWorkload) -> dict[str, Plain]:
+    """Return what an object says, with its kind, which items of lists leave out."""
+    value = objects.plain(found)
+    assert isinstance(value, dict)
+    if "kind" in value:
+        return value
+    kind = found.workload.kind
+    return {"apiVersion": POD_HOLDERS[kind].api_version if kind in POD_HOLDERS else "v1", "kind": kind, **value}
+
+
+def _refusal(problems: Sequence[Problem]) -> InputError:
+    first = next(iter(problems), None)
+    if first is None:
+        return InputError("the object would hold no pod")
+    return InputError(first.what, where=first.field, fix=first.fix)

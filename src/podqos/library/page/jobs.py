@@ -1,0 +1,48 @@
+"""What takes long: a scenario from beginning to end, and leaks in every pod of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from podqos.library.blast_radius import blast
+from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.node_state import NodeState, cluster_state, node_state
+from podqos.library.page.source import PageSource
+from podqos.library.simulation import simulate
+from podqos.model.profile import LATEST
+from podqos.report.simulation.view import RunView
+from podqos.sim.blast import BlastRadius
+
+Told = Callable[[float], None]
+"""Told how far it is, from 0 to 1."""
+
+
+def run_of(source: PageSource, edits: Sequence[str], told: Told) -> RunView:
+    """Run a scenario, with some values changed, and return all that is shown of it."""
+    scenario = source.varied(edits)
+    end_us = max(scenario.duration_us, 1)
+    return simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report
+
+
+def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told) -> BlastRadius:
+    """Let each pod leak in turn: of a scenario on all its nodes, of a cluster on the node that is named."""
+
+    def progress(done: int, total: int) -> None:
+        told(done / max(total, 1))
+
+    if source.scenario is not None:
+        return blast(source.varied(edits), progress=progress, cores=1)
+    state = _state(source, node)
+    kubelet = state.kubelet or Kubelet()
+    profile = LATEST if source.cluster is None else source.cluster.profile
+    radius = blast(state.snapshot, kubelet=kubelet.config, profile=profile, progress=progress, cores=1)
+    return replace(radius, assumptions=state.resting_on(kubelet, profile))
+
+
+def _state(source: PageSource, node: str) -> NodeState:
+    if source.cluster is not None:
+        return cluster_state(source.cluster, node or None)
+    assert source.objects is not None
+    return node_state(source.objects, source.usage, node=node or None)

@@ -1,0 +1,252 @@
+"""The nodes of a source with their pods in both orders, each ranked once.
+
+A snapshot has nodes. Manifests have those that pods name; where they name none, all pods are taken to run on one node,
+as ``podqos rank`` does, and that is an assumption; so is that this node is large enough for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.eviction.signals import Signal
+from podqos.library.cluster_snapshot import ClusterSnapshot
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.library.inputs.kubelet_settings import memory_allocatable
+from podqos.library.inputs.node_pods import node_pods
+from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.node_figures import used_bytes
+from podqos.library.node_state import NodeState, cluster_state, node_state
+from podqos.library.page.source import PageSource
+from podqos.library.rank import rank
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.assumption import Assumption
+from podqos.model.node import Node, NodeStatus
+from podqos.model.pod import ObjectMeta, Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.placement.workloads import POD
+from podqos.report.text.encoding import json_line
+from podqos.sim.blast import NodePods, nodes_now
+from podqos.sim.scenario.scenario import Scenario
+from podqos.survival.places import RankReport
+from podqos.survival.pods import ENDED, NodePod
+from podqos.survival.usage_file import UsageRow
+from podqos.wording import mebibytes
+
+ONE_NODE = Assumption("where pods run", "all on one node", "spec.nodeName, or a snapshot of the cluster")
+
+
+class _PodList(Struct, frozen=True, rename="camel"):
+    """The pods of a scenario as an API server would list them."""
+
+    items: tuple[Pod, ...]
+    api_version: str = "v1"
+    kind: str = "PodList"
+
+
+class PageNode:
+    """A node with its pods."""
+
+    def __init__(
+        self, node: Node, objects: Objects, state: NodeState | None, profile: Profile, problem: str, *, is_assumed: bool
+    ) -> None:
+        self.node = node
+        self.objects = objects
+        """Its workloads, and what decides about them."""
+        self.state = state
+        """None where it has no pods, or cannot be told what they use."""
+        self.is_assumed = is_assumed
+        self.problem = problem
+        self._profile = profile
+
+    @property
+    def name(self) -> str:
+        """The node's; empty for one that is assumed."""
+        return self.node.name
+
+    @cached_property
+    def report(self) -> RankReport | None:
+        """Both orders; None where there are none, and then ``problem`` says why."""
+        if self.state is None:
+            return None
+        try:
+            return rank(self.state, profile=self._profile)
+        except InputError as error:
+            self.problem = str(error)
+            return None
+
+
+class PageNodes:
+    """The nodes of a source."""
+
+    def __init__(self, source: PageSource) -> None:
+        cluster, objects = source.cluster, source.objects
+        self._source = source
+        self.objects = cluster.objects if cluster is not None else objects if objects is not None else Objects()
+        self.profile = cluster.profile if cluster is not None else LATEST
+        if cluster is not None:
+            nodes = self._of_cluster(cluster)
+        elif source.scenario is not None:
+            self.profile = source.scenario.profile
+            nodes = self._of_scenario(source.scenario)
+        else:
+            nodes = self._of_manifests()
+        self.nodes: dict[str, PageNode] = {each.name: each for each in nodes}
+
+    @cached_property
+    def waiting(self) -> list[NodePod]:
+        """The pods without a node, where others have one."""
+        if any(each.is_assumed for each in self.nodes.values()):
+            return []
+        pods_are_live = any(each.workload.is_stored for each in self.objects.workloads)
+        unbound = [
+            each
+            for each in self._by_node.get("", ())
+            # Workloads of a cluster are what its pods are made from; on the only node runs all that is not live.
+            if each.workload.is_stored or not (self._is_one_node or (each.workload.is_live and pods_are_live))
+        ]
+        return node_pods(self.objects.only(unbound), profile=self.profile) if unbound else []
+
+    @cached_property
+    def workloads(self) -> dict[tuple[str, str], FoundWorkload]:
+        """What has pods, by kind and ``namespace/name``."""
+        return {(each.workload.kind, each.workload.pod.key): each for each in self.objects.latest(warn=False)}
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[FoundWorkload]]:
+        found: dict[str, list[FoundWorkload]] = {}
+        for each in self.objects.latest(warn=False):
+            found.setdefault(each.workload.pod.spec.node_name, []).append(each)
+        return found
+
+    @cached_property
+    def _is_one_node(self) -> bool:
+        """Whether the pods of manifests name one node: then what is not bound runs there as well."""
+        return self._source.cluster is None and len([name for name in self._by_node if name]) == 1
+
+    def _of_cluster(self, cluster: ClusterSnapshot) -> Iterator[PageNode]:
+        for name in dict.fromkeys((*cluster.nodes, *filter(None, self._by_node))):
+            objects = cluster.on_node(name)
+            state, problem = None, ""
+            if any(each.workload.pod.status.phase not in ENDED for each in objects.workloads):
+                try:
+                    state = cluster_state(cluster, name, profile=self.profile)
+                except InputError as error:
+                    problem = str(error)
+            node = cluster.nodes.get(name) or Node(ObjectMeta(name=name))
+            yield PageNode(node, objects, state, self.profile, problem, is_assumed=False)
+
+    def _of_scenario(self, scenario: Scenario) -> Iterator[PageNode]:
+        """Yield the nodes of a scenario at its beginning; its pods have been admitted."""
+        found = [replace(each, pods=tuple(_bound(each))) for each in nodes_now(scenario)]
+        listed = _PodList(tuple(pod for each in found for pod, _ in each.pods))
+        self.objects.add_text(scenario.name, json_line(listed))
+        for each in found:
+            objects = self.objects.only(self._by_node.get(each.node.name, ()))
+            pods = tuple(PodUsage(pod, _stats(pod, containers), containers) for pod, containers in each.pods)
+            system_bytes = each.node.system.anon_bytes.at(0)
+            spec = each.node
+            machine = NodeUsage(spec.memory_bytes, spec.swap_bytes, spec.name, system_bytes)
+            owners = {pod.metadata.uid: (POD, pod.key) for pod, _ in each.pods}
+            state = NodeState(Snapshot(machine, pods), kubelet=Kubelet(spec.config, scenario.name), owners=owners)
+            status = NodeStatus(
+                {
+                    CPU: Quantity.of_milli(spec.cpu_milli),
+                    MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
+                }
+            )
+            node = Node(ObjectMeta(name=spec.name), status=_divided(status, state))
+            yield PageNode(node, objects, state if pods else None, self.profile, "", is_assumed=False)
+
+    def _of_manifests(self) -> Iterator[PageNode]:
+        known = {node.name: node for node in self.objects.of(Node)}
+        names = [name for name in self._by_node if name]
+        if not names and self.objects.workloads:
+            yield self._of_files(Node(), self.objects, is_assumed=True)
+            return
+        for name in dict.fromkeys((*names, *known)):
+            objects = self.objects
+            if not self._is_one_node or name not in names:
+                objects = self.objects.only(self._by_node.get(name, ()))
+            yield self._of_files(known.get(name) or Node(ObjectMeta(name=name)), objects, is_assumed=False)
+
+    def _of_files(self, node: Node, objects: Objects, *, is_assumed: bool) -> PageNode:
+        capacity = node.status.capacity
+        state, problem = None, ""
+        if objects.workloads:
+            memory_bytes = capacity[MEMORY].value if MEMORY in capacity else None
+            name = None if objects is self.objects else node.name
+            try:
+                state = self._file_state(objects, name, memory_bytes)
+                if is_assumed and used_bytes(state) >= state.snapshot.node.memory_bytes:
+                    memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
+                    large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
+                    state = self._file_state(objects, name, memory_bytes)
+                    state = replace(state, assumptions=(large, *state.assumptions))
+            except InputError as error:
+                problem = str(error)
+        if state is not None and MEMORY not in node.status.allocatable:
+            node = replace(node, status=_divided(node.status, state))
+        if state is not None and is_assumed:
+            state = replace(state, assumptions=(ONE_NODE, *state.assumptions))
+        return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
+
+    def _file_state(self, objects: Objects, node: str | None, memory_bytes: int | None) -> NodeState:
+        usage = self._source.usage
+        if usage is not None and node is not None:
+            usage = self._usage_by_node.get(node, ())
+        state = node_state(objects, usage, node=node, node_memory_bytes=memory_bytes, profile=self.profile)
+        return replace(state, kubelet=self.kubelet)
+
+    @cached_property
+    def _usage_by_node(self) -> dict[str, list[UsageRow]]:
+        """The rows about the pods of each node, where there are several; a row about none is a problem of its own."""
+        nodes: dict[str, list[str]] = {}
+        for name, found in self._by_node.items():
+            for each in found:
+                for called in (each.workload.pod.key, each.workload.pod.metadata.name):
+                    nodes.setdefault(called, []).append(name)
+        rows: dict[str, list[UsageRow]] = {}
+        for row in self._source.usage or ():
+            if row.pod not in nodes and not row.is_listed:
+                what = f"there is no pod {row.pod}"
+                self.objects.note(Problem(row.where, 0, 0, Severity.WARNING, "", what, "check its name"))
+            for name in dict.fromkeys(nodes.get(row.pod, ())):
+                rows.setdefault(name, []).append(row)
+        return rows
+
+    @cached_property
+    def kubelet(self) -> Kubelet | None:
+        """The one whose settings stand among the manifests; None where there are several."""
+        found = self.objects.kubelets
+        if len(found) != 1:
+            return None
+        return Kubelet(found[0].settings.configuration, found[0].found.source.path)
+
+
+def _bound(node: NodePods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:
+    """Yield the pods of a simulated node as they are bound to it."""
+    for pod, containers in node.pods:
+        yield replace(pod, spec=replace(pod.spec, node_name=node.node.name)), containers
+
+
+def _stats(pod: Pod, containers: Sequence[ContainerUsage]) -> PodStats:
+    """Return what the kubelet measures of a pod."""
+    reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
+    working_set_bytes = sum(each.working_set_bytes for each in containers)
+    return PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes))
+
+
+def _divided(status: NodeStatus, state: NodeState) -> NodeStatus:
+    """Return what a node has, with what its kubelet leaves to pods."""
+    kubelet = state.kubelet or DEFAULT_KUBELET
+    allocatable = memory_allocatable(kubelet.config, {Signal.MEMORY: state.snapshot.node.memory_bytes}).allocatable
+    return replace(status, allocatable={**status.capacity, **allocatable})

@@ -1,0 +1,356 @@
+"""The values of all views of one source. What was parsed and ranked is kept, so that a view costs what it alone needs.
+
+Every answer is one of the library's: ``explain``, ``admit``, ``rank``, ``forecast``, ``check``, ``autopsy``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+
+from msgspec.structs import asdict, replace
+
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.finding import FieldEdit
+from podqos.errors import InputError
+from podqos.library.admit import admit
+from podqos.library.autopsy import autopsy
+from podqos.library.check import Checked, run_checks
+from podqos.library.checking.configuration import check_named
+from podqos.library.explain import ExplainOptions, explain
+from podqos.library.inputs.objects import FoundWorkload, Objects, load
+from podqos.library.inputs.selection import Selection
+from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
+from podqos.library.node_state import NodeState
+from podqos.library.page.editing import edited, patch_of, with_workloads
+from podqos.library.page.nodes import PageNode, PageNodes
+from podqos.library.page.places import Places, before
+from podqos.library.page.source import PageSource
+from podqos.library.page.what_if import WhatIfEngine
+from podqos.library.rank import rank
+from podqos.model.assumption import Assumption
+from podqos.model.effective import pod_limits, pod_requests
+from podqos.model.pod import Pod
+from podqos.model.profile import Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import PodUsage
+from podqos.placement.workloads import POD
+from podqos.qos.classes import qos_class_of
+from podqos.qos.edits import Edit
+from podqos.report.admission.value import AdmissionReport
+from podqos.report.check.object_patches import patch_lines
+from podqos.report.explain.explanation import ExplanationList
+from podqos.report.page.check import CheckView, FixRequest, FixView, check_view, fix_view
+from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
+from podqos.report.page.forecast import ForecastRequest, ForecastView
+from podqos.report.page.pod import PodPage, PodStanding, SaferEdit
+from podqos.report.page.what_if import WhatIf, WhatIfView
+from podqos.report.survival.autopsy_story import AutopsyPage, page_of
+from podqos.survival.autopsy import Autopsies
+from podqos.survival.counterfactual import PodChange
+from podqos.survival.forecast import CurvePoint
+from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
+
+_MOST_NOTES = 100
+
+
+class Page:
+    """A source, and what its views show."""
+
+    def __init__(self, source: PageSource) -> None:
+        self.source = source
+        self._places: dict[str, Places] = {}
+        self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
+        """Of growing containers, by node and container, with the settings that the node has."""
+
+    @cached_property
+    def nodes(self) -> PageNodes:
+        """The nodes with their pods."""
+        return PageNodes(self.source)
+
+    # ---- the cluster -------------------------------------------------------------------------------------------------
+
+    def cluster(self) -> ClusterView:
+        """Return all nodes and pods."""
+        nodes = self.nodes
+        made = [(self._panel(each), each) for each in nodes.nodes.values()]
+        made.sort(key=lambda each: (each[0].headroom_bytes is None, each[0].headroom_bytes or 0, each[0].name))
+        pods = [block for _, node in made for block in self._blocks(node)]
+        pods += [
+            self._block(PodUsage(each.pod, None, ()), "", _owner(each.kind, each.workload), None)
+            for each in nodes.waiting
+        ]
+        assumptions = [assumed for _, node in made for assumed in self._assumptions(node)]
+        return ClusterView(
+            name=self.source.name,
+            kubernetes_version=".".join(map(str, nodes.profile.version)),
+            taken_at="" if self.source.cluster is None else self.source.cluster.header.taken_at,
+            nodes=tuple(panel for panel, _ in made),
+            pods=tuple(pods),
+            classes=dict(sorted(Counter(str(each.qos_class) for each in pods).items())),
+            notes=tuple(self._notes()),
+            assumptions=tuple(dict.fromkeys(assumptions)),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what is wrong with the source, and which pods the API server would not store."""
+        found = dict.fromkeys(
+            (*self.source.problems, *(each for node in self.nodes.nodes.values() for each in node.objects.problems))
+        )
+        yield from map(str, islice(found, _MOST_NOTES))
+        if len(found) > _MOST_NOTES:
+            yield f"and {len(found) - _MOST_NOTES} more"
+
+    def _panel(self, node: PageNode) -> NodePanel:
+        state, report, profile = node.state, node.report, self.nodes.profile
+        pods = [] if state is None else [entry.pod for entry in state.snapshot.pods]
+        capacity = node.node.status.capacity
+        return NodePanel(
+            **asdict(node_overview(node.node, pods, state, report, profile)),
+            memory_bytes=_bytes(capacity.get(MEMORY)) if state is None else state.snapshot.node.memory_bytes,
+            used_bytes=None if state is None else used_bytes(state),
+            threshold_bytes=0 if state is None else threshold_bytes(state, profile),
+            is_assumed=node.is_assumed,
+            reversed_pairs=0 if report is None else report.reversed_pairs,
+            problem=node.problem,
+        )
+
+    def _assumptions(self, node: PageNode) -> Sequence[Assumption]:
+        if node.report is not None:
+            return node.report.assumptions
+        return () if node.state is None else node.state.assumptions
+
+    def _blocks(self, node: PageNode) -> Iterator[PodBlock]:
+        if node.state is None:
+            return
+        places = self.places(node)
+        blocks = [
+            self._block(entry, node.name, _owner_of(node.state, entry.pod), places)
+            for entry in node.state.snapshot.pods
+        ]
+        yield from sorted(blocks, key=lambda block: block.eviction_place or 0)
+
+    def _block(self, entry: PodUsage, node: str, workload: str, places: Places | None) -> PodBlock:
+        pod = entry.pod
+        standing = None if places is None else places.standing(pod.key)
+        is_limited = all(MEMORY in each.resources.limits for each in pod.running_containers)
+        limits = pod_limits(pod)
+        own = pod.spec.resources
+        if own is not None and MEMORY in own.limits:
+            is_limited = True
+        return PodBlock(
+            namespace=pod.metadata.namespace or "default",
+            name=pod.metadata.name or pod.metadata.generate_name,
+            node=node,
+            workload=workload,
+            qos_class=qos_class_of(pod, self.nodes.profile) if standing is None else standing.qos_class,
+            priority=pod.spec.priority or 0,
+            requested_bytes=_bytes(pod_requests(pod).get(MEMORY)),
+            limit_bytes=_bytes(limits.get(MEMORY)) if is_limited else None,
+            used_bytes=None if entry.stats is None else sum(each.working_set_bytes for each in entry.containers),
+            oom_score_adj=None if standing is None else standing.oom_score_adj,
+            eviction_place=None if standing is None else standing.eviction_place,
+            kill_place=None if standing is None else standing.kill_place,
+            spared=None if standing is None else standing.spared,
+        )
+
+    def places(self, node: PageNode) -> Places | None:
+        """Return where the pods of a node stand; None where they are in no order."""
+        if node.report is None:
+            return None
+        if node.name not in self._places:
+            self._places[node.name] = Places.of(node.report)
+        return self._places[node.name]
+
+    # ---- a pod -------------------------------------------------------------------------------------------------------
+
+    def pod(self, pod: str, node: str = "") -> PodPage:
+        """Return everything about one pod, named ``namespace/name``; ``node`` tells two of that name apart."""
+        at, entry, found = self.found(pod, node)
+        profile = self.nodes.profile
+        explained = self.explained(found)
+        places = None if at is None else self.places(at)
+        evicted = None if places is None else places.evicted.get(pod)
+        kills = () if places is None else tuple(places.kills.get(pod, ()))
+        deaths = self._deaths_of(pod)
+        report = None if at is None else at.report
+        own = _owner(found.workload.kind, found.workload.pod.key)
+        return PodPage(
+            namespace=entry.pod.metadata.namespace or "default",
+            name=entry.pod.metadata.name or entry.pod.metadata.generate_name,
+            node="" if at is None else at.name,
+            workload=own,
+            kubernetes_version=".".join(map(str, profile.version)),
+            explanation=explained.items[0],
+            admission=None if found.workload.is_stored else self._admission(found),
+            standing=None if places is None else places.standing(pod),
+            eviction=evicted,
+            evicted_before=before(evicted, () if report is None else report.eviction_order),
+            kills=kills,
+            killed_before=before(next(iter(kills), None), () if report is None else report.kill_order),
+            problem="" if at is None else at.problem,
+            safer=() if at is None or places is None else tuple(self._safer(at, entry, found, places)),
+            deaths=deaths.deaths,
+            endings=deaths.containers,
+            assumptions=tuple(dict.fromkeys((*explained.assumptions, *(() if at is None else self._assumptions(at))))),
+        )
+
+    def found(self, pod: str, node: str = "") -> tuple[PageNode | None, PodUsage, FoundWorkload]:
+        """Return a pod with its node, if it has one, and the object that it is made from."""
+        for at in self.nodes.nodes.values():
+            if at.state is None or (node and at.name != node):
+                continue
+            for entry in at.state.snapshot.pods:
+                if entry.pod.key == pod:
+                    return at, entry, self.nodes.workloads[at.state.owners[entry.pod.metadata.uid]]
+        for each in self.nodes.waiting:
+            if each.pod.key == pod:
+                return None, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+        where = f" on {node}" if node else ""
+        raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
+
+    def explained(self, found: FoundWorkload) -> ExplanationList:
+        """Return what ``podqos explain`` says of one workload."""
+        objects = self.nodes.objects.only([found])
+        explained = explain(objects, ExplainOptions(profile=self.nodes.profile, kubelet=self.nodes.kubelet))
+        if not explained.items:
+            first = next(iter(objects.problems), None)
+            raise InputError("the API server would not store it" if first is None else str(first))
+        return explained
+
+    def _admission(self, found: FoundWorkload) -> AdmissionReport | None:
+        objects = self.nodes.objects.only(self.nodes.objects.workloads)
+        metadata = found.workload.metadata
+        name = metadata.name or metadata.generate_name
+        objects.selection = Selection(metadata.namespace, objects=((found.workload.kind.lower(), name),))
+        return next(iter(admit(objects, profile=self.nodes.profile).items), None)
+
+    def _safer(self, node: PageNode, entry: PodUsage, found: FoundWorkload, places: Places) -> Iterator[SaferEdit]:
+        """Yield what makes the pod go later in one of the orders and earlier in none, fewest lines first."""
+        now = places.standing(entry.pod.key)
+        if now is None or entry.pod.is_windows:
+            return
+        objects, workload = self.nodes.objects, found.workload
+        for change, edits in _safer_edits(workload.pod, entry, self.nodes.profile):
+            lines = tuple(replace(edit, path=workload.at(edit.path)) for edit in edits)
+            fields = [
+                FieldEdit(edit.path, str(edit.value), None if edit.replaces is None else str(edit.replaces))
+                for edit in lines
+            ]
+            try:
+                state = with_workloads(node, [edited(objects, found, fields)], {}, self.nodes.profile)
+                after = Places.of(rank(state, profile=self.nodes.profile)).standing(entry.pod.key)
+            except InputError:
+                continue
+            if after is not None and _is_later(now, after):
+                yield SaferEdit(change, lines, patch_of(objects, found, fields), after)
+
+    # ---- what if -----------------------------------------------------------------------------------------------------
+
+    def what_if(self, request: WhatIf) -> WhatIfView:
+        """Return what edits of pods and of their kubelet would do; only their node is looked at again."""
+        return WhatIfEngine(self).answer(request)
+
+    def forecast(self, request: ForecastRequest) -> ForecastView:
+        """Return what becomes of a container that grows."""
+        return WhatIfEngine(self).forecast(request)
+
+    # ---- checks ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _to_check(self) -> Objects:
+        cluster = self.source.cluster
+        return self.nodes.objects if cluster is None else load(cluster.declared())
+
+    @cached_property
+    def _checked(self) -> Checked:
+        return run_checks(self._to_check, CheckOptions(profile=self.nodes.profile))
+
+    def check(self) -> CheckView:
+        """Return what ``podqos check`` finds."""
+        return check_view(self._checked.report, can_fix=self.source.cluster is None)
+
+    def fix(self, request: FixRequest) -> FixView:
+        """Return what the fixes of checks change: the files as a diff and as they are then; of a cluster, patches."""
+        checked = self._checked
+        if request.checks:
+            options = CheckOptions(
+                profile=self.nodes.profile, only=frozenset(check_named(each, "checks").id for each in request.checks)
+            )
+            checked = run_checks(self._to_check, options)
+        if self.source.cluster is not None:
+            patches = tuple(patch_lines(checked.patches(), "kubectl"))
+            return FixView((), (), patches, len(checked.open) - len(patches))
+        fixes, after = checked.fix()
+        return fix_view(fixes, len(after.open))
+
+    # ---- deaths ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _autopsies(self) -> Autopsies:
+        return autopsy(
+            [each.opened() for each in self.source.logs],
+            objects=self.source.objects,
+            cluster=self.source.cluster,
+            profile=self.nodes.profile,
+        )
+
+    def autopsy(self) -> AutopsyPage:
+        """Return every death that the source tells of."""
+        return page_of(self._autopsies)
+
+    def _deaths_of(self, pod: str) -> AutopsyPage:
+        found = self._autopsies
+        return page_of(
+            replace(
+                found,
+                kills=tuple(each for each in found.kills if each.pod == pod),
+                evictions=tuple(each for each in found.evictions if each.pod == pod),
+                terminations=tuple(each for each in found.terminations if each.pod == pod),
+            )
+        )
+
+
+def _owner(kind: str, key: str) -> str:
+    return "" if kind == POD else f"{kind} {key}"
+
+
+def _owner_of(state: NodeState, pod: Pod) -> str:
+    return _owner(*state.owners.get(pod.metadata.uid, (POD, "")))
+
+
+def _bytes(amount: Quantity | None) -> int:
+    return 0 if amount is None else amount.value
+
+
+def _safer_edits(written: Pod, entry: PodUsage, profile: Profile) -> list[tuple[PodChange, tuple[Edit, ...]]]:
+    """Return what may make a pod safer: to request what it uses; to be Guaranteed."""
+    used = {each.name: each.working_set_bytes for each in entry.containers}
+    spec = written.spec
+    requests = []
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for number, container in enumerate(containers):
+            path = f"spec.{field}[{number}].resources.requests.{MEMORY}"
+            request = container.resources.requests.get(MEMORY) or container.resources.limits.get(MEMORY)
+            if used.get(container.name, 0) > _bytes(request):
+                requests.append(
+                    Edit(path, in_mebibytes(used[container.name]), container.resources.requests.get(MEMORY))
+                )
+    guaranteed = edits_for(written, used, profile) if used else ()
+    lines = tuple(edit if edit.value is not None else replace(edit, value=SOME_CPU) for edit in guaranteed)
+    found = [(PodChange.REQUEST, tuple(requests)), (PodChange.GUARANTEED, lines)]
+    return sorted((each for each in found if each[1]), key=lambda each: len(each[1]))
+
+
+def _is_later(now: PodStanding, after: PodStanding) -> bool:
+    """Whether a pod goes later in one order, and earlier in none."""
+    evicted = _later(now.eviction_place, after.eviction_place)
+    killed = _later(now.kill_place, after.kill_place)
+    return min(evicted, killed) >= 0 and max(evicted, killed) > 0
+
+
+def _later(now: int | None, after: int | None) -> int:
+    return 0 if now is None or after is None else after - now

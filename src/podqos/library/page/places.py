@@ -1,0 +1,51 @@
+"""Where the pods of a node stand in both orders, by pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from podqos.report.page.pod import PodStanding
+from podqos.survival.places import EvictionPlace, KillPlace, RankReport
+
+Place = TypeVar("Place", EvictionPlace, KillPlace)
+
+
+class Places(Struct):
+    """Where the pods of a node stand, by ``namespace/name``."""
+
+    evicted: Mapping[str, EvictionPlace]
+    kills: Mapping[str, list[KillPlace]]
+    """The containers of each pod; pods in the order in which the kernel takes them."""
+    killed: Mapping[str, int]
+
+    @staticmethod
+    def of(report: RankReport) -> Places:
+        """Return the places of a report by pod."""
+        kills: dict[str, list[KillPlace]] = {}
+        for each in report.kill_order:
+            kills.setdefault(each.pod, []).append(each)
+        killed = {pod: place for place, pod in enumerate(kills, 1)}
+        return Places({each.pod: each for each in report.eviction_order}, kills, killed)
+
+    def standing(self, pod: str) -> PodStanding | None:
+        """Return where a pod stands."""
+        evicted = self.evicted.get(pod)
+        if evicted is None:
+            return None
+        first = next(iter(self.kills.get(pod, ())), None)
+        return PodStanding(
+            qos_class=evicted.qos_class,
+            oom_score_adj=None if first is None else first.oom_score_adj,
+            eviction_place=evicted.place,
+            kill_place=self.killed.get(pod),
+            pods=len(self.evicted),
+            spared=evicted.spared,
+        )
+
+
+def before(place: Place | None, order: Sequence[Place]) -> Place | None:
+    """Return what goes just before; places begin with 1."""
+    return None if place is None or place.place < 2 else order[place.place - 2]

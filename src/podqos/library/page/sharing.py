@@ -1,0 +1,91 @@
+"""A page as one file: the viewer with the answers written into it that its server would give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import PodqosError
+from podqos.library.page.page import Page
+from podqos.library.page.source import PageSource, SourceKind
+from podqos.library.simulation import simulate
+from podqos.report.page.session import ProblemInfo, Session, SourceInfo
+from podqos.report.simulation.html import embedded
+from podqos.report.text.encoding import json_line
+from podqos.version import __version__
+
+START = "start"
+"""The id of what a command was started with."""
+_MOST_PROBLEMS = 100
+_MOST_POD_BYTES = 6 << 20
+"""Of the views of pods; those that go first come first."""
+
+
+def source_info(
+    key: str, source: PageSource, files: Iterable[str] = (), generation: int = 1, *, is_live: bool = False
+) -> SourceInfo:
+    """Return what a page is told of a source."""
+    named = tuple(files) or tuple(each.path for each in source.files)
+    problems = tuple(
+        ProblemInfo(str(each), each.severity, each.source, each.line, each.column)
+        for each in source.problems[:_MOST_PROBLEMS]
+    )
+    views = views_of(source)
+    return SourceInfo(key, source.kind, source.name, named[:_MOST_PROBLEMS], views, problems, generation, is_live)
+
+
+def views_of(source: PageSource) -> tuple[str, ...]:
+    """Return what can be asked about a source."""
+    match source.kind:
+        case SourceKind.RUN:
+            return ("run",)
+        case SourceKind.LOG:
+            return ("autopsy",)
+        case SourceKind.SCENARIO:
+            return ("cluster", "what-if", "forecast", "blast", "run")
+        case SourceKind.SNAPSHOT:
+            return ("cluster", "what-if", "forecast", "blast", "check", "autopsy")
+    return ("cluster", "what-if", "forecast", "blast", "check", *(("autopsy",) if source.logs else ()))
+
+
+def shared_page(viewer: str, source: PageSource) -> bytes:
+    """Return a page about a source that needs no server."""
+    page = Page(source)
+    info = source_info(START, source)
+    answers: dict[str, msgspec.Raw] = {}
+    if "cluster" in info.views:
+        view = page.cluster()
+        answers[_path("cluster")] = msgspec.Raw(json_line(view))
+        room = _MOST_POD_BYTES
+        for block in view.pods:
+            data = json_line(page.pod(f"{block.namespace}/{block.name}", block.node))
+            room -= len(data)
+            if room < 0:
+                break
+            answers[_path("pods", f"{block.namespace}/{block.name}")] = msgspec.Raw(data)
+    more: dict[str, Callable[[], Struct]] = {"check": page.check, "autopsy": page.autopsy}
+    for name in info.views:
+        if name in more:
+            try:
+                answers[_path(name)] = msgspec.Raw(json_line(more[name]()))
+            except PodqosError:
+                continue  # the view says that it is not in the file
+    route = ""
+    if source.run is not None:
+        answers[_path("run")] = msgspec.Raw(json_line(source.run))
+    elif source.scenario is not None:
+        answers["/api/jobs/run/result"] = msgspec.Raw(json_line(simulate(source.scenario).report))
+        route = "#/run/run"
+    saved_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    session = Session(__version__, (info,), None, live=False)
+    app = {"session": session, "answers": answers, "route": route, "savedAt": saved_at}
+    return embedded(viewer, {"app": app}).encode()
+
+
+def _path(view: str, pod: str = "") -> str:
+    query = f"?pod={quote(pod, safe='')}" if pod else ""
+    return f"/api/sources/{START}/{view}{query}"

@@ -1,0 +1,312 @@
+"""What the page is about: files of any kind that podqos reads, recognised by what they hold.
+
+``read_given`` takes files as bytes with names, such as visitors upload. It opens nothing: names are keys, never paths,
+and what a scenario refers to is looked for among the files given with it. ``read_paths`` takes what a command names.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.kernel.oom_report import BEGINNINGS
+from podqos.library.autopsy import Log
+from podqos.library.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
+from podqos.library.inputs.configured import configured_kinds
+from podqos.library.inputs.files import InputFile, Inputs, is_manifest, read_bytes
+from podqos.library.inputs.gathering import existing_files, gather
+from podqos.library.inputs.objects import Objects, load
+from podqos.library.inputs.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
+from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.samples import is_top
+from podqos.report.simulation.view import RunView
+from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.variation import Variation, parse_assignment
+from podqos.survival.kubelet_log import MARKS
+from podqos.survival.usage_file import UsageRow, read_usage
+
+MOST_PODS = 50_000
+"""More are not shown: every view would take seconds."""
+MOST_UNPACKED_BYTES = 1 << 26
+_HEAD_BYTES = 1 << 16
+_GZIP = b"\x1f\x8b"
+_GZIP_FORMAT = 31  # of zlib: with the header and the checksum of gzip
+_JOURNAL_MARK = b'"time_us":'
+_OF_RUNS = (b'"seed":', b'"endUs":', b'"kubernetesVersion":')
+_OF_MANIFESTS = (b"apiVersion", b"containers:", b'"containers"', b"kind:")
+
+
+class SourceKind(StrEnum):
+    """What a source is."""
+
+    MANIFESTS = "manifests"
+    SNAPSHOT = "snapshot"
+    SCENARIO = "scenario"
+    LOG = "log"
+    RUN = "run"
+
+
+class LogFile(Struct, frozen=True):
+    """A log that autopsy reads."""
+
+    name: str
+    data: bytes | None = None
+    """What it holds; None: the command line names it, and it is read as a stream, however large."""
+
+    def opened(self) -> str | Log:
+        """Return it as ``library.autopsy`` takes it."""
+        return self.name if self.data is None else Log(self.name, self.data)
+
+
+class PageSource(Struct, frozen=True):
+    """What a page is about, read."""
+
+    kind: SourceKind
+    name: str
+    """What people know it by."""
+    files: tuple[InputFile, ...] = ()
+    """The manifests, with what they hold."""
+    problems: tuple[Problem, ...] = ()
+    objects: Objects | None = None
+    """Of manifests; those of a snapshot are in the cluster."""
+    cluster: ClusterSnapshot | None = None
+    scenario: Scenario | None = None
+    given: Mapping[str, bytes] = {}
+    """The scenario's file, which is the first, and those that it refers to."""
+    usage: tuple[UsageRow, ...] | None = None
+    """What the pods of manifests use, where that was given."""
+    logs: tuple[LogFile, ...] = ()
+    run: RunView | None = None
+    looked_at: tuple[str, ...] = ()
+    """The files and directories on disk that it is made of."""
+    size_bytes: int = 0
+    """Of the files given, unpacked."""
+
+    def varied(self, assignments: Sequence[str]) -> Scenario:
+        """Return the scenario with other values, as ``podqos simulate --what-if`` takes them."""
+        if self.scenario is None:
+            raise InputError("only a scenario can be run", where=self.name, fix="give a scenario and its manifests")
+        if not assignments:
+            return self.scenario
+        variation = Variation([parse_assignment(each) for each in assignments])
+        # Whoever asks may change any line, also those that name files: nothing but what is known already is read.
+        return _checked(read_given_scenario(next(iter(self.given)), self.given, variation))
+
+
+def read_given(files: Mapping[str, bytes]) -> PageSource:
+    """Return what files hold that are given as bytes; raise ``InputError`` for what cannot be shown."""
+    unpacked = {name: _unpacked(name, data) for name, data in files.items()}
+    kinds = {name: _recognised(name, data) for name, data in unpacked.items()}
+    scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
+    _one("scenario", scenarios)
+    source = (
+        _of_scenario(read_given_scenario(scenarios[0], unpacked), {scenarios[0]: b"", **unpacked})
+        if scenarios
+        else _put_together([InputFile(name, data=data) for name, data in unpacked.items()], kinds)
+    )
+    return replace(source, size_bytes=sum(map(len, unpacked.values())))
+
+
+def read_paths(paths: Sequence[str]) -> PageSource:
+    """Return what files and directories on this machine hold, or the scenario of that name."""
+    missing = next((path for path in paths if not os.path.exists(scenario_path(path))), None)
+    if missing is not None:
+        _checked(read_scenario(missing))  # raises: it knows what a name may have meant
+    if len(paths) == 1:
+        path = scenario_path(paths[0])
+        if os.path.isfile(path) and _recognised(path, _head(path)) is _What.SCENARIO:
+            reading = read_scenario(path)
+            return _of_scenario(reading, _held(reading.looked_at))
+    found = existing_files(list(paths))
+    kinds = {
+        each.path: _What.MANIFESTS if each.scope is not None else _recognised(each.path, _head(each.path))
+        for each in found.files
+    }
+    scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
+    if scenarios:
+        raise InputError("a scenario beside other files", where=scenarios[0], fix="it names its manifests itself")
+    files = [each if kinds[each.path] is _What.LOG else _opened(each) for each in found.files]
+    source = _put_together(files, kinds, found, configured_kinds(found.places))
+    return replace(source, name=", ".join(paths), looked_at=tuple(paths))
+
+
+class _What(StrEnum):
+    """What a file is."""
+
+    MANIFESTS = "manifests"
+    SNAPSHOT = "snapshot of a cluster"
+    SCENARIO = "scenario"
+    LOG = "log"
+    RUN = "run"
+    USAGE = "table of usage"
+
+
+def _recognised(name: str, data: bytes) -> _What:
+    """Return what a file is by its beginning; a text that looks like nothing else is a log."""
+    head = data[:_HEAD_BYTES]
+    if is_cluster_snapshot(head):
+        return _What.SNAPSHOT
+    if b"podqos.dev/" in head and b"Scenario" in head:
+        return _What.SCENARIO
+    if head.startswith(b"{") and all(mark in head for mark in _OF_RUNS):
+        return _What.RUN
+    first = head.partition(b"\n")[0]
+    if is_top(head.decode(errors="replace")) or b"pod" in [each.strip() for each in first.split(b",")]:
+        return _What.USAGE
+    if first.startswith(b"{") and _JOURNAL_MARK in first:
+        return _What.LOG
+    if is_manifest(name) or any(mark in head for mark in _OF_MANIFESTS):
+        if any(mark in head for mark in BEGINNINGS) and not any(mark in head for mark in _OF_MANIFESTS):
+            return _What.LOG
+        return _What.MANIFESTS
+    if name.endswith(".csv") and not any(mark in head for mark in (*BEGINNINGS, *MARKS)):
+        return _What.USAGE
+    return _What.LOG
+
+
+def _put_together(
+    files: Sequence[InputFile],
+    kinds: Mapping[str, _What],
+    found: Inputs | None = None,
+    custom: Mapping[str, str] | None = None,
+) -> PageSource:
+    by_kind: dict[_What, list[InputFile]] = {}
+    for each in files:
+        by_kind.setdefault(kinds[each.path], []).append(each)
+    for what in (_What.SNAPSHOT, _What.RUN, _What.USAGE):
+        _one(what.value, [each.path for each in by_kind.get(what, ())])
+    logs = tuple(LogFile(each.path, each.data) for each in by_kind.get(_What.LOG, ()))
+    name = _named(files)
+    if _What.RUN in by_kind:
+        if len(files) > 1:
+            raise InputError("a run beside other files", where=name, fix="give it alone")
+        return PageSource(SourceKind.RUN, name, run=_run(by_kind[_What.RUN][0]))
+    if _What.SNAPSHOT in by_kind:
+        if by_kind.keys() - {_What.SNAPSHOT, _What.LOG}:
+            raise InputError("a snapshot beside manifests", where=name, fix="give it alone, or with logs")
+        snapshot = by_kind[_What.SNAPSHOT][0]
+        cluster = ClusterSnapshot(_content(snapshot).splitlines(), snapshot.path)
+        _check_size(cluster.objects)
+        return PageSource(
+            SourceKind.SNAPSHOT, name, problems=tuple(cluster.objects.problems), cluster=cluster, logs=logs
+        )
+    manifests = by_kind.get(_What.MANIFESTS, [])
+    if not manifests and _What.USAGE in by_kind:
+        fix = "give the manifests of the pods together with it"
+        raise InputError("a table of usage alone", where=by_kind[_What.USAGE][0].path, fix=fix)
+    if not manifests:
+        return PageSource(SourceKind.LOG, name, logs=logs)
+    problems = () if found is None else tuple(found.problems)
+    objects = load(Inputs(manifests, list(problems)), kinds=custom)
+    _check_size(objects)
+    usage = next((read_usage(each.path, _content(each)) for each in by_kind.get(_What.USAGE, ())), None)
+    return PageSource(
+        SourceKind.MANIFESTS,
+        name,
+        files=tuple(manifests),
+        problems=tuple(objects.problems),
+        objects=objects,
+        usage=usage,
+        logs=logs,
+    )
+
+
+def _of_scenario(reading: ScenarioReading, given: Mapping[str, bytes]) -> PageSource:
+    return PageSource(
+        SourceKind.SCENARIO,
+        os.path.basename(reading.path),
+        problems=reading.problems,
+        scenario=_checked(reading),
+        given=given,
+        looked_at=reading.looked_at,
+    )
+
+
+def _checked(reading: ScenarioReading) -> Scenario:
+    """Return the scenario; raise its first error, or that it is too large."""
+    if reading.scenario is None:
+        first = next(each for each in reading.problems if each.severity is Severity.ERROR)
+        where = f"{first.source}:{first.line}:{first.column}" if first.line else first.source
+        raise InputError(first.what, where=where, fix=first.fix)
+    _check_pods(sum(each.replicas for each in reading.scenario.workloads), reading.path)
+    return reading.scenario
+
+
+def _held(paths: Iterable[str]) -> dict[str, bytes]:
+    """Return what files hold, and those in directories."""
+    files = (path for each in paths if os.path.exists(each) for path in gather([each]).paths)
+    return {path: read_bytes(path) for path in dict.fromkeys(files)}
+
+
+def _run(file: InputFile) -> RunView:
+    try:
+        return msgspec.json.decode(_content(file), type=RunView)
+    except (msgspec.DecodeError, RecursionError) as error:
+        fix = "write it with this version: podqos simulate SCENARIO -o json"
+        raise InputError(f"no run that this version can show: {error}", where=file.path, fix=fix) from None
+
+
+def _check_size(objects: Objects) -> None:
+    pods = sum(1 if (each := found.workload.replicas) is None else each for found in objects.workloads)
+    _check_pods(pods, "")
+
+
+def _check_pods(pods: int, where: str) -> None:
+    if pods > MOST_PODS:
+        raise InputError(f"{pods:,} pods; a page shows up to {MOST_PODS:,}", where=where, fix="give a part of them")
+
+
+def _one(what: str, names: Sequence[str]) -> None:
+    if len(names) > 1:
+        raise InputError(f"two of them: {names[0]} and {names[1]}", where=what, fix="give one at a time")
+
+
+def _named(files: Sequence[InputFile]) -> str:
+    first = files[0].path if files else ""
+    return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
+
+
+def _opened(file: InputFile) -> InputFile:
+    """Return a file with what it holds; one that was named has to be there."""
+    opened = file.opened() if file.scope is not None else InputFile(file.path, data=_content(file))
+    if opened.data is None or opened.data[:2] != _GZIP:
+        return opened
+    return InputFile(file.path, file.scope, _unpacked(file.path, opened.data))
+
+
+def _content(file: InputFile) -> bytes:
+    return read_bytes(file.path) if file.data is None else file.data
+
+
+def _head(path: str) -> bytes:
+    """Return the beginning of a file, unpacked; of one that cannot be read nothing: reading it will say why."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_HEAD_BYTES)
+            if data[:2] != _GZIP:
+                return data
+            return zlib.decompressobj(_GZIP_FORMAT).decompress(data, _HEAD_BYTES)
+    except (OSError, zlib.error):
+        return b""
+
+
+def _unpacked(name: str, data: bytes) -> bytes:
+    """Return what a file holds, unpacked if it is gzipped; never more than there is room for."""
+    if data[:2] != _GZIP:
+        return data
+    unpacker = zlib.decompressobj(_GZIP_FORMAT)
+    try:
+        found = unpacker.decompress(data, MOST_UNPACKED_BYTES)
+        if unpacker.unconsumed_tail or not unpacker.eof:
+            what = "it unpacks to too much" if unpacker.unconsumed_tail else "it was cut off"
+            raise InputError(what, where=name, fix="unpack it, and give a part of it")
+    except zlib.error as error:
+        raise InputError(f"broken gzip: {error}", where=name, fix="pack it again") from None
+    return found

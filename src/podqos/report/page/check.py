@@ -1,0 +1,132 @@
+"""What ``podqos check`` finds, and the fixes as a diff.
+
+The shape is stable: fields are added, never renamed or removed; ``docs/schema/page.json`` follows these classes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.advice.checks.finding import FindingSeverity
+from podqos.advice.checks.gate import CheckSummary
+from podqos.advice.fixes.fixing import Fixes
+from podqos.model.assumption import Assumption
+from podqos.report.check.fixes import diff_lines, reason_words
+from podqos.report.check.value import CheckReport
+from podqos.report.text.style import Style
+
+
+class CheckItem(Struct, frozen=True, rename="camel"):
+    """One finding."""
+
+    check: str
+    check_name: str
+    severity: FindingSeverity
+    title: str
+    subject: str
+    """``Deployment shop/web``."""
+    namespace: str
+    container: str | None
+    place: str
+    """File, line and column, or the field of an object of a cluster."""
+    reason: str
+    consequence: str
+    patch: str
+    """What to write, a line for each edit."""
+    is_fixed: bool
+    """Whether applying all fixes writes it."""
+    on_request: bool
+    """Whether it is written only where its check is chosen."""
+    fingerprint: str
+
+
+class CheckView(Struct, frozen=True, rename="camel"):
+    """Everything that was found, in the order of the files."""
+
+    items: tuple[CheckItem, ...]
+    summary: CheckSummary
+    verdict: str
+    """The worst in a sentence; empty where nothing was found."""
+    can_fix: bool
+    """Whether there are files to fix; of a cluster there are patches."""
+    notes: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "CheckView"
+
+
+class FixRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What is asked."""
+
+    checks: tuple[str, ...] = ()
+    """The checks whose findings to fix, such as ``PQ101``; none: all that ``check --fix`` fixes."""
+
+
+class FixedText(Struct, frozen=True):
+    """A file that changes."""
+
+    name: str
+    diff: str
+    """Unified; ``patch -p0`` takes it."""
+    text: str
+    """The whole file as it is then."""
+    findings: tuple[str, ...]
+    """What is fixed."""
+
+
+class FixView(Struct, frozen=True, rename="camel"):
+    """What is answered."""
+
+    files: tuple[FixedText, ...]
+    refused: tuple[str, ...]
+    """What is not fixed, and why."""
+    patches: tuple[str, ...]
+    """Of a cluster: commands of kubectl, or patches where it would refuse them."""
+    remaining: int
+    """Findings that are left."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "FixView"
+
+
+def check_view(report: CheckReport, *, can_fix: bool) -> CheckView:
+    """Return a report as the page shows it."""
+    items = tuple(
+        CheckItem(
+            check=each.check,
+            check_name=each.check_name,
+            severity=each.severity,
+            title=each.title,
+            subject=each.subject,
+            namespace=each.namespace,
+            container=each.container,
+            place=each.place,
+            reason=each.reason,
+            consequence=each.consequence,
+            patch=each.patch.text,
+            is_fixed=each.patch.is_applied,
+            on_request=each.patch.on_request,
+            fingerprint=each.fingerprint,
+        )
+        for each in report.items
+    )
+    verdict = "" if report.verdict is None else report.verdict.text
+    return CheckView(items, report.summary, verdict, can_fix, report.notes, report.assumptions)
+
+
+def fix_view(fixes: Fixes, remaining: int) -> FixView:
+    """Return what was fixed as the page shows it."""
+    files = tuple(
+        FixedText(
+            file.source,
+            "".join(f"{line}\n" for line in diff_lines(file, Style())),
+            file.after.decode(errors="replace"),
+            tuple(f"{each.check} {each.subject.kind} {each.subject.key}" for each in file.findings),
+        )
+        for file in fixes.files
+    )
+    refused = tuple(
+        f"{each.finding.check} {refused.subject.kind} {refused.subject.key}: {reason_words(each.why)}"
+        for refused in fixes.refused
+        for each in refused.fixes
+    )
+    return FixView(files, refused, (), remaining)

@@ -1,0 +1,102 @@
+"""Two runs side by side: who died in which, and how workloads fared.
+
+The shape is stable: fields are added, never renamed or removed; ``docs/schema/page.json`` follows these classes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.model.time_units import SECOND_US
+from podqos.report.simulation.view import Kill, RunView
+from podqos.sim.summary import RunSummary, WorkloadSummary
+from podqos.survival.comparison import Verdict, Victim, matched
+from podqos.wording import counted, listed
+
+_MOST_NAMED = 3
+
+
+class ComparedDeath(Struct, frozen=True, rename="camel"):
+    """A victim of one run, or of both; numbers are places in the runs' lists of kills, from zero."""
+
+    pod: str
+    verdict: Verdict
+    """``same``, ``other hand`` (kernel instead of kubelet, or the reverse), ``moved`` (another place in the order),
+    ``only expected`` (only before) or ``only happened`` (only after)."""
+    before: int | None
+    after: int | None
+
+
+class ComparedWorkload(Struct, frozen=True, rename="camel"):
+    """How a workload fared in both."""
+
+    workload: str
+    before: WorkloadSummary | None
+    after: WorkloadSummary | None
+    is_different: bool
+
+
+class CompareView(Struct, frozen=True, rename="camel"):
+    """Two runs, and where they differ."""
+
+    before_name: str
+    after_name: str
+    headline: str
+    before: RunSummary
+    after: RunSummary
+    deaths: tuple[ComparedDeath, ...]
+    """In the order of time of the run before; what is only after stands where it happened."""
+    workloads: tuple[ComparedWorkload, ...]
+    """Those that differ first."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "CompareView"
+
+
+def compare(before: RunView, after: RunView) -> CompareView:
+    """Compare two runs."""
+    victims = [[_victim(each) for each in run.kills] for run in (before, after)]
+    places = [{id(each): number for number, each in enumerate(of)} for of in victims]
+    deaths = tuple(
+        ComparedDeath(
+            pod=(row.predicted or row.real).pod,  # type: ignore[union-attr] # one of them is there
+            verdict=row.verdict,
+            before=None if row.predicted is None else places[0][id(row.predicted)],
+            after=None if row.real is None else places[1][id(row.real)],
+        )
+        for row in matched(*victims)
+    )
+    fared = [{each.workload: each for each in run.summary.workloads} for run in (before, after)]
+    workloads = [
+        ComparedWorkload(name, fared[0].get(name), fared[1].get(name), fared[0].get(name) != fared[1].get(name))
+        for name in dict.fromkeys((*fared[0], *fared[1]))
+    ]
+    return CompareView(
+        before_name=before.name,
+        after_name=after.name,
+        headline=_headline(before.summary, after.summary, deaths),
+        before=before.summary,
+        after=after.summary,
+        deaths=deaths,
+        workloads=tuple(sorted(workloads, key=lambda each: not each.is_different)),
+    )
+
+
+def _victim(kill: Kill) -> Victim:
+    return Victim(kill.time_us / SECOND_US, kill.by, kill.pod, kill.container)
+
+
+def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath, ...]) -> str:
+    old, new = _deaths(before), _deaths(after)
+    if all(each.verdict is Verdict.SAME for each in deaths) and old == new:
+        return f"The same in both: {counted(old, 'death')}."
+    fared = [{each.workload: _deaths(each) for each in run.workloads} for run in (before, after)]
+    turned = [(fared[0].get(name, 0), fared[1].get(name, 0), name) for name in {**fared[0], **fared[1]}]
+    turned = sorted((each for each in turned if each[0] != each[1]), key=lambda each: -abs(each[0] - each[1]))
+    others = [f"{name} {then} instead of {now}" for now, then, name in turned[:_MOST_NAMED]]
+    more = [f"{counted(len(turned) - _MOST_NAMED, 'more workload')}"] if len(turned) > _MOST_NAMED else []
+    words = f": {listed([*others, *more])}" if others else ", at other times or by another hand"
+    return f"{counted(new, 'death')} {'in both' if old == new else f'instead of {old}'}{words}."
+
+
+def _deaths(of: RunSummary | WorkloadSummary) -> int:
+    return of.oom_kills + of.evictions

@@ -1,0 +1,44 @@
+"""The forecast of a growing container, with the settings of the sliders.
+
+The shape is stable: fields are added, never renamed or removed; ``docs/schema/page.json`` follows these classes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.report.page.what_if import KubeletEdit
+from podqos.survival.forecast import CurvePoint, ForecastReport
+
+
+class ForecastRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What is asked."""
+
+    growing: str = ""
+    """``namespace/name:container``; empty: the first of the choices."""
+    node: str = ""
+    """Empty: that of the pod, or the node with least headroom."""
+    kubelet: KubeletEdit = KubeletEdit()
+    interval_seconds: float = 10
+    """Between two looks of the kubelet."""
+    rate_bytes_per_second: int = 128 << 20
+    fast_path: bool = False
+    """Whether the agent is told as soon as a threshold is met, as ``podqos node`` is."""
+
+
+class ForecastView(Struct, frozen=True, rename="camel"):
+    """What is answered."""
+
+    node: str
+    growing: str
+    threshold_bytes: int
+    available_bytes: int
+    """Before anything grows, as the kubelet counts."""
+    report: ForecastReport
+    """What ``podqos forecast`` says, at one rate, with the curve over all rates."""
+    as_it_is: tuple[CurvePoint, ...]
+    """The curve with the node's own settings."""
+    choices: tuple[str, ...]
+    """What can grow, as ``namespace/name:container``: first what no limit of its own ends, most memory first."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "ForecastView"

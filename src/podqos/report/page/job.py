@@ -1,0 +1,50 @@
+"""Long runs, and how old what is live is, as the page is told of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class JobKind(StrEnum):
+    """What is computed."""
+
+    RUN = "run"
+    BLAST = "blast"
+
+
+class JobState(StrEnum):
+    """How far a run is."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class JobInfo(Struct, frozen=True, rename="camel"):
+    """A long run."""
+
+    id: str
+    kind: JobKind
+    source: str
+    state: JobState
+    progress: float
+    """From 0 to 1."""
+    seconds: float
+    """How long it has run."""
+    error: str
+    """Why it failed; empty where it did not."""
+
+
+class Age(Struct, frozen=True, rename="camel"):
+    """How old what is shown is."""
+
+    taken_at: str
+    """When it became what it is, in RFC 3339."""
+    age_seconds: float
+    """Since it was last known to be so."""
+    trouble: str
+    """Why it is not kept up to date; empty where it is."""

@@ -1,0 +1,89 @@
+"""The view of a pod: class and why, what is stored and written for it, its place in both orders, and how to be safer.
+
+The shape is stable: fields are added, never renamed or removed; ``docs/schema/page.json`` follows these classes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.model.assumption import Assumption
+from podqos.model.pod import QOSClass
+from podqos.qos.edits import Edit
+from podqos.report.admission.value import AdmissionReport
+from podqos.report.explain.explanation import Explanation
+from podqos.report.survival.autopsy_death import AutopsyDeath
+from podqos.survival.counterfactual import PodChange
+from podqos.survival.places import EvictionPlace, KillPlace
+
+
+class PodStanding(Struct, frozen=True, rename="camel"):
+    """Where a pod stands on its node."""
+
+    qos_class: QOSClass
+    oom_score_adj: int | None
+    """Of the container that is killed first."""
+    eviction_place: int | None
+    kill_place: int | None
+    """Among pods."""
+    pods: int
+    """How many there are in either order."""
+    spared: str | None
+    """Why the kubelet does not evict it."""
+
+
+class PatchText(Struct, frozen=True):
+    """A patch, to be copied."""
+
+    kubectl: str | None
+    """A command; null where an API server would refuse it, and the object has to be made anew."""
+    kustomize: str
+    """The contents of a patch file."""
+    json: str
+    """As RFC 6902."""
+
+
+class SaferEdit(Struct, frozen=True, rename="camel"):
+    """An edit with which a pod goes later."""
+
+    change: PodChange
+    edits: tuple[Edit, ...]
+    """The lines to write, from the object's root."""
+    patch: PatchText | None
+    """Null where a line has no value yet, or the object has no kind."""
+    after: PodStanding
+
+
+class PodPage(Struct, frozen=True, rename="camel"):
+    """Everything that the view of a pod shows."""
+
+    namespace: str
+    name: str
+    node: str
+    workload: str
+    """``Deployment shop/web`` for a replica; empty for a pod of its own."""
+    kubernetes_version: str
+    explanation: Explanation
+    """Class and why, container by container, as stored; scores; cgroups with what is written there."""
+    admission: AdmissionReport | None
+    """How it got there, step by step; null for a pod that is stored already."""
+    standing: PodStanding | None
+    """Null where its node's pods are in no order."""
+    eviction: EvictionPlace | None
+    evicted_before: EvictionPlace | None
+    """The pod that goes just before it, with why."""
+    kills: tuple[KillPlace, ...]
+    """Its containers."""
+    killed_before: KillPlace | None
+    """The container that goes just before its first, with why."""
+    problem: str
+    """Why it is in no order; empty where it is."""
+    safer: tuple[SaferEdit, ...]
+    """Fewest lines first."""
+    deaths: tuple[AutopsyDeath, ...]
+    """Of the past."""
+    endings: tuple[str, ...]
+    """How its containers were killed, by its status."""
+    assumptions: tuple[Assumption, ...] = ()
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "PodPage"

@@ -1,0 +1,73 @@
+"""What the page is told of itself: its sources, what may be uploaded, what went wrong."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.manifest.problems import Severity
+
+
+class ProblemInfo(Struct, frozen=True, rename="camel"):
+    """Something to tell about a source."""
+
+    message: str
+    severity: Severity
+    file: str
+    line: int
+    """0 where it is about no line."""
+    column: int
+
+
+class SourceInfo(Struct, frozen=True, rename="camel"):
+    """Something that can be looked at."""
+
+    id: str
+    kind: str
+    """manifests, snapshot, scenario, log or run."""
+    name: str
+    files: tuple[str, ...]
+    views: tuple[str, ...]
+    """What can be asked about it."""
+    problems: tuple[ProblemInfo, ...]
+    generation: int
+    """Another one each time it changes."""
+    is_live: bool
+
+
+class SessionLimits(Struct, frozen=True, rename="camel"):
+    """What a visitor may upload."""
+
+    upload_bytes: int
+    """At once."""
+    files_per_source: int
+    sources: int
+    total_bytes: int
+    """Unpacked."""
+    expires_seconds: float
+
+
+class Session(Struct, frozen=True, rename="camel"):
+    """What the page is told when it begins."""
+
+    version: str
+    sources: tuple[SourceInfo, ...]
+    """What the command was started with first."""
+    limits: SessionLimits | None
+    """Null in a file: nothing can be uploaded to it."""
+    live: bool
+    """Whether there is news of what the command was started with."""
+
+
+class ErrorInfo(Struct, frozen=True):
+    """What went wrong, and where."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+
+class ErrorAnswer(Struct, frozen=True):
+    """The answer to a request that could not be answered."""
+
+    error: ErrorInfo

@@ -1,0 +1,272 @@
+"""Long runs, each in a process of its own: with progress, cancelled at once, and never in the way of a short answer.
+
+A worker is started afresh, not forked: the server has threads. It gets its task on standard input and answers with
+messages on standard output. It is nice, the kernel's first choice when memory runs short, has a bound of its own, and
+ends with the server however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import secrets
+import signal
+import struct
+import sys
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Annotated
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import HostError, InputError
+from podqos.library.engines.fan_out import usable_cores
+from podqos.library.page.source import PageSource
+from podqos.report.page.job import JobInfo, JobKind, JobState
+
+HEAD = struct.Struct(">cI")
+PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
+_MOST_BYTES = 1 << 28
+_TOLD_SECONDS = 0.2
+_READING_SECONDS = 60.0
+
+
+_MOST_EDITS = 64
+_Edit = Annotated[str, msgspec.Meta(max_length=500)]
+_OVER = {JobState.DONE, JobState.FAILED, JobState.CANCELLED}
+
+
+class JobRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What a visitor asks for."""
+
+    kind: JobKind
+    source: str
+    node: str = ""
+    """Of a blast in a cluster: the node; of others nothing."""
+    edits: Annotated[tuple[_Edit, ...], msgspec.Meta(max_length=_MOST_EDITS)] = ()
+    """Of a scenario, as ``podqos simulate --what-if`` takes them: ``limits.memory@web=1Gi``."""
+
+
+class Task(Struct, frozen=True):
+    """What a worker gets."""
+
+    kind: JobKind
+    source: PageSource
+    node: str
+    edits: tuple[str, ...]
+
+
+class Reading(Struct, frozen=True):
+    """What a worker gets that only reads."""
+
+    files: Mapping[str, bytes]
+
+
+class Job:
+    """A run that is waiting, under way or over."""
+
+    def __init__(self, request: JobRequest, task: Task) -> None:
+        self.id = new_id()
+        self.request = request
+        self.task: Task | None = task
+        self.state = JobState.QUEUED
+        self.progress = 0.0
+        self.error = ""
+        self.result: bytes | None = None
+        """JSON."""
+        self.process: asyncio.subprocess.Process | None = None
+        self._began: float | None = None
+        self._ended: float | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.state in _OVER
+
+    def info(self) -> JobInfo:
+        """Return what the page is told of it."""
+        now = asyncio.get_running_loop().time()
+        seconds = 0.0 if self._began is None else (self._ended or now) - self._began
+        return JobInfo(
+            self.id,
+            self.request.kind,
+            self.request.source,
+            self.state,
+            round(self.progress, 4),
+            round(seconds, 3),
+            self.error,
+        )
+
+    def begin(self) -> None:
+        """Note that it has begun."""
+        self.state, self._began = JobState.RUNNING, asyncio.get_running_loop().time()
+        self._tell()
+
+    def advance(self, progress: float) -> None:
+        """Note how far it is."""
+        self.progress = min(max(progress, self.progress), 1.0)
+        self._tell()
+
+    def end(self, state: JobState, error: str = "") -> None:
+        """Note how it ended, once."""
+        if self.is_over:
+            return
+        self.state, self.error, self.task = state, error, None
+        self._ended = asyncio.get_running_loop().time()
+        if state is JobState.DONE:
+            self.progress = 1.0
+        self._tell()
+
+    def cancel(self) -> None:
+        """End it now, with everything it has started."""
+        self.end(JobState.CANCELLED)
+        if self.process is not None and self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _tell(self) -> None:
+        self._changed.set()
+
+    async def changes(self) -> AsyncGenerator[JobInfo, None]:
+        """Yield how it is now, and whenever that changes, until it is over."""
+        while True:
+            changed = self._changed = asyncio.Event() if self._changed.is_set() else self._changed
+            yield self.info()
+            if self.is_over:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), 5.0)
+            await asyncio.sleep(_TOLD_SECONDS)
+
+
+class Jobs:
+    """Runs jobs in the order in which they came, as many at a time as leave a core to the server."""
+
+    def __init__(self, at_once: int | None = None) -> None:
+        self.at_once = at_once or max(1, usable_cores() - 1)
+        self._waiting: deque[Job] = deque()
+        self._running: dict[Job, asyncio.Task[None]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many are not over."""
+        return len(self._waiting) + len(self._running)
+
+    def add(self, job: Job) -> None:
+        """Run a job as soon as its turn comes."""
+        self._waiting.append(job)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._waiting = deque(job for job in self._waiting if not job.is_over)
+        while self._waiting and len(self._running) < self.at_once:
+            job = self._waiting.popleft()
+            task = self._running[job] = asyncio.ensure_future(self._run(job))
+            task.add_done_callback(partial(self._over, job))
+
+    def _over(self, job: Job, _: asyncio.Task[None]) -> None:
+        del self._running[job]
+        self._go_on()
+
+    async def _run(self, job: Job) -> None:
+        """Run a job to its end; whatever goes wrong is its error."""
+        job.begin()
+        data = await asyncio.to_thread(pickle.dumps, job.task, pickle.HIGHEST_PROTOCOL)
+        job.task = None
+        try:
+            async with worker(data) as job.process:
+                async for kind, body in messages(job.process):
+                    if job.is_over:  # cancelled meanwhile
+                        return
+                    if kind == PROGRESS:
+                        job.advance(float(body))
+                    elif kind == RESULT:
+                        job.result = body
+                        job.end(JobState.DONE)
+                    else:
+                        job.end(JobState.FAILED, body.decode())
+        except (OSError, HostError) as error:
+            job.end(JobState.FAILED, str(error))
+
+    async def stop(self) -> None:
+        """End everything, and wait until it is gone."""
+        for job in (*self._waiting, *self._running):
+            job.cancel()
+        self._waiting.clear()
+        while self._running:
+            await asyncio.wait(list(self._running.values()))
+
+
+async def read_apart(files: Mapping[str, bytes]) -> PageSource:
+    """Read files in a process of their own, for as long as it may take; raise what is wrong with them."""
+    data = await asyncio.to_thread(pickle.dumps, Reading(files), pickle.HIGHEST_PROTOCOL)
+    try:
+        async with asyncio.timeout(_READING_SECONDS), worker(data) as process:
+            async for kind, body in messages(process):
+                if kind == FAILURE:
+                    raise InputError(body.decode(), where=", ".join(files))
+                found: PageSource | InputError = await asyncio.to_thread(pickle.loads, body)
+                if isinstance(found, InputError):
+                    raise found
+                return found
+    except TimeoutError:
+        raise InputError("it takes too long to be read", where=", ".join(files), fix="give a part of it") from None
+    raise AssertionError("a worker answers, or is ended")
+
+
+@asynccontextmanager
+async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a worker and give it its task; it is gone afterwards, with all that it started."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "podqos.web.ui.worker", str(os.getpid()),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stdin is not None
+        with suppress(ConnectionError):  # told by what it answers, or does not
+            process.stdin.write(data)
+            await process.stdin.drain()
+            process.stdin.close()
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def messages(process: asyncio.subprocess.Process) -> AsyncGenerator[tuple[bytes, bytes], None]:
+    """Yield what a worker says, up to its result; raise ``HostError`` where it ends before."""
+    assert process.stdout is not None
+    kind = PROGRESS
+    while kind == PROGRESS:
+        try:
+            kind, length = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
+            if length > _MOST_BYTES:
+                raise HostError("the result is too large to be shown; give a part of it")
+            body = await process.stdout.readexactly(length)
+        except asyncio.IncompleteReadError:
+            raise HostError("the worker was ended before its work was done (out of memory?)") from None
+        yield kind, body
+
+
+def new_id() -> str:
+    """Return an id for something of a visitor's."""
+    return secrets.token_hex(8)
+
+
+def encoded(job: Job) -> bytes:
+    """Return a job as JSON."""
+    return msgspec.json.encode(job.info())
+
+
+def check_request(request: JobRequest, source: PageSource) -> None:
+    """Raise ``InputError`` for what cannot be computed."""
+    if request.kind is JobKind.RUN or request.edits:
+        source.varied(())
+    if source.scenario is None and source.objects is None and source.cluster is None:
+        raise InputError("there are no pods in it", where=source.name, fix="give manifests, a snapshot or a scenario")

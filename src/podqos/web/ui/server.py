@@ -1,0 +1,525 @@
+"""The paths of the page: who may ask, what is asked, and the answer as JSON.
+
+Values come from ``library.page``; nothing here decides. What a visitor sends is looked up, decoded into a type or kept
+as bytes. It never becomes a path, a command or markup.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import re
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from typing import TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import InputError, PodqosError
+from podqos.library.page.page import Page
+from podqos.library.page.sharing import START
+from podqos.library.page.source import PageSource, read_given
+from podqos.report.page.check import FixRequest
+from podqos.report.page.compare import compare
+from podqos.report.page.forecast import ForecastRequest
+from podqos.report.page.job import JobKind
+from podqos.report.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
+from podqos.report.page.what_if import WhatIf
+from podqos.report.simulation.view import RunView
+from podqos.report.text.encoding import json_line
+from podqos.version import __version__
+from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
+from podqos.web.settings import Limits
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id, read_apart
+from podqos.web.ui.live import Live
+from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name
+from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
+
+T = TypeVar("T")
+
+FILES_TYPE = "application/vnd.podqos.files+json"
+_HTML = "text/html; charset=utf-8"
+_EVENTS = "text/event-stream"
+_KEPT_HEADERS = frozenset(
+    {b"host", b"cookie", b"authorization", b"origin", b"sec-fetch-site", b"if-none-match", b"last-event-id"}
+)
+_CSP = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)"\s*/?>')
+_MORE_CSP = "frame-ancestors 'none'"
+_PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+)$")
+_SECURITY = (
+    ("cache-control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+)
+_ASK_AGAIN = (
+    b"<!doctype html><title>podqos</title><p>Open the address that podqos ui printed: this token is not the one."
+)
+_SWEEP_SECONDS = 10.0
+_SMALL_BYTES = 1 << 18
+"""Up to this size, reading a file takes less than starting a process for it."""
+_VIEWS = 2
+"""So many answers are computed at a time."""
+
+
+class UploadedFile(Struct, frozen=True):
+    """A file of several that are uploaded at once."""
+
+    name: str
+    data: bytes
+    """In base64."""
+
+
+class UploadedFiles(Struct, frozen=True):
+    """Files that belong together: a scenario and its manifests, a directory."""
+
+    files: tuple[UploadedFile, ...]
+
+
+class Refusal(Exception):
+    """A request that is not answered with what was asked for."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Access(Struct, frozen=True):
+    """Who may ask."""
+
+    names: frozenset[str]
+    """What the server may be called, in lower case, besides addresses."""
+    token: str = ""
+    """What has to be shown first; empty: nothing."""
+    is_encrypted: bool = False
+
+    @classmethod
+    def to(cls, host: str, names: tuple[str, ...] = (), *, token: str = "", is_encrypted: bool = False) -> Access:
+        """Return who may ask at an address."""
+        own = {"localhost", host.lower(), *(each.lower() for each in names)}
+        return cls(frozenset(own if is_loopback(host) else {*own, socket.gethostname().lower()}), token, is_encrypted)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Ui:
+    """Answers what pages ask."""
+
+    def __init__(
+        self,
+        viewer: str,
+        access: Access,
+        *,
+        limits: UiLimits = UI_LIMITS,
+        http_limits: Limits = HTTP_LIMITS,
+        jobs: Jobs | None = None,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.page, self._csp = served_page(viewer)
+        self._page_etag = f'"{sha256(self.page).hexdigest()[:24]}"'
+        self.access = access
+        self.limits = limits
+        self.say = say
+        self.server = Server(self.handle, http_limits, kept_headers=_KEPT_HEADERS, body_bytes=self._body_bytes)
+        self.visitors = Visitors(lambda: asyncio.get_running_loop().time(), limits)
+        self.jobs = jobs or Jobs()
+        self.live: Live | None = None
+        self.pool = ThreadPoolExecutor(_VIEWS, "view")
+        self._slow = ThreadPoolExecutor(1, "slow")
+        self._reading = asyncio.Semaphore(1)
+        self._cookie = "podqos"
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self, live: Live | None, port: int) -> None:
+        """Serve a source, where there is one to begin with; cookies do not tell ports apart, so their name does."""
+        self._cookie = f"podqos-{port}"
+        self.live = live
+        self._tasks.append(asyncio.ensure_future(self._sweep()))
+        if live is not None:
+            self._tasks.append(asyncio.ensure_future(live.follow()))
+
+    async def end(self, seconds: float) -> bool:
+        """Stop, with everything that was started here."""
+        for task in self._tasks:
+            task.cancel()
+        await self.jobs.stop()
+        was_clean = await self.server.stop(seconds)
+        for pool in (self.pool, self._slow):
+            pool.shutdown(wait=False, cancel_futures=True)
+        return was_clean
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(min(_SWEEP_SECONDS, self.limits.expires_seconds / 4))
+            self.visitors.forget_old()
+
+    def _body_bytes(self, target: bytes) -> int:
+        is_upload = target.partition(b"?")[0] == UPLOAD_PATH.encode()
+        return self.limits.upload_bytes if is_upload else self.server.limits.body_bytes
+
+    # ---- who asks ----------------------------------------------------------------------------------------------------
+
+    def handle(self, request: Request) -> Answer | Awaitable[Answer]:
+        """Answer a request."""
+        try:
+            self._check_origin(request)
+            if request.path == "/" and request.method in {"GET", "HEAD"}:
+                return self._app(request)
+            if request.path.startswith("/api/"):
+                key, visitor = self._visitor(request)
+                return self._answered(request, key, visitor)
+        except Refusal as refusal:
+            return _refused(refusal.status, str(refusal))
+        except NoRoom as error:
+            return _refused(429, str(error))
+        return _refused(404, "there is no such page")
+
+    def _check_origin(self, request: Request) -> None:
+        """Refuse what another page makes a browser ask: by a name that leads here, or from another site."""
+        headers = request.headers
+        host = headers.get("host", "")
+        name = urlsplit(f"//{host}").hostname if _is_host(host) else None
+        if name is None or not (name in self.access.names or _is_address(name)):
+            raise Refusal(421, f"this server is not called {host[:100]!r}; name it with --name")
+        is_read = request.method in {"GET", "HEAD"}
+        if is_read and request.path == "/":
+            return
+        site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
+        if site not in {"same-origin", *(("none",) if is_read else ())}:
+            raise Refusal(403, "another site may not ask this server")
+        if origin is not None and origin != f"http{'s' if self.access.is_encrypted else ''}://{host}":
+            raise Refusal(403, "another site may not ask this server")
+
+    def _visitor(self, request: Request) -> tuple[str, Visitor]:
+        """Return who asks; the key is empty for a visitor who is known already."""
+        visitor = self.visitors.known(self._cookie_of(request))
+        if visitor is not None:
+            return "", visitor
+        is_let_in = not self.access.token
+        if not is_let_in:
+            scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+            if scheme.lower() != "bearer" or not self._is_token(shown):
+                raise Refusal(401, "open the address that podqos ui printed: it has the token")
+        return self.visitors.welcome(is_let_in=True)
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.strip().encode(), self.access.token.encode())
+
+    def _cookie_of(self, request: Request) -> str | None:
+        try:
+            found = SimpleCookie(request.headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            return None
+        return None if found is None else found.value
+
+    def _setting_cookie(self, key: str) -> tuple[tuple[str, str], ...]:
+        secure = "; Secure" if self.access.is_encrypted else ""
+        value = f"{self._cookie}={key}; Path=/; HttpOnly; SameSite=Strict{secure}"
+        return (("set-cookie", value),) if key else ()
+
+    # ---- the app -----------------------------------------------------------------------------------------------------
+
+    def _app(self, request: Request) -> Response:
+        """Return the page itself, which holds no data; a token in its address becomes a cookie."""
+        shown = parse_qs(request.query).get("token", ()) if request.query else ()
+        if shown:
+            if not self.access.token or not self._is_token(shown[0]):
+                return Response(_ASK_AGAIN, 401, _HTML, (*_SECURITY, ("content-security-policy", "default-src 'none'")))
+            key, _ = self.visitors.welcome(is_let_in=True)
+            return Response(b"", 303, _HTML, (*_SECURITY, *self._setting_cookie(key), ("location", "/")))
+        headers = (
+            ("content-security-policy", self._csp),
+            ("etag", self._page_etag),
+            *((name, "no-cache" if name == "cache-control" else value) for name, value in _SECURITY),
+        )
+        if request.headers.get("if-none-match") == self._page_etag:
+            return Response(b"", 304, _HTML, headers)
+        return Response(self.page, 200, _HTML, headers)
+
+    # ---- the API -----------------------------------------------------------------------------------------------------
+
+    async def _answered(self, request: Request, key: str, visitor: Visitor) -> Answer:
+        """Answer a request about data; whatever goes wrong is an answer, too."""
+        try:
+            answer = await self._route(request, visitor)
+        except Refusal as refusal:
+            answer = _refused(refusal.status, str(refusal))
+        except NoRoom as error:
+            answer = _refused(429, str(error))
+        except PodqosError as error:
+            answer = _failed(error)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not take the server down
+            self.say(f"{request.method} {request.path}: {type(error).__name__}: {str(error)[:500]}")
+            answer = _refused(500, f"podqos failed: {type(error).__name__}")
+        extra = self._setting_cookie(key)
+        if isinstance(answer, Stream):
+            return Stream(answer.parts, answer.content_type, (*answer.headers, *_SECURITY, *extra))
+        return Response(answer.body, answer.status, answer.content_type, (*answer.headers, *_SECURITY, *extra))
+
+    async def _route(self, request: Request, visitor: Visitor) -> Answer:
+        query = {name: values[0] for name, values in parse_qs(request.query).items()} if request.query else {}
+        match request.method, request.path.removeprefix("/api/").split("/"):
+            case "GET" | "HEAD", ["session"]:
+                return _json(self._session(visitor))
+            case "GET", ["live"]:
+                return self._stream(visitor, self._live().events(request.headers.get("last-event-id", "")))
+            case "POST", ["sources"]:
+                return await self._upload(request, query, visitor)
+            case "GET" | "HEAD", ["sources", key]:
+                return _json(self._info(self._shown(visitor, key)))
+            case "DELETE", ["sources", key]:
+                if visitor.sources.pop(key, None) is None:
+                    raise Refusal(404, "there is no such source")
+                return Response(b"", 204)
+            case "GET" | "HEAD", ["sources", key, "cluster"]:
+                return await self._cluster(request, self._shown(visitor, key))
+            case method, ["sources", key, view]:
+                return await self._view(method, view, request, query, self._shown(visitor, key))
+            case "POST", ["jobs"]:
+                return self._begin_job(request, visitor)
+            case "GET" | "HEAD", ["jobs"]:
+                return _json([each.info() for each in visitor.jobs.values()])
+            case method, ["jobs", key, *rest]:
+                return self._job(method, rest, visitor, _known(visitor.jobs, key, "run"))
+            case "GET" | "HEAD", ["compare"]:
+                return await self._compare(query, visitor)
+        raise Refusal(404, "there is no such path")
+
+    def _session(self, visitor: Visitor) -> Session:
+        own = (self._info(each) for each in visitor.sources.values())
+        start = () if self.live is None else (self._info(self.live.shown),)
+        limits = self.limits
+        return Session(
+            __version__,
+            (*start, *own),
+            SessionLimits(
+                limits.upload_bytes, limits.files, limits.sources, limits.visitor_bytes, limits.expires_seconds
+            ),
+            self.live is not None and self.live.is_live,
+        )
+
+    def _info(self, shown: Shown) -> SourceInfo:
+        return shown.info(is_live=shown.id == START and self.live is not None and self.live.is_live)
+
+    def _live(self) -> Live:
+        if self.live is None:
+            raise Refusal(404, "nothing is live here")
+        return self.live
+
+    def _shown(self, visitor: Visitor, key: str) -> Shown:
+        if key == START and self.live is not None:
+            return self.live.shown
+        return self.visitors.used(_known(visitor.sources, key, "source"))
+
+    def _stream(self, visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> Stream:
+        limits = self.limits
+        if visitor.streams >= limits.streams or sum(each.streams for each in self.visitors.all()) >= limits.all_streams:
+            raise Refusal(429, "too many pages are open; close some")
+        return Stream(_counted(visitor, parts), _EVENTS)
+
+    async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
+        """Keep files, as a source of their own or beside those of another."""
+        if request.content_type == FILES_TYPE:
+            given = {file_name(each.name): each.data for each in _decoded(request.body, UploadedFiles).files}
+        else:
+            given = {file_name(query.get("name", "")): request.body}
+        if not any(data.strip() for data in given.values()):
+            raise InputError("there is nothing in it", where=", ".join(given), fix="give a file that holds something")
+        before = _known(visitor.sources, query["to"], "source") if "to" in query else None
+        files = {**({} if before is None else before.files), **given}
+        if len(files) > self.limits.files:
+            raise NoRoom(f"more than {self.limits.files} files", fix="give a directory at a time")
+        is_small = sum(map(len, files.values())) <= _SMALL_BYTES
+        source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
+        generation = 1 if before is None else before.generation + 1
+        shown = Shown(new_id() if before is None else before.id, source, files, generation)
+        self.visitors.keep(visitor, shown)
+        return _json(self._info(shown), 201)
+
+    async def _read_large(self, files: Mapping[str, bytes]) -> PageSource:
+        """Read what may take long, one after the other, where it can be stopped."""
+        async with self._reading:
+            return await read_apart(files)
+
+    async def _cluster(self, request: Request, shown: Shown) -> Response:
+        if self.live is not None and shown is self.live.shown:
+            etag = f'"{self.live.etag(shown.generation)}"'
+        else:
+            etag = f'"{shown.id}-{shown.generation}"'
+        if request.headers.get("if-none-match") == etag:
+            return Response(b"", 304, headers=(("etag", etag),))
+        if self.live is not None and shown is self.live.shown:
+            _, data = await self.live.view()
+        else:
+            data = await self._asked(shown, shown.page.cluster)
+        return Response(data, headers=(("etag", etag),))
+
+    async def _view(self, method: str, view: str, request: Request, query: Mapping[str, str], shown: Shown) -> Response:
+        """Answer one of the views of a source."""
+        page = shown.page
+        match "GET" if method == "HEAD" else method, view:
+            case "GET", "pods":
+                pod, node = query.get("pod", ""), query.get("node", "")
+                return Response(await self._asked(shown, lambda: page.pod(pod, node)))
+            case "GET", "check":
+                return Response(await self._asked_apart(shown, Page.check))
+            case "GET", "autopsy":
+                return Response(await self._asked_apart(shown, Page.autopsy))
+            case "POST", "what-if":
+                what_if = _decoded(request.body, WhatIf)
+                return Response(await self._asked(shown, lambda: page.what_if(what_if)))
+            case "POST", "forecast":
+                forecast = _decoded(request.body, ForecastRequest)
+                return Response(await self._asked(shown, lambda: page.forecast(forecast)))
+            case "POST", "fix":
+                fix = _decoded(request.body, FixRequest)
+                return Response(await self._asked_apart(shown, lambda apart: apart.fix(fix)))
+            case "GET", "run" if shown.source.run is not None:
+                return _json(shown.source.run)
+        raise Refusal(404, "there is no such view")
+
+    async def _asked(self, shown: Shown, ask: Callable[[], Struct]) -> bytes:
+        """Return the answer to a question about a source, encoded; computed beside other requests."""
+        async with shown.lock:
+            return await self._in(self.pool, lambda: json_line(ask()))
+
+    async def _asked_apart(self, shown: Shown, ask: Callable[[Page], Struct]) -> bytes:
+        """Return the answer to a question that takes longer: on a copy, so that quick ones need not wait."""
+        async with shown.lock_apart:
+            return await self._in(self._slow, lambda: json_line(ask(shown.page_apart)))
+
+    async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    # ---- long runs ---------------------------------------------------------------------------------------------------
+
+    def _begin_job(self, request: Request, visitor: Visitor) -> Response:
+        asked = _decoded(request.body, JobRequest)
+        source = self._shown(visitor, asked.source).source
+        check_request(asked, source)
+        limits = self.limits
+        if sum(not each.is_over for each in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
+            raise NoRoom("too many runs at once", fix="wait for one to end, or cancel it")
+        over = [key for key, each in visitor.jobs.items() if each.is_over]
+        for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
+            del visitor.jobs[key]
+        job = Job(asked, Task(asked.kind, source, asked.node, asked.edits))
+        visitor.jobs[job.id] = job
+        self.jobs.add(job)
+        return Response(encoded(job), 201)
+
+    def _job(self, method: str, rest: list[str], visitor: Visitor, job: Job) -> Answer:
+        match "GET" if method == "HEAD" else method, rest:
+            case "GET", []:
+                return Response(encoded(job))
+            case "GET", ["result"]:
+                if job.result is None:
+                    what = job.error or f"it is {job.state}"
+                    raise Refusal(409, f"there is no result: {what}")
+                return Response(job.result)
+            case "GET", ["events"]:
+                return self._stream(visitor, _told(job))
+            case "DELETE", []:
+                job.cancel()
+                return Response(encoded(job))
+        raise Refusal(404, "there is no such path")
+
+    async def _compare(self, query: Mapping[str, str], visitor: Visitor) -> Response:
+        before, after = (_known(visitor.jobs, query.get(each, ""), "run") for each in ("before", "after"))
+        for job in (before, after):
+            if job.request.kind is not JobKind.RUN or job.result is None:
+                raise Refusal(409, "only runs that are done can be compared")
+
+        def compared() -> bytes:
+            one, other = (msgspec.json.decode(job.result or b"", type=RunView) for job in (before, after))
+            return json_line(compare(one, other))
+
+        return Response(await self._in(self.pool, compared))
+
+
+async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield what is streamed to a visitor, who is here for as long."""
+    visitor.streams += 1
+    try:
+        async for part in parts:
+            yield part
+    finally:
+        visitor.streams -= 1
+        visitor.seen_at = asyncio.get_running_loop().time()
+        await parts.aclose()
+
+
+async def _told(job: Job) -> AsyncGenerator[bytes, None]:
+    async for info in job.changes():
+        yield b"event: job\ndata: %s\n\n" % msgspec.json.encode(info)
+
+
+def _known(kept: Mapping[str, T], key: str, what: str) -> T:
+    found = kept.get(key)
+    if found is None:
+        raise Refusal(404, f"there is no such {what}: it was removed, has expired, or is another visitor's")
+    return found
+
+
+def _decoded(body: bytes, model: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=model)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refusal(400, f"not understood: {error}") from None
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(json_line(value), status, JSON)
+
+
+def _refused(status: int, message: str) -> Response:
+    return Response(msgspec.json.encode(ErrorAnswer(ErrorInfo(message))), status, JSON, _SECURITY)
+
+
+def _failed(error: PodqosError) -> Response:
+    """Return what is wrong with what a visitor gave, and where."""
+    where = error.where if isinstance(error, InputError) else ""
+    place = _PLACE.match(where)
+    found = (
+        ErrorInfo(str(error), where)
+        if place is None
+        else ErrorInfo(str(error), place["file"], int(place["line"]), int(place["column"]))
+    )
+    return Response(msgspec.json.encode(ErrorAnswer(found)), 422, JSON, _SECURITY)
+
+
+def _is_host(text: str) -> bool:
+    return bool(re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", text))
+
+
+def _is_address(name: str) -> bool:
+    """Whether a name is an address: those cannot be made to lead elsewhere."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def served_page(viewer: str) -> tuple[bytes, str]:
+    """Return the page as it is served, and its policy as a header, which can say more than the page itself."""
+    found = _CSP.search(viewer)
+    assert found is not None, "not the built viewer"
+    return viewer.encode(), f"{found[1].rstrip('; ')}; {_MORE_CSP}"

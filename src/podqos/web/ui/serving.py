@@ -1,0 +1,76 @@
+"""Serves the page until Ctrl-C or SIGTERM, and then leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+
+import uvloop
+from msgspec import Struct
+
+from podqos.errors import HostError
+from podqos.host.linux.descriptors import raise_limit
+from podqos.library.page.feeds import Feed
+from podqos.library.page.source import PageSource
+from podqos.web.tls import Certificate
+from podqos.web.ui.live import Live
+from podqos.web.ui.server import Ui
+
+_LAST_ANSWERS_SECONDS = 1.0
+
+
+class Started(Struct, frozen=True):
+    """What a server is started with."""
+
+    source: PageSource | None
+    """None: there is nothing to show until a visitor gives something."""
+    feed: Feed | None = None
+    """What keeps it up to date."""
+
+
+class Listening(Struct, frozen=True):
+    """Where a server listens."""
+
+    host: str
+    port: int
+    or_any_port: bool = False
+    """Whether another port will do where this one is taken."""
+    certificate: Certificate | None = None
+    """None: without TLS."""
+
+
+def serve_page(ui: Ui, started: Started, listening: Listening, ready: Callable[[str], None]) -> None:
+    """Serve until told to stop; ``ready`` is told the address."""
+    raise_limit()
+    gc.enable()
+    uvloop.run(_run(ui, started, listening, ready))
+
+
+async def _run(ui: Ui, started: Started, listening: Listening, ready: Callable[[str], None]) -> None:
+    loop = asyncio.get_running_loop()
+    is_told = asyncio.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, is_told.set)
+    context = None if listening.certificate is None else listening.certificate.context
+    try:
+        address = await ui.server.start(listening.host, listening.port, context)
+    except HostError:
+        if not listening.or_any_port:
+            raise
+        address = await ui.server.start(listening.host, 0, context)
+    live = None if started.source is None else Live(started.source, started.feed, ui.pool, ui.say)
+    ui.begin(live, address[1])
+    if live is not None:
+        await live.prepare()
+    ready(url(listening.host, address[1], ui.access.token, is_encrypted=context is not None))
+    await is_told.wait()
+    await ui.end(_LAST_ANSWERS_SECONDS)
+
+
+def url(host: str, port: int, token: str, *, is_encrypted: bool) -> str:
+    """Return the address to open."""
+    name = f"[{host}]" if ":" in host else host
+    query = f"?token={token}" if token else ""
+    return f"http{'s' if is_encrypted else ''}://{name}:{port}/{query}"

@@ -1,0 +1,144 @@
+"""Visitors, and what they upload: nobody sees another's, all of it is bounded and gone after a while.
+
+A visitor is a random text in a cookie. What they upload is kept in memory, under ids that mean nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import secrets
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from podqos.errors import InputError
+from podqos.library.page.page import Page
+from podqos.library.page.sharing import source_info
+from podqos.library.page.source import PageSource
+from podqos.report.page.session import SourceInfo
+from podqos.web.ui.jobs import Job
+from podqos.web.ui.settings import UI_LIMITS, UiLimits
+
+_NAME_CHARACTERS = 200
+
+
+class NoRoom(InputError):
+    """A visitor, or all of them, have left as much as they may."""
+
+
+class Shown:
+    """A source with its page; one question at a time."""
+
+    def __init__(self, key: str, source: PageSource, files: Mapping[str, bytes], generation: int = 1) -> None:
+        self.id = key
+        self.source = source
+        self.files = files
+        self.generation = generation
+        self.page = Page(source)
+        self.lock = asyncio.Lock()
+        self.lock_apart = asyncio.Lock()
+        self.used_at = 0.0
+
+    @cached_property
+    def page_apart(self) -> Page:
+        """The same once more, sharing nothing: for what takes long, in another thread."""
+        return Page(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
+
+    def info(self, *, is_live: bool = False) -> SourceInfo:
+        """Return what the page is told about it."""
+        return source_info(self.id, self.source, self.files, self.generation, is_live=is_live)
+
+
+class Visitor:
+    """What one visitor has left here."""
+
+    def __init__(self, now: float, *, is_let_in: bool) -> None:
+        self.is_let_in = is_let_in
+        """Whether the token was shown, where one is asked for."""
+        self.seen_at = now
+        self.sources: dict[str, Shown] = {}
+        self.jobs: dict[str, Job] = {}
+        self.streams = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """How much was uploaded."""
+        return sum(each.source.size_bytes for each in self.sources.values())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is lost with this visitor."""
+        return not self.sources and not self.jobs and not self.streams
+
+
+class Visitors:
+    """All visitors by what is in their cookie."""
+
+    def __init__(self, clock: Callable[[], float], limits: UiLimits = UI_LIMITS) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._known: dict[str, Visitor] = {}
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._known)
+
+    def known(self, key: str | None) -> Visitor | None:
+        """Return the visitor of a cookie, who is here now."""
+        visitor = None if key is None else self._known.get(key)
+        if visitor is not None:
+            visitor.seen_at = self._clock()
+        return visitor
+
+    def welcome(self, *, is_let_in: bool) -> tuple[str, Visitor]:
+        """Return a new visitor and what goes into the cookie; raise ``NoRoom`` where there are too many."""
+        self.forget_old()
+        if len(self._known) >= self._limits.visitors:
+            empty = [key for key, each in self._known.items() if each.is_empty]
+            if not empty:
+                raise NoRoom("too many visitors have left something here", fix="try again later")
+            del self._known[min(empty, key=lambda key: self._known[key].seen_at)]
+        key = secrets.token_urlsafe(24)
+        visitor = self._known[key] = Visitor(self._clock(), is_let_in=is_let_in)
+        return key, visitor
+
+    def keep(self, visitor: Visitor, shown: Shown) -> None:
+        """Keep a source of a visitor; raise ``NoRoom`` where it is too much."""
+        limits = self._limits
+        before = visitor.sources.get(shown.id)
+        size = shown.source.size_bytes - (0 if before is None else before.source.size_bytes)
+        if size > limits.visitor_bytes:
+            raise NoRoom(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="give a part of it")
+        if sum(each.size_bytes for each in self._known.values()) + size > limits.total_bytes:
+            raise NoRoom("all visitors together have left as much as there is room for", fix="try again later")
+        shown.used_at = self._clock()
+        visitor.sources[shown.id] = shown
+        while len(visitor.sources) > limits.sources or visitor.size_bytes > limits.visitor_bytes:
+            others = [each for each in visitor.sources.values() if each is not shown]
+            del visitor.sources[min(others, key=lambda each: each.used_at).id]
+
+    def used(self, shown: Shown) -> Shown:
+        """Note that a source is looked at."""
+        shown.used_at = self._clock()
+        return shown
+
+    def forget_old(self) -> None:
+        """Forget who has not been here for long, with everything of theirs."""
+        until = self._clock() - self._limits.expires_seconds
+        for key, visitor in list(self._known.items()):
+            if visitor.seen_at < until and not visitor.streams:
+                del self._known[key]
+                for job in visitor.jobs.values():
+                    job.cancel()
+
+    def all(self) -> list[Visitor]:
+        """Return who is known."""
+        return list(self._known.values())
+
+
+def file_name(given: str) -> str:
+    """Return what an uploaded file is called: its path without what is no name in it. It is never opened."""
+    parts = given.replace("\\", "/").split("/")
+    kept = ("".join(each for each in part if each.isprintable()).strip() for part in parts)
+    name = "/".join(part for part in kept if part not in {"", ".", ".."})
+    return name[-_NAME_CHARACTERS:] or "pasted"

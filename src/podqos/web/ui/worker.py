@@ -1,0 +1,93 @@
+"""The process that computes one job: a task on standard input, messages on standard output (``jobs``)."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from ctypes import CDLL
+from resource import RLIMIT_AS, getrlimit, setrlimit
+from signal import SIGKILL
+
+from msgspec import Struct
+
+from podqos.errors import InputError, PodqosError
+from podqos.library.page.source import read_given
+from podqos.report.page.job import JobKind
+from podqos.report.text.encoding import json_line
+from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Reading, Task
+
+_PR_SET_PDEATHSIG = 1
+_NICENESS = 10
+_OOM_SCORE_ADJ = "500"
+_MOST_BYTES = 8 << 30
+_TOLD_SECONDS = 0.1
+
+
+def main(server: int) -> None:
+    """Compute what is asked for, and say how far it is."""
+    CDLL(None).prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+    if os.getppid() != server:
+        return
+    os.nice(_NICENESS)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(_OOM_SCORE_ADJ)
+    most = getrlimit(RLIMIT_AS)[1]
+    setrlimit(RLIMIT_AS, (_MOST_BYTES if most < 0 else min(most, _MOST_BYTES), most))
+    out = os.dup(1)
+    os.dup2(2, 1)  # whatever prints does not break the messages
+    task: Task | Reading = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
+    try:
+        result = _read(task.files) if isinstance(task, Reading) else json_line(_computed(task, _Told(out)))
+    except PodqosError as error:
+        _send(out, FAILURE, str(error).encode())
+    except MemoryError:
+        _send(out, FAILURE, b"it takes more memory than a run may have; give a part of it")
+    except Exception as error:
+        _send(out, FAILURE, f"podqos failed: {type(error).__name__}".encode())
+        raise
+    else:
+        _send(out, RESULT, result)
+
+
+class _Told:
+    """Sends how far it is, now and then."""
+
+    def __init__(self, out: int) -> None:
+        self._out = out
+        self._at = 0.0
+
+    def __call__(self, fraction: float) -> None:
+        now = time.monotonic()
+        if now >= self._at + _TOLD_SECONDS:
+            self._at = now
+            _send(self._out, PROGRESS, str(fraction).encode())
+
+
+def _read(files: Mapping[str, bytes]) -> bytes:
+    """Return what files hold, or what is wrong with them, pickled."""
+    try:
+        return pickle.dumps(read_given(files), pickle.HIGHEST_PROTOCOL)
+    except InputError as error:
+        return pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
+
+
+def _computed(task: Task, told: Callable[[float], None]) -> Struct:
+    from podqos.library.page.jobs import blast_of, run_of
+
+    if task.kind is JobKind.RUN:
+        return run_of(task.source, task.edits, told)
+    return blast_of(task.source, task.edits, task.node, told)
+
+
+def _send(out: int, kind: bytes, body: bytes) -> None:
+    data = memoryview(HEAD.pack(kind, len(body)) + body)
+    while data:
+        data = data[os.write(out, data) :]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

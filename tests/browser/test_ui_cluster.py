@@ -1,0 +1,188 @@
+"""The cluster view of `podqos ui`, used as a person would: by mouse, by keyboard, and on a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import parse_qs
+
+import pytest
+from tests.browser.fleet import fleet
+from tests.browser.test_layout import CUT
+
+pytestmark = pytest.mark.slow
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+# The blocks of a node that are drawn: the share of pixels that are not empty.
+PAINTED = """(canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let painted = 0;
+  for (let at = 3; at < data.length; at += 4) painted += data[at] > 0 ? 1 : 0;
+  return painted / (data.length / 4);
+}"""
+
+
+@pytest.fixture(scope="module")
+def hundred(serve, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fleet") / "fleet.json"
+    path.write_text(fleet(100, 4))
+    return serve(path)
+
+
+def _query(page):
+    return {name: values[0] for name, values in parse_qs(page.url.partition("?")[2]).items()}
+
+
+def test_it_shows_nodes_as_panels_and_their_pods_as_blocks(visit, hundred):
+    page = visit(hundred).open()
+    expect(page.locator(".panel")).to_have_count(4)
+    expect(page.locator(".panel").first).to_contain_text("allocatable")
+    expect(page.locator("h1")).to_have_text("Cluster")
+    assert page.locator(".panel .condition-chip").all_inner_texts() == ["⚠ MemoryPressure"]
+    for canvas in page.locator(".blocks canvas").all():
+        assert canvas.evaluate(PAINTED) > 0.8
+    assert page.title() == "Cluster – podqos"
+
+
+def test_pointing_at_a_block_tells_of_the_pod_and_a_click_opens_it(visit, hundred):
+    page = visit(hundred).open()
+    blocks = page.locator(".panel", has_text="node-3").locator(".blocks")
+    blocks.hover(position={"x": 8, "y": 8})
+    expect(page.locator(".tip b")).to_contain_text("Guaranteed")
+    told = page.locator(".tip").inner_text()
+    assert "1st that the kubelet evicts" in told
+    blocks.click(position={"x": 8, "y": 8})
+    expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
+    assert page.locator("h1").inner_text() in told
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("Cluster")
+
+
+def test_the_keyboard_goes_from_block_to_block_in_the_order_in_which_they_go(visit, hundred):
+    page = visit(hundred).open()
+    panel = page.locator(".panel", has_text="node-3")
+    panel.locator(".spot").focus()
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kubelet evicts"))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("2nd that the kubelet evicts"))
+    page.keyboard.press("End")
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("25th that the kubelet evicts"))
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".spot:focus")).not_to_have_attribute("aria-label", re.compile("25th that the kubelet"))
+    page.keyboard.press("Home")
+    name = page.locator(".spot:focus").get_attribute("aria-label").split(",")[0].split("/")[1]
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(name)
+
+
+def test_filters_are_in_the_address_and_an_address_brings_them_back(visit, hundred):
+    opened = visit(hundred)
+    page = opened.open()
+    page.keyboard.press("/")
+    page.keyboard.type("web-6")
+    page.get_by_label("Namespace").select_option("shop")
+    page.get_by_label("Class").select_option("Guaranteed")
+    expect(page.locator(".filters [role=status]")).to_have_text(re.compile(r"^\d+ of 100 pods on 1 of 4 nodes$"))
+    assert _query(page) == {"q": "web-6", "ns": "shop", "class": "Guaranteed"}
+    told = page.locator(".filters [role=status]").inner_text()
+    again = visit(hundred).open(page.url.removeprefix(hundred.address))
+    expect(again.locator(".filters [role=status]")).to_have_text(told)
+    expect(again.locator("[data-filter]")).to_have_value("web-6")
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator(".filters [role=status]")).to_have_text("100 pods")
+
+
+def test_filters_that_no_pod_passes_say_so_and_can_be_taken_back(visit, hundred):
+    page = visit(hundred).open("#/cluster?q=no-such-pod")
+    expect(page.locator(".state h2")).to_have_text("No pod is like that")
+    page.locator(".state").get_by_role("button", name="Show all").click()
+    expect(page.locator(".panel")).to_have_count(4)
+
+
+def test_a_node_can_be_looked_at_alone(visit, hundred):
+    page = visit(hundred).open()
+    page.get_by_role("link", name="node-2").click()
+    expect(page.locator("h1")).to_have_text("node-2")
+    expect(page.locator(".panel")).to_have_count(1)
+    expect(page.get_by_role("heading", name="Who goes first")).to_be_visible()
+    assert _query(page) == {"node": "node-2"}
+    page.get_by_role("link", name="All nodes").click()
+    expect(page.locator(".panel")).to_have_count(4)
+
+
+def test_both_orders_can_be_seen(visit, hundred):
+    page = visit(hundred).open("#/cluster?node=node-1")
+    page.get_by_role("radio", name="Kernel kills").check()
+    assert _query(page)["order"] == "kernel"
+    page.locator(".spot").focus()
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kernel kills"))
+
+
+def test_the_table_holds_every_pod_and_sorts(visit, hundred):
+    page = visit(hundred).open("#/cluster?show=table")
+    table = page.get_by_role("table", name="Pods")
+    expect(table).to_have_attribute("aria-rowcount", "101")
+    table.get_by_role("button", name="Requested").click()
+    table.get_by_role("button", name="Requested").click()
+    expect(table.get_by_role("columnheader", name="Requested")).to_have_attribute("aria-sort", "descending")
+    expect(table.locator(".pod-rows .requested").first).to_have_text("768Mi")
+    assert _query(page) == {"show": "table", "sort": "-requested"}
+    table.locator(".pod-rows a").first.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".pod-rows [aria-rowindex='101'] a")).to_be_focused()
+    page.keyboard.press("Home")
+    expect(page.locator(".pod-rows [aria-rowindex='2'] a")).to_be_focused()
+    name = page.locator(".pod-rows [aria-rowindex='2'] a").inner_text()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text(name.split("/")[1])
+
+
+def test_the_key_v_shows_the_table_and_the_blocks_in_turn(visit, hundred):
+    page = visit(hundred).open()
+    expect(page.locator(".panel").first).to_be_visible()
+    page.keyboard.press("v")
+    expect(page.get_by_role("table", name="Pods")).to_be_visible()
+    page.keyboard.press("v")
+    expect(page.locator(".panel").first).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("route", ["", "#/cluster?show=table", "#/cluster?node=node-0"])
+def test_axe_finds_nothing_serious(visit, hundred, route, scheme):
+    opened = visit(hundred, color_scheme=scheme)
+    page = opened.open(route)
+    expect(page.locator(".panel, .pod-row").first).to_be_visible()
+    assert opened.violations() == []
+
+
+@pytest.mark.parametrize("width", [400, 768, 1280, 2560])
+@pytest.mark.parametrize("route", ["", "#/cluster?show=table"])
+def test_it_fits_whatever_the_width(visit, hundred, route, width):
+    page = visit(hundred, width=width).open(route)
+    expect(page.locator(".panel, .pod-rows .pod-row").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT) == []
+    # No row of the table has more in it than it shows, and no figure lies on another.
+    spills = "(each) => each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1"
+    for kind in (".pod-rows .pod-row", ".figures-grid > div"):
+        assert (
+            page.evaluate(f"[...document.querySelectorAll('{kind}')].filter({spills}).map((each) => each.innerText)")
+            == []
+        )
+
+
+def test_on_a_phone_views_are_in_a_menu_and_a_tap_opens_a_pod(visit, hundred):
+    page = visit(hundred, width=400, has_touch=True, is_mobile=True).open()
+    page.get_by_role("button", name="☰ Cluster").tap()
+    expect(page.get_by_role("navigation").get_by_role("link", name="Cluster")).to_be_visible()
+    page.get_by_role("navigation").get_by_role("link", name="Cluster").tap()
+    blocks = page.locator(".blocks").first
+    blocks.scroll_into_view_if_needed()
+    blocks.tap(position={"x": 10, "y": 10})
+    expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
+
+
+def test_a_list_of_nothing_says_that_it_is_empty(visit, serve, tmp_path):
+    (tmp_path / "nothing.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": []}))
+    page = visit(serve(tmp_path / "nothing.json")).open("#/cluster")
+    expect(page.locator(".state h2")).to_have_text("No nodes and no pods")

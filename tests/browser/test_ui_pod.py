@@ -1,0 +1,79 @@
+"""The view of a pod in `podqos ui`: its class and why, what is stored and written, its places, and how to be safer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.browser.test_layout import CUT
+
+pytestmark = pytest.mark.slow
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+PLATFORM = Path(__file__).parents[2] / "scenarios" / "content-platform"
+ROUTE = "#/pod/batch/analytics-pipeline-0"
+
+
+@pytest.fixture(scope="module")
+def platform(serve):
+    return serve(PLATFORM / "platform", PLATFORM / "usage.csv")
+
+
+def _card(page, title):
+    return page.locator("section.card", has=page.get_by_role("heading", name=title, exact=True))
+
+
+def test_it_tells_class_scores_places_and_cgroups(visit, platform):
+    page = visit(platform).open(ROUTE)
+    expect(page.locator(".headline")).to_have_text(
+        "The kubelet evicts it as number 3, the kernel kills it as number 5 of 10 pods on its node."
+    )
+    why = _card(page, "Why Burstable")
+    expect(why).to_contain_text("analytics requests 4130Mi of its memory limit 10Gi")
+    expect(why.locator("tbody tr")).to_have_count(1)
+    expect(why).to_contain_text("1000 − 1000 × 4130Mi / 64Gi")
+    expect(_card(page, "Stored after admission")).to_contain_text("PriorityClass batch-processing")
+    cgroups = _card(page, "Cgroups")
+    expect(cgroups).to_contain_text("/kubepods.slice/kubepods-burstable.slice")
+    expect(cgroups.locator("tr", has_text="memory.max").first).to_contain_text("10737418240")
+    places = _card(page, "Place in both orders")
+    expect(places).to_contain_text("priority 0, the next 100000")
+    expect(places).to_contain_text("the next would have to use 933.8Mi more")
+
+
+def test_the_smallest_edit_comes_first_and_its_patch_can_be_copied(visit, platform):
+    opened = visit(platform, permissions=["clipboard-read", "clipboard-write"])
+    page = opened.open(ROUTE)
+    safer = _card(page, "How to be safer").locator(".safer").first
+    expect(safer).to_contain_text("4130Mi → 6Gi")
+    expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
+    safer.get_by_role("radio", name="Kustomize").check()
+    safer.get_by_role("button", name="Copy Kustomize patch").click()
+    expect(page.locator(".toast")).to_contain_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("apiVersion: apps/v1\nkind: Deployment")
+    assert "memory: 6Gi" in copied
+
+
+def test_the_pod_that_goes_before_it_is_a_link_away(visit, platform):
+    page = visit(platform).open(ROUTE)
+    _card(page, "Place in both orders").get_by_role("link", name="monitoring/debug-tools").click()
+    expect(page.locator("h1")).to_have_text("debug-tools")
+    page.get_by_role("link", name="← Cluster").click()
+    expect(page.locator("h1")).to_have_text("Cluster")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(visit, platform, scheme):
+    opened = visit(platform, color_scheme=scheme)
+    opened.open(ROUTE)
+    assert opened.violations() == []
+
+
+@pytest.mark.parametrize("width", [400, 768, 1280, 2560])
+def test_it_fits_whatever_the_width(visit, platform, width):
+    page = visit(platform, width=width).open(ROUTE)
+    expect(page.locator(".headline")).to_have_text(re.compile("^The kubelet"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT) == []

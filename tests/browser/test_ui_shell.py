@@ -1,0 +1,206 @@
+"""What is around the views of `podqos ui`: files that are opened, what is live, saving, keys, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from tests.browser.conftest import AppVisit
+from tests.browser.fleet import fleet
+from tests.browser.test_layout import CUT
+
+pytestmark = pytest.mark.slow
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME, namespace: shop}
+spec:
+  containers:
+    - {name: main, image: web, resources: {requests: {memory: 64Mi}, limits: {memory: 128Mi}}}
+"""
+DROP = """([name, text]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name));
+  for (const kind of ["dragover", "drop"]) {
+    document.body.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: files }));
+  }
+}"""
+
+
+@pytest.fixture(scope="module")
+def empty(serve):
+    return serve()
+
+
+@pytest.fixture(scope="module")
+def hundred(serve, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fleet") / "fleet.json"
+    path.write_text(fleet(100, 4))
+    return serve(path)
+
+
+def test_without_a_source_the_page_says_how_to_give_it_one(visit, empty):
+    opened = visit(empty)
+    page = opened.open()
+    expect(page.locator(".state h2")).to_have_text("Nothing is open yet")
+    assert opened.violations() == []
+    page.get_by_role("button", name="Open files").click()
+    expect(page.get_by_role("dialog", name="Open")).to_be_visible()
+    assert opened.violations() == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Open")).to_have_count(0)
+
+
+def test_manifests_that_are_pasted_are_shown(visit, empty):
+    page = visit(empty).open()
+    page.keyboard.press("o")
+    page.get_by_label("or paste").fill(POD.replace("NAME", "pasted"))
+    page.get_by_role("button", name="Open what is pasted").click()
+    expect(page.locator(".panel")).to_have_count(1)
+    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/pasted, Burstable"))
+
+
+def test_a_file_that_is_dropped_is_shown_and_files_that_are_chosen_belong_together(visit, empty):
+    page = visit(empty).open()
+    page.evaluate(DROP, ["one.yaml", POD.replace("NAME", "dropped")])
+    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/dropped"))
+    page.get_by_role("button", name="Open", exact=True).click()
+    chosen = [
+        {"name": f"{name}.yaml", "mimeType": "text/yaml", "buffer": POD.replace("NAME", name).encode()}
+        for name in ("two", "three")
+    ]
+    page.get_by_label("Files").set_input_files(chosen)
+    expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
+    # What was opened before is still there, and the address tells which is shown.
+    assert "source=" in page.url
+    page.get_by_label("What is looked at").select_option(index=0)
+    expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
+
+
+def test_what_a_visitor_opens_another_does_not_see(visit, empty):
+    page = visit(empty).open()
+    page.evaluate(DROP, ["mine.yaml", POD.replace("NAME", "mine")])
+    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/mine"))
+    other = visit(empty)
+    other.open(page.url.removeprefix(empty.address))
+    expect(other.page.locator(".state h2")).to_have_text("This is not here any more")
+
+
+def test_a_file_that_cannot_be_read_is_told_with_its_line(visit, empty):
+    opened = visit(empty)
+    page = opened.open()
+    page.evaluate(DROP, ["bad.yaml", "kind: Pod\nmetadata: {name: [}\n"])
+    page.locator(".problems summary").click()
+    expect(page.locator(".problems li")).to_have_text(re.compile("^bad.yaml:2:19: error: broken YAML"))
+    expect(page.locator(".state h2")).to_have_text("No nodes and no pods")
+    assert opened.violations() == []
+
+
+def test_markup_in_a_name_stays_text(visit, empty):
+    page = visit(empty).open()
+    page.evaluate(
+        DROP, ["<img src=x onerror=alert(1)>.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: '<b>bold</b>'}\n"]
+    )
+    page.locator(".problems summary").click()
+    expect(page.locator(".problems li").first).to_contain_text("<img src=x onerror=alert(1)>.yaml")
+    assert page.locator("img").count() == 0
+
+
+def test_keys_lead_to_the_views_the_help_and_the_theme(visit, hundred):
+    opened = visit(hundred)
+    page = opened.open("#/pod/shop/web-3")
+    expect(page.locator("h1")).to_have_text("web-3")
+    page.keyboard.press("1")
+    expect(page.locator("h1")).to_have_text("Cluster")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("blocks or table")
+    assert opened.violations() == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("t")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    # In a field a letter is a letter.
+    page.locator("[data-filter]").focus()
+    page.keyboard.type("t?o")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_first_tab_skips_the_bar(visit, hundred):
+    page = visit(hundred).open()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.locator("[data-filter]")).to_be_focused()
+
+
+def test_addresses_of_nothing_say_so(visit, hundred):
+    opened = visit(hundred)
+    opened.expected = "status of 4"
+    page = opened.open("#/nowhere")
+    expect(page.locator(".state h2")).to_have_text('There is no view "nowhere"')
+    page.goto(hundred.address + "#/pod/shop/nobody")
+    expect(page.locator(".state[role=alert]")).to_contain_text("nobody")
+    page.goto(hundred.address + "#/cluster?source=gone")
+    expect(page.locator(".state h2")).to_have_text("This is not here any more")
+
+
+def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_found(visit, serve, tmp_path):
+    path = tmp_path / "pods.yaml"
+    path.write_text(POD.replace("NAME", "first"))
+    server = serve(path)
+    opened = visit(server)
+    opened.expected = "ERR_"
+    page = opened.open()
+    expect(page.locator(".indicator")).to_have_text(re.compile("^live"))
+    expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
+    path.write_text(POD.replace("NAME", "first") + "---" + POD.replace("NAME", "second"))
+    expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
+    server.stop()
+    expect(page.locator(".indicator")).to_have_text(re.compile("^connection lost, trying again"))
+    # What was there is still shown.
+    expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
+    path.write_text(POD.replace("NAME", "third"))
+    serve(path, "--listen", server.address.removeprefix("http://").strip("/"))
+    expect(page.locator(".indicator")).to_have_text(re.compile("^live"))
+    expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
+
+
+def test_a_view_that_is_saved_opens_without_a_server_and_shows_the_same(browser, visit, serve, tmp_path):
+    (tmp_path / "fleet.json").write_text(fleet(40, 4))
+    page = visit(serve(tmp_path / "fleet.json")).open("#/cluster?class=BestEffort")
+    told = page.locator(".filters [role=status]").inner_text()
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as one HTML file").click()
+    download.value.save_as(tmp_path / "saved.html")
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Data as JSON").click()
+    download.value.save_as(tmp_path / "data.json")
+    answers = json.loads((tmp_path / "data.json").read_text())
+    assert len(answers["/api/sources/start/cluster"]["pods"]) == 40
+    saved = AppVisit(browser, (tmp_path / "saved.html").as_uri(), offline=True)
+    again = saved.open()
+    expect(again.locator(".filters [role=status]")).to_have_text(told)
+    expect(again.locator("[aria-label=Filters] select").nth(1)).to_have_value("BestEffort")
+    again.locator(".blocks").first.click(position={"x": 8, "y": 8})
+    expect(again.locator(".tile", has_text="QoS class")).to_contain_text("BestEffort")
+    # What it does not hold it cannot know, and says so.
+    again.goto(saved.address + "#/pod/shop/web-3")
+    expect(again.locator(".state h2")).to_have_text("Not in reach")
+    assert saved.violations() == []
+    saved.close()
+
+
+@pytest.mark.parametrize("width", [400, 1280, 2560])
+def test_what_is_around_the_views_fits(visit, empty, width):
+    page = visit(empty, width=width).open()
+    page.keyboard.press("o")
+    expect(page.get_by_role("dialog", name="Open")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CUT) == []

@@ -1,0 +1,305 @@
+"""What-if, forecast, check, runs, blast and autopsy of `podqos ui`, used as a person would: mouse, keyboard, phone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.test_layout import CUT
+
+from podqos.library.page.page import Page
+from podqos.library.page.source import read_given, read_paths
+from podqos.report.page.check import FixRequest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = ROOT / "scenarios"
+INCIDENT = SCENARIOS / "content-platform" / "incident"
+MANIFESTS = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: main
+        image: web:1
+        resources:
+          requests: {cpu: 100m, memory: 256Mi}
+          limits: {cpu: 100m, memory: 1Gi}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: shell, namespace: shop}
+spec:
+  containers:
+  - {name: shell, image: "shell:1"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: shop}
+spec:
+  containers:
+  - name: db
+    image: db:1
+    resources: {limits: {cpu: 1, memory: 2Gi}}
+"""
+WIDTHS = [400, 1280, 2560]
+
+
+@pytest.fixture(scope="module")
+def shop(serve, tmp_path_factory):
+    path = tmp_path_factory.mktemp("shop") / "shop.yaml"
+    path.write_text(MANIFESTS)
+    return serve(path)
+
+
+@pytest.fixture(scope="module")
+def scenario(serve):
+    return serve(SCENARIOS / "question-1.yaml")
+
+
+def _is_whole(page):
+    """Nothing is cut, and the page is not wider than the window."""
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate(CUT.replace('querySelectorAll("table")', 'querySelectorAll(".table table")')) == []
+
+
+# ---- what if ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_changes_class_score_and_order_at_once(visit, shop):
+    page = visit(shop).open("#/what-if?pod=shop/web-1")
+    expect(page.locator(".headline")).to_contain_text("shop/web-1 is Burstable")
+    page.get_by_label("Memory request", exact=True).fill("1Gi")
+    expect(page.locator(".headline")).to_contain_text("becomes Guaranteed")
+    expect(page.locator(".tile", has_text="oom_score_adj")).to_contain_text("was 997")
+    expect(page.locator(".scores")).to_contain_text("−997")
+    expect(page.locator(".who-first .edited")).to_have_count(2)
+    expect(page.get_by_label("the patch of Deployment shop/web", exact=True)).to_contain_text(
+        "kubectl patch deployment web"
+    )
+    page.get_by_role("button", name="As it is").click()
+    expect(page.locator(".headline")).to_contain_text("is Burstable")
+
+
+def test_the_address_holds_the_edit(visit, shop):
+    opened = visit(shop)
+    page = opened.open("#/what-if?pod=shop/db")
+    page.get_by_label("Memory limit", exact=True).fill("")
+    page.get_by_label("CPU limit").fill("")
+    expect(page.locator(".headline")).to_contain_text("becomes BestEffort")
+    again = visit(shop).open(page.url.removeprefix(opened.address))
+    expect(again.locator(".headline")).to_contain_text("becomes BestEffort")
+    expect(again.get_by_label("CPU limit")).to_have_value("")
+
+
+def test_a_slider_is_moved_by_keys_and_says_what_was(visit, shop):
+    page = visit(shop).open("#/what-if?pod=shop/web-0")
+    slider = page.get_by_label("Memory request, slider")
+    slider.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator(".amount-field", has=slider)).to_contain_text("was 256Mi")
+    expect(slider).not_to_have_attribute("aria-valuetext", "256Mi")
+
+
+def test_what_the_api_server_refuses_is_said_and_what_was_stays(visit, shop):
+    opened = visit(shop)
+    opened.expected = "422"
+    page = opened.open("#/what-if?pod=shop/web-0")
+    expect(page.locator(".who-first li")).to_have_count(4)
+    page.get_by_label("Memory request", exact=True).fill("3Gi")
+    expect(page.get_by_role("alert")).to_contain_text("must be less than or equal to memory limit")
+    expect(page.locator(".who-first li")).to_have_count(4)
+    page.get_by_label("Memory request", exact=True).fill("512Mi")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_priority_and_a_threshold_change_the_kubelets_part(visit, shop):
+    page = visit(shop).open("#/what-if?pod=shop/web-0")
+    page.get_by_label("Priority").fill("1000")
+    expect(page.locator(".headline")).to_contain_text("is evicted as number 3 instead of as number 2")
+    page.get_by_label(re.compile("^Hard threshold.*available\\)$")).fill("8Gi")
+    expect(page.locator(".tile", has_text="until the kubelet evicts")).to_contain_text("was ")
+    expect(page.locator(".curve .line.was")).to_have_count(1)
+
+
+def test_another_pod_is_found_by_a_part_of_its_name(visit, shop):
+    page = visit(shop).open("#/what-if")
+    picker = page.get_by_label(re.compile("^Pod \\("))
+    picker.fill("db")
+    picker.press("Enter")
+    expect(page.locator(".headline")).to_contain_text("shop/db is Guaranteed")
+    page.locator(".who-first").get_by_text("shell").click()
+    expect(page.locator(".headline")).to_contain_text("shop/shell is BestEffort")
+
+
+# ---- forecast --------------------------------------------------------------------------------------------------------
+
+
+def test_threshold_interval_and_growth_move_the_curve(visit, shop):
+    page = visit(shop).open("#/forecast")
+    expect(page.locator(".headline")).to_contain_text("At 128Mi/s shop/shell meets the kubelet first in 0 %")
+    page.get_by_label(re.compile("^Hard threshold.*available\\)$")).fill("1Gi")
+    expect(page.locator(".curve .line")).to_have_count(2)
+    expect(page.locator(".headline")).not_to_contain_text("in 0 %")
+    interval = page.get_by_label("The kubelet looks every")
+    interval.focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".tile", has_text="kubelet first")).to_contain_text("looks every 1 s")
+    expect(page.locator(".headline")).to_contain_text("100 %")
+    rate = page.get_by_label("It grows by")
+    rate.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".headline")).to_contain_text("At 8Gi/s")
+    box = page.locator(".curve svg").bounding_box()
+    page.mouse.click(box["x"] + 60, box["y"] + box["height"] / 2)
+    expect(page.locator(".headline")).not_to_contain_text("At 8Gi/s")
+
+
+def test_the_threshold_that_is_needed_can_be_tried(visit, shop):
+    page = visit(shop).open("#/forecast")
+    page.get_by_role("button", name=re.compile("^Try ")).click()
+    expect(page.locator(".headline")).to_contain_text(re.compile("in (> 99|99|100) %"))
+
+
+# ---- check -----------------------------------------------------------------------------------------------------------
+
+
+def test_findings_are_filtered_and_fixed_as_a_diff_to_download(visit, shop):
+    page = visit(shop).open("#/check")
+    expected = Page(read_given({"shop.yaml": MANIFESTS.encode()}))
+    expect(page.locator(".finding")).to_have_count(len(expected.check().items))
+    page.get_by_label("Find").fill("shell")
+    expect(page.locator(".finding").first).to_contain_text("shop/shell")
+    page.get_by_role("button", name="Show the fixes as a diff").click()
+    (fixed,) = expected.fix(FixRequest()).files
+    expect(page.locator(".diff .added").first).to_be_visible()
+    added = [line for line in fixed.diff.splitlines()[2:] if line.startswith("+")]
+    assert [each.rstrip("\n") for each in page.locator(".diff .added").all_inner_texts()] == added
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Fixed file").click()
+    assert Path(download.value.path()).read_text() == fixed.text
+    assert download.value.suggested_filename == "shop.yaml"
+
+
+def test_only_the_checks_that_are_chosen_are_fixed(visit, shop):
+    page = visit(shop).open("#/check?fix=all")
+    box = page.locator(".fix-choice input").first
+    name = page.locator(".fix-choice label").first.inner_text().partition(" ")[0]
+    box.check()
+    expect(page).to_have_url(re.compile(f"fix={name}"))
+    expect(page.locator(".fixed")).to_contain_text("left")
+
+
+# ---- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario):
+    page = visit(scenario).open("#/run")
+    expect(page.locator("h1")).to_have_text("question-1")
+    expect(page.locator(".kill")).to_have_count(1)
+    cursor = page.get_by_label("Time", exact=True)
+    before = cursor.input_value()
+    page.keyboard.press("p")
+    expect(page.locator(".play")).to_contain_text("Pause")
+    expect(cursor).not_to_have_value(before)
+    page.keyboard.press("p")
+    expect(page.locator(".play")).to_contain_text("Play")
+    stopped = cursor.input_value()
+    page.keyboard.press("ArrowLeft")
+    expect(cursor).not_to_have_value(stopped)
+    page.get_by_text("Run it with other values").click()
+    page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
+    page.get_by_role("button", name="Run with these").click()
+    expect(page.get_by_text("Compare with:")).to_be_visible()
+    page.get_by_role("link", name="as it is").click()
+    expect(page.locator("h1")).to_have_text("Compare")
+    expect(page.locator(".sides .charts svg")).to_have_count(2)
+    expect(page.locator(".headline")).to_contain_text("instead of")
+    expect(page.locator("tr.different").first).to_be_visible()
+    expect(page.locator("tr.only-expected .compared, tr.only-happened .compared").first).to_be_visible()
+
+
+def test_a_change_that_makes_no_sense_is_said(visit, scenario):
+    opened = visit(scenario)
+    opened.expected = "422"
+    page = opened.open("#/run")
+    page.get_by_text("Run it with other values").click()
+    page.get_by_label("One change a line").fill("limits.memory@nothing=1Gi")
+    page.get_by_role("button", name="Run with these").click()
+    expect(page.locator(".toast, .state.failed").first).to_contain_text("nothing")
+
+
+# ---- blast -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_matrix_is_sorted_and_clicked(visit, scenario):
+    page = visit(scenario).open("#/blast")
+    rows = page.locator(".matrix tbody th")
+    expect(rows).to_have_count(3)
+    page.get_by_role("button", name="Leaking pod").click()
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Leaking pod")
+    first = rows.first.inner_text()
+    page.get_by_role("button", name="Leaking pod").click()
+    expect(rows.first).not_to_have_text(first)
+    cell = page.locator(".matrix .cell").first
+    cell.focus()
+    page.keyboard.press("Enter")
+    expect(cell).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".chosen-death")).to_contain_text("as number 1")
+
+
+# ---- autopsy ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_that_is_given_is_taken_apart(visit, shop):
+    page = visit(shop).open("#/cluster")
+    page.keyboard.press("o")
+    page.locator("dialog input[type=file]").first.set_input_files(INCIDENT / "kern.log")
+    expect(page.locator("h1")).to_have_text("Autopsy")
+    expected = Page(read_paths([str(INCIDENT / "kern.log")])).autopsy()
+    expect(page.locator(".headline")).to_have_text(expected.headline)
+    page.locator(".kills button").first.focus()
+    page.keyboard.press("Enter")
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+OF_SHOP = [
+    "#/what-if?pod=shop/web-0&write=%7B%22main.requests.memory%22%3A%221Gi%22%7D",
+    "#/forecast?hard=1Gi",
+    "#/check?fix=all",
+]
+OF_SCENARIO = ["#/run", "#/blast"]
+
+
+def _settled(page):
+    """Wait until nothing is awaited."""
+    expect(page.locator(".state.loading, .state.job, [aria-busy=true]")).to_have_count(0)
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".card").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("route", OF_SHOP + OF_SCENARIO)
+def test_nothing_is_cut_at_any_width(visit, shop, scenario, route, width):
+    page = visit(shop if route in OF_SHOP else scenario, width=width).open(route)
+    _settled(page)
+    _is_whole(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("route", OF_SHOP + OF_SCENARIO)
+def test_axe_finds_nothing_serious(visit, shop, scenario, route, scheme):
+    opened = visit(shop if route in OF_SHOP else scenario, color_scheme=scheme)
+    _settled(opened.open(route))
+    assert opened.violations() == []

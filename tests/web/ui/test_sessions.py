@@ -1,0 +1,130 @@
+"""What visitors leave is bounded, belongs to them, and is gone after a while."""
+
+from __future__ import annotations
+
+import pytest
+
+from podqos.library.page.source import read_given
+from podqos.web.ui.sessions import NoRoom, Shown, Visitors, file_name
+from podqos.web.ui.settings import UiLimits
+from web.ui.running import POD
+
+LIMITS = UiLimits(sources=3, visitor_bytes=1000, total_bytes=1500, visitors=4, expires_seconds=60)
+
+
+class Hall:
+    """Visitors, and a clock that stands still."""
+
+    def __init__(self, limits=LIMITS):
+        self.now = 1000.0
+        self.visitors = Visitors(lambda: self.now, limits)
+
+    def come(self):
+        return self.visitors.welcome(is_let_in=True)
+
+    def leave(self, visitor, key, size=100):
+        source = read_given({f"{key}.yaml": POD + b"#" * (size - len(POD))})
+        self.visitors.keep(visitor, Shown(key, source, {}))
+
+
+@pytest.fixture
+def hall():
+    return Hall()
+
+
+def test_keys_cannot_be_guessed_and_those_of_nobody_open_nothing(hall):
+    keys = {hall.come()[0] for _ in range(4)}
+    assert all(len(key) >= 32 for key in keys)
+    assert hall.visitors.known("") is None
+    assert hall.visitors.known(None) is None
+
+
+def test_who_stays_away_is_forgotten_with_all_that_was_left(hall):
+    here, away = hall.come(), hall.come()
+    hall.leave(away[1], "a", 300)
+    for _ in range(3):
+        hall.now += 25
+        assert hall.visitors.known(here[0]) is here[1]
+    hall.visitors.forget_old()
+    assert hall.visitors.known(away[0]) is None
+    assert hall.visitors.known(here[0]) is here[1]
+
+
+def test_who_looks_at_something_live_is_here(hall):
+    key, visitor = hall.come()
+    visitor.streams = 1
+    hall.now += 1000
+    hall.visitors.forget_old()
+    assert hall.visitors.known(key) is visitor
+
+
+def test_with_too_many_visitors_one_goes_who_has_left_nothing(hall):
+    first = hall.come()
+    hall.leave(first[1], "a", 300)
+    hall.now += 1
+    second = hall.come()
+    for _ in range(3):
+        hall.now += 1
+        hall.come()
+    assert hall.visitors.known(first[0]) is not None
+    assert hall.visitors.known(second[0]) is None
+    assert len(hall.visitors) == 4
+
+
+def test_where_all_have_left_something_no_more_are_taken():
+    hall = Hall(UiLimits(visitors=2))
+    for number in range(2):
+        hall.leave(hall.come()[1], f"s{number}", 200)
+    with pytest.raises(NoRoom, match="too many visitors"):
+        hall.come()
+
+
+def test_another_source_takes_the_place_of_the_one_not_used_for_longest(hall):
+    _, visitor = hall.come()
+    for key in "abc":
+        hall.now += 1
+        hall.leave(visitor, key, 200)
+    hall.now += 1
+    hall.visitors.used(visitor.sources["a"])
+    hall.leave(visitor, "d", 200)
+    assert set(visitor.sources) == {"a", "c", "d"}
+
+
+def test_a_visitor_has_so_many_bytes_and_all_together_so_many(hall):
+    _, one = hall.come()
+    with pytest.raises(NoRoom, match="in all"):
+        hall.leave(one, "a", 1001)
+    hall.leave(one, "b", 600)
+    hall.leave(one, "c", 600)
+    assert set(one.sources) == {"c"}
+    _, other = hall.come()
+    hall.leave(other, "d", 900)
+    _, third = hall.come()
+    with pytest.raises(NoRoom, match="all visitors together"):
+        hall.leave(third, "e", 200)
+    assert not third.sources
+
+
+def test_what_is_added_to_a_source_counts_once(hall):
+    _, visitor = hall.come()
+    hall.leave(visitor, "a", 600)
+    hall.leave(visitor, "a", 900)
+    assert visitor.size_bytes == 900
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("pod.yaml", "pod.yaml"),
+        ("dir/pod.yaml", "dir/pod.yaml"),
+        ("/etc/passwd", "etc/passwd"),
+        ("../../etc/passwd", "etc/passwd"),
+        ("C:\\windows\\pod.yaml", "C:/windows/pod.yaml"),
+        ("a\0b\nc\x1b[31m.yaml", "abc[31m.yaml"),
+        ("", "pasted"),
+        ("..", "pasted"),
+        ("x" * 500 + ".yaml", "x" * 195 + ".yaml"),
+    ],
+)
+def test_names_are_names(given, name):
+    assert file_name(given) == name

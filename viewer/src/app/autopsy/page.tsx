@@ -1,0 +1,37 @@
+// The autopsy of a log, or of what a snapshot tells of deaths.
+
+import { useCallback } from "preact/hooks";
+import { showAutopsy } from "../../autopsy";
+import type { AutopsyPage as Autopsy } from "../../schema";
+import { useAnswer } from "../source";
+import { Awaited, Dom, Empty, Page } from "../ui";
+import type { ViewProps } from "../views";
+
+export function AutopsyPage({ app }: ViewProps) {
+  const answer = useAnswer<Autopsy>(app.source, { path: app.path("autopsy") });
+  const page = answer.failure === null ? answer.data : null;
+  const make = useCallback(() => (page === null ? [] : showAutopsy(page)), [page]);
+  if (page === null) {
+    return (
+      <Page title="Autopsy">
+        <div class="wide">
+          <Awaited answer={answer} what="Reading what died…">
+            {() => null}
+          </Awaited>
+        </div>
+      </Page>
+    );
+  }
+  if (page.deaths.length + page.containers.length + page.signs.length === 0) {
+    return (
+      <Page title="Autopsy" headline={page.headline}>
+        <div class="wide">
+          <Empty title="No death in it">
+            <p>Drop a kernel log (dmesg, journalctl -k), a kubelet's log, events, or a journal of podqos: every OOM kill and eviction is taken apart here.</p>
+          </Empty>
+        </div>
+      </Page>
+    );
+  }
+  return <Dom make={make} />;
+}

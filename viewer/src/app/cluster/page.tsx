@@ -1,0 +1,184 @@
+// The cluster view: nodes as panels, pods as blocks in the order in which they go, and the same as a table.
+
+import { useEffect, useMemo } from "preact/hooks";
+import { about, count, plural } from "../../format";
+import { isTyping } from "../../frame";
+import type { ClusterView } from "../../schema";
+import { change, href, type Route } from "../router";
+import { useAnswer, type Request } from "../source";
+import { Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
+import type { ViewProps } from "../views";
+import { matching, modelOf, WAITING, type Filters, type Model, type Order, type Size } from "./model";
+import { NodeFacts, Panels } from "./panels";
+import { PodTable } from "./table";
+
+export const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
+
+export function ClusterPage({ route, app }: ViewProps) {
+  const answer = useAnswer<ClusterView>(app.source, { path: app.path("cluster") });
+  const newest = app.live?.cluster ?? answer.data;
+  if (newest !== null) return <Shown view={newest} route={route} />;
+  return (
+    <Page title="Cluster">
+      <Awaited answer={answer} what="Reading the cluster…">
+        {() => null}
+      </Awaited>
+    </Page>
+  );
+}
+
+/** What the address asks for. */
+function asked(route: Route, hasUsage: boolean) {
+  const get = (name: string) => route.query.get(name) ?? "";
+  const filters: Filters = { namespace: get("ns"), qosClass: get("class"), priority: get("priority"), text: get("q") };
+  const order: Order = get("order") === "kernel" ? "kernel" : "kubelet";
+  const given = get("size");
+  const size: Size = given === "requested" || given === "limit" || given === "used" ? given : hasUsage ? "used" : "requested";
+  return { filters, order, size, node: route.query.get("node"), asTable: get("show") === "table", sort: get("sort") };
+}
+
+function Shown({ view, route }: { view: ClusterView; route: Route }) {
+  const order: Order = route.query.get("order") === "kernel" ? "kernel" : "kubelet";
+  const model = useMemo(() => modelOf(view, order), [view, order]);
+  const { filters, size, node, asTable, sort } = asked(route, model.hasUsage);
+  const { mask, count: matches } = useMemo(() => matching(model, filters), [model, filters.namespace, filters.qosClass, filters.priority, filters.text]);
+  const isFiltered = matches < model.pods.length;
+  const panels = useMemo(
+    () => model.panels.filter((panel) => (node === null ? !isFiltered || panel.pods.some((pod) => mask[pod]) : panel.node.name === node && panel.title !== WAITING)),
+    [model, mask, node, isFiltered],
+  );
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key === "v" && !isTyping(event)) change({ show: asTable ? null : "table" });
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [asTable]);
+  if (model.pods.length === 0 && model.panels.length === 0) {
+    return (
+      <Page title="Cluster">
+        <Empty title="No nodes and no pods">
+          <p>{view.notes.length > 0 ? view.notes.join(" ") : `${view.name} has none.`}</p>
+        </Empty>
+      </Page>
+    );
+  }
+  const only = node !== null && panels.length === 1 ? panels[0] : undefined;
+  const shownPods = only ? only.pods.filter((pod) => mask[pod]).length : matches;
+  const [first] = panels;
+  return (
+    <Page title={only ? only.title : "Cluster"} facts={factsOf(view)} headline={headline(view)} tiles={node === null ? <Tiles view={view} /> : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
+      <section class="card wide filters" aria-label="Filters">
+        <label class="field grow">
+          <span>Find</span>
+          <input type="search" data-filter value={filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
+        </label>
+        <Select label="Namespace" value={filters.namespace} options={[["", "all"], ...model.namespaces.map((each) => [each, each] as const)]} change={(ns) => change({ ns })} />
+        <Select label="Class" value={filters.qosClass} options={[["", "all"], ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const)]} change={(value) => change({ class: value })} />
+        <Select label="Priority" value={filters.priority} options={[["", "all"], ...model.priorities.map((each) => [String(each), `at least ${count(each)}`] as const)]} change={(priority) => change({ priority })} />
+        <Select label="Size" value={size} options={[...(model.hasUsage ? [["used", "memory used"] as const] : []), ["requested", "memory requested"], ["limit", "memory limit"]]} change={(value) => change({ size: value })} />
+        <Choice label="Order" value={order} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
+        <Choice label="Show as" value={asTable ? "table" : "blocks"} options={[["blocks", "Blocks"], ["table", "Table"]]} change={(value) => change({ show: value === "table" ? value : null })} />
+        <p class="legend">
+          {CLASSES.map((each) => (
+            <Chip key={each} qosClass={each} />
+          ))}
+          <span class="quiet" role="status">
+            {isFiltered || only ? `${count(shownPods)} of ${plural(model.pods.length, "pod")}` : plural(model.pods.length, "pod")}
+            {isFiltered && node === null ? ` on ${count(panels.length)} of ${plural(model.panels.length, "node")}` : ""}
+          </span>
+          {isFiltered ? (
+            <button type="button" class="link" onClick={() => change({ q: null, ns: null, class: null, priority: null })}>
+              Show all
+            </button>
+          ) : null}
+        </p>
+      </section>
+      {shownPods === 0 && (isFiltered || panels.length === 0) ? (
+        <div class="wide">
+          <Empty title={panels.length === 0 && node !== null ? `There is no node ${node}` : "No pod is like that"}>
+            <p>
+              <button type="button" class="tool" onClick={() => change({ q: null, ns: null, class: null, priority: null, node: null })}>
+                Show all
+              </button>
+            </p>
+          </Empty>
+        </div>
+      ) : asTable ? (
+        <Card title="Pods">
+          <PodTable model={model} panels={panels} mask={mask} sort={sort} />
+        </Card>
+      ) : (
+        <Panels model={model} panels={panels} mask={mask} isFiltered={isFiltered} order={order} size={size} />
+      )}
+      {only && !asTable ? <NodeFacts panel={only} /> : null}
+      {panels.length === 1 && first && !only && !asTable ? <NodeFacts panel={first} /> : null}
+      {view.notes.length > 0 || view.assumptions.length > 0 ? (
+        <Card title="Assumed and noted">
+          <ul class="reasons">
+            {view.notes.map((note) => (
+              <li key={note}>{note}</li>
+            ))}
+            {view.assumptions.map((each) => (
+              <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
+            ))}
+          </ul>
+        </Card>
+      ) : null}
+    </Page>
+  );
+}
+
+function factsOf(view: ClusterView): string[] {
+  const taken = view.takenAt ? new Date(view.takenAt) : null;
+  const when = taken !== null && !Number.isNaN(taken.getTime()) ? [`as of ${taken.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })}`] : [];
+  return [view.name, ...(view.kubernetesVersion ? [`Kubernetes ${view.kubernetesVersion}`] : []), ...when];
+}
+
+/** The node that is nearest to running out, and who pays for it. */
+function headline(view: ClusterView): string {
+  const [worst] = view.nodes.filter((node) => node.headroomBytes !== null);
+  if (worst === undefined) return "";
+  const name = worst.isAssumed && !worst.name ? "The node" : worst.name;
+  const left = worst.headroomBytes as number;
+  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} until the kubelet evicts${view.nodes.length > 1 ? ", the least of all nodes" : ""}`;
+  const [evicted, killed] = [worst.nextEvicted?.pod, worst.nextKilled?.pod];
+  if (!evicted && !killed) return `${state}.`;
+  if (evicted === killed) return `${state}. ${evicted} goes first, by kubelet and kernel alike.`;
+  return `${state}. The kubelet evicts ${evicted ?? "no pod"} first, the kernel kills ${killed ?? "no pod"}.`;
+}
+
+function Tiles({ view }: { view: ClusterView }) {
+  const near = view.nodes.filter((node) => node.headroomBytes !== null && node.headroomBytes < 0).length;
+  const troubled = view.nodes.filter((node) => node.conditions.length > 0).length;
+  const reversed = view.nodes.reduce((sum, node) => sum + node.reversedPairs, 0);
+  const sum = (of: (node: ClusterView["nodes"][number]) => number) => view.nodes.reduce((total, node) => total + of(node), 0);
+  const allocatable = sum((node) => node.memory.allocatable);
+  const limits = allocatable > 0 ? sum((node) => node.memory.limits) / allocatable : null;
+  const requests = allocatable > 0 ? sum((node) => node.memory.requests) / allocatable : null;
+  return (
+    <>
+      <Tile value={count(view.nodes.length)} name={view.nodes.length === 1 ? "node" : "nodes"} note={troubled > 0 ? `${count(troubled)} with conditions` : ""} kind={troubled > 0 ? "warned" : ""} />
+      <Tile value={count(view.pods.length)} name={view.pods.length === 1 ? "pod" : "pods"} note={`${count(view.classes["BestEffort"] ?? 0)} BestEffort`} />
+      <Tile value={count(near)} name="past their threshold" note="the kubelet evicts there" kind={near > 0 ? "kernel" : ""} />
+      {requests === null ? null : <Tile value={`${Math.round(requests * 100)}%`} name="of memory requested" note={`of ${about(allocatable)} allocatable`} />}
+      {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="limits to memory" note={limits > 1 ? "overcommitted" : "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
+      <Tile value={count(reversed)} name={reversed === 1 ? "pair in opposite orders" : "pairs in opposite orders"} note="by kubelet and kernel" />
+    </>
+  );
+}
+
+const MOST_SAVED = 100;
+
+/** The pods that one can open in a saved page: the first ones that the filters let through. */
+export async function podsToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
+  const view = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
+  const model: Model = modelOf(view, "kubelet");
+  const { mask } = matching(model, asked(route, model.hasUsage).filters);
+  const pods = model.panels.flatMap((panel) => panel.pods.filter((pod) => mask[pod]));
+  return pods.slice(0, MOST_SAVED).map((pod) => ({ path: podPath(app.path, model.keys[pod] as string) }));
+}
+
+export function podPath(path: (rest: string) => string, key: string): string {
+  return path(`pods?pod=${encodeURIComponent(key)}`);
+}

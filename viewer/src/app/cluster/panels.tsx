@@ -1,0 +1,254 @@
+// Nodes as panels: figures above, pods as blocks below. Blocks are drawn on a canvas; a link lies over the one that the
+// keyboard is at, so that it is reached, read and opened like any other link.
+
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { about, bytes, cores, count, plural } from "../../format";
+import type { NodePanel, PodBlock } from "../../schema";
+import { change, go, href } from "../router";
+import { Card, Facts } from "../ui";
+import { even, useWidth, useWindow } from "../windowed";
+import { draw } from "./draw";
+import { at, beyond, boxOf, layout } from "./layout";
+import { placeOf, sizeOf, WAITING, type Model, type Order, type Panel, type Size } from "./model";
+
+const NARROWEST = 360;
+const GAP = 16;
+const HEIGHT = 352;
+const BLOCKS = 168;
+const PROBLEM = 48;
+
+interface Drawing {
+  model: Model;
+  mask: Uint8Array;
+  isFiltered: boolean;
+  order: Order;
+  size: Size;
+}
+
+export function Panels({ panels, ...drawing }: Drawing & { panels: readonly Panel[] }) {
+  const [place, width] = useWidth();
+  const columns = Math.max(1, Math.min(panels.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
+  const isLarge = panels.length === 1;
+  const across = (width - GAP * (columns - 1)) / columns;
+  const rows = Math.ceil(panels.length / columns);
+  const blocks = isLarge ? Math.min(620, Math.max(320, across * 0.42)) : BLOCKS;
+  const row = HEIGHT - BLOCKS + blocks + GAP;
+  const window = useWindow(useMemo(() => even(rows, row), [rows, row]));
+  const shown = panels.slice(window.from * columns, window.to * columns);
+  return (
+    <div ref={place} class="wide">
+      <div ref={window.ref} class="panels" style={{ height: `${window.height - GAP}px` }}>
+        {width === 0
+          ? null
+          : shown.map((panel, index) => {
+              const number = window.from * columns + index;
+              const style = { left: `${(number % columns) * (across + GAP)}px`, top: `${window.top(Math.floor(number / columns))}px`, width: `${across}px`, height: `${row - GAP}px` };
+              return <NodeCard key={panel.title} {...drawing} panel={panel} style={style} width={across - 34} height={blocks} />;
+            })}
+      </div>
+    </div>
+  );
+}
+
+function NodeCard({ panel, style, width, height, ...drawing }: Drawing & { panel: Panel; style: Record<string, string>; width: number; height: number }) {
+  const { node, title } = panel;
+  const isNode = title !== WAITING;
+  return (
+    <section class="card panel" style={style} aria-label={`${title}: ${plural(panel.pods.length, "pod")}`}>
+      <div class="panel-head">
+        <h2 title={title}>{isNode && node.name ? <a href={href("cluster", [], { node: node.name })} onClick={(event) => openNode(event, node.name)}>{title}</a> : title}</h2>
+        <p class="quiet">
+          {node.mostPods === null ? plural(panel.pods.length, "pod") : `${count(panel.pods.length)} of ${plural(node.mostPods, "pod")}`}
+          {node.conditions.map((condition) => (
+            <span key={condition} class="condition-chip">
+              ⚠ {condition}
+            </span>
+          ))}
+        </p>
+      </div>
+      {isNode ? <Figures node={node} /> : <p class="quiet figures-room">No node has taken them, so they are in no order.</p>}
+      {node.problem ? <p class="problem" title={node.problem}>{node.problem}</p> : null}
+      <Blocks {...drawing} panel={panel} width={width} height={node.problem ? height - PROBLEM : height} />
+    </section>
+  );
+}
+
+/** Keep the filters where a node is opened. */
+function openNode(event: MouseEvent, node: string): void {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  change({ node });
+}
+
+function share(part: number, whole: number): string {
+  return whole > 0 ? ` ${Math.round((part / whole) * 100)}%` : "";
+}
+
+function Figures({ node }: { node: NodePanel }) {
+  const { memory, cpu } = node;
+  const reach = Math.max(memory.allocatable, node.memoryBytes, node.usedBytes ?? 0, memory.requests, 1);
+  const at = (value: number) => `${(value / reach) * 100}%`;
+  const left = node.headroomBytes;
+  return (
+    <>
+      <div class="meter" aria-hidden="true">
+        <i class="meter-allocatable" style={{ width: at(memory.allocatable) }} />
+        {node.usedBytes === null ? null : <i class={`meter-used ${left !== null && left < 0 ? "over" : ""}`} style={{ width: at(node.usedBytes) }} />}
+        <i class="meter-requested" style={{ left: at(memory.requests) }} />
+        {node.thresholdBytes > 0 ? <i class="meter-threshold" style={{ left: at(node.memoryBytes - node.thresholdBytes) }} /> : null}
+      </div>
+      <dl class="figures-grid">
+        <Figure name="allocatable" value={about(memory.allocatable)} />
+        <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
+        <Figure name="limits" value={about(memory.limits)} note={memory.allocatable > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
+        <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
+        <Figure name="headroom" value={left === null ? "–" : about(left)} isTrouble={left !== null && left < 0} />
+        <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
+      </dl>
+    </>
+  );
+}
+
+function Figure({ name, value, note = "", kind = "", isTrouble = false }: { name: string; value: string; note?: string; kind?: string; isTrouble?: boolean }) {
+  return (
+    <div class={`${kind} ${isTrouble ? "trouble" : ""}`}>
+      <dt>{name}</dt>
+      <dd>
+        {isTrouble ? "⚠ " : ""}
+        {value}
+        {note ? <small>{note}</small> : null}
+      </dd>
+    </div>
+  );
+}
+
+/** What is said of a pod where one points at it, or comes to it by keyboard. */
+function words(model: Model, index: number): string {
+  const pod = model.pods[index] as PodBlock;
+  const places = [
+    pod.evictionPlace === null ? "" : pod.spared ? `the kubelet spares it (${pod.spared})` : `${ordinal(pod.evictionPlace)} that the kubelet evicts`,
+    pod.killPlace === null ? "" : `${ordinal(pod.killPlace)} that the kernel kills`,
+  ].filter(Boolean);
+  return [
+    `${model.keys[index]}, ${pod.qosClass}, priority ${count(pod.priority)}`,
+    `${pod.usedBytes === null ? "" : `uses ${bytes(pod.usedBytes)}, `}requests ${bytes(pod.requestedBytes)}, ${pod.limitBytes === null ? "no limit" : `limit ${bytes(pod.limitBytes)}`}`,
+    places.join(", "),
+  ].filter(Boolean).join("; ");
+}
+
+function ordinal(value: number): string {
+  const rest = value % 100;
+  const end = rest >= 11 && rest <= 13 ? "th" : (["th", "st", "nd", "rd"][value % 10] ?? "th");
+  return `${count(value)}${end}`;
+}
+
+function Blocks({ panel, width, height, model, mask, isFiltered, order, size }: Drawing & { panel: Panel; width: number; height: number }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const link = useRef<HTMLAnchorElement>(null);
+  const pods = useMemo(() => panel.pods.map((index) => model.pods[index] as PodBlock), [panel, model]);
+  const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), Math.max(1, width), height), [pods, size, width, height]);
+  const [pointed, setPointed] = useState(-1);
+  const [current, setCurrent] = useState(0);
+  const moved = useRef(false);
+  const theme = useTheme();
+  useLayoutEffect(() => {
+    if (canvas.current !== null) draw(canvas.current, laid, pods, pods.map((pod) => placeOf(pod, order)), (index) => !isFiltered || mask[panel.pods[index] as number] === 1);
+  }, [laid, pods, mask, isFiltered, order, theme]);
+  useLayoutEffect(() => {
+    if (moved.current) link.current?.focus();
+    moved.current = false;
+  }, [current]);
+  if (pods.length === 0) return <p class="quiet no-pods">No pods.</p>;
+  const here = Math.min(current, pods.length - 1);
+  const address = (index: number) => {
+    const pod = pods[index] as PodBlock;
+    return href("pod", [pod.namespace, pod.name]);
+  };
+  const find = (event: MouseEvent) => {
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    return at(laid, event.clientX - box.left, event.clientY - box.top);
+  };
+  const press = (event: KeyboardEvent) => {
+    const last = pods.length - 1;
+    const to: Record<string, number> = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: last, ArrowUp: beyond(laid, here, -1), ArrowDown: beyond(laid, here, 1) };
+    const next = to[event.key];
+    if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    moved.current = true;
+    setCurrent(Math.max(0, Math.min(last, next)));
+  };
+  const px = ({ left, top, width: wide, height: high }: ReturnType<typeof boxOf>) => ({ left: `${left}px`, top: `${top}px`, width: `${wide}px`, height: `${high}px` });
+  return (
+    <div
+      class={`blocks ${pointed === -1 ? "" : "on"}`}
+      style={{ height: `${height}px` }}
+      onMouseMove={(event) => setPointed(find(event))}
+      onMouseLeave={() => setPointed(-1)}
+      onClick={(event) => {
+        const index = find(event);
+        if (index === -1 || event.defaultPrevented || event.target instanceof HTMLAnchorElement) return;
+        if (event.ctrlKey || event.metaKey) open(address(index));
+        else go(address(index));
+      }}
+    >
+      <canvas ref={canvas} aria-hidden="true" style={{ width: `${laid.width}px`, height: `${laid.height}px` }} />
+      <a key={here} ref={link} class="spot" href={address(here)} style={px(boxOf(laid, here))} aria-label={words(model, panel.pods[here] as number)} aria-description="Arrow keys go to the other pods of the node" onKeyDown={press} onFocus={() => setPointed(here)} onBlur={() => setPointed(-1)} />
+      {pointed === -1 || pointed >= pods.length ? null : (
+        <>
+          <i class="pointed" style={px(boxOf(laid, pointed))} />
+          <Tip words={words(model, panel.pods[pointed] as number)} box={boxOf(laid, pointed)} width={laid.width} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeof boxOf>; width: number }) {
+  const [who = "", ...rest] = text.split("; ");
+  const wide = Math.min(340, width);
+  const left = Math.max(0, Math.min(width - wide, box.left + box.width / 2 - wide / 2));
+  return (
+    <div class="tip" aria-hidden="true" style={{ left: `${left}px`, top: `${box.top + box.height + 6}px`, width: `${wide}px` }}>
+      <b>{who}</b>
+      {rest.map((line) => (
+        <span key={line}>{line}</span>
+      ))}
+    </div>
+  );
+}
+
+/** Which theme is shown: canvases are drawn again when it changes. */
+function useTheme(): number {
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const changed = () => setTurn((before) => before + 1);
+    const observer = new MutationObserver(changed);
+    observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    const media = matchMedia("(prefers-color-scheme: dark)");
+    media.addEventListener("change", changed);
+    return () => {
+      observer.disconnect();
+      media.removeEventListener("change", changed);
+    };
+  }, []);
+  return turn;
+}
+
+/** What is said of a node where it is looked at alone. */
+export function NodeFacts({ panel: { node } }: { panel: Panel }) {
+  const victim = (next: NodePanel["nextEvicted"]) => (next === null ? "no pod" : <><b>{next.pod}</b> ({next.qosClass}){next.reason ? `: ${next.reason}` : ""}</>);
+  return (
+    <Card title="Who goes first">
+      <Facts
+        of={[
+          ["kubelet", victim(node.nextEvicted)],
+          ["kernel", victim(node.nextKilled)],
+          ...(node.reversedPairs > 0 ? [["opposite", `${plural(node.reversedPairs, "pair")} of pods that kubelet and kernel take in opposite orders`] as const] : []),
+          ["memory", `${bytes(node.memoryBytes)}; the kubelet evicts when no more than ${bytes(node.thresholdBytes)} is available`],
+          ["CPU", `${cores(node.cpu.requests)}${node.cpu.allocatable > 0 ? ` of ${cores(node.cpu.allocatable)}` : ""} cores requested, limits ${cores(node.cpu.limits)}`],
+          ...(node.conditions.length > 0 ? [["conditions", node.conditions.join(", ")] as const] : []),
+        ]}
+      />
+    </Card>
+  );
+}

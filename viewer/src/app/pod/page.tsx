@@ -1,0 +1,293 @@
+// The view of a pod: class and why, what is stored and written for it, its place in both orders, how to be safer, and how it
+// died before.
+
+import { useMemo, useState } from "preact/hooks";
+import { entry } from "../../autopsy";
+import { h } from "../../dom";
+import { bytes, count, plural, signed } from "../../format";
+import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, PodStanding, SaferEdit } from "../../schema";
+import { href } from "../router";
+import { useAnswer } from "../source";
+import { Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
+import type { ViewProps } from "../views";
+import { podPath } from "../cluster/page";
+
+export function PodPage({ route, app }: ViewProps) {
+  const [namespace = "", name = ""] = route.parts;
+  const key = `${namespace}/${name}`;
+  const answer = useAnswer<Pod>(app.source, name ? { path: podPath(app.path, key) } : null);
+  const isOther = answer.data !== null && `${answer.data.namespace}/${answer.data.name}` !== key;
+  if (answer.data !== null && answer.failure === null && !isOther) return <Shown pod={answer.data} />;
+  return (
+    <Page title={name || "Pod"} tools={<Back />}>
+      <div class="wide">{name ? <Awaited answer={isOther ? { ...answer, data: null } : answer} what={`Reading ${key}…`}>{() => null}</Awaited> : <Empty title="Which pod?"><p>Choose one in the cluster.</p></Empty>}</div>
+    </Page>
+  );
+}
+
+function Back() {
+  return <a href={href("cluster")}>← Cluster</a>;
+}
+
+function Shown({ pod }: { pod: Pod }) {
+  const { explanation: why, standing } = pod;
+  const facts = [pod.namespace, ...(pod.workload ? [pod.workload] : []), ...(pod.node ? [`on ${pod.node}`] : []), `Kubernetes ${pod.kubernetesVersion}`];
+  return (
+    <Page title={pod.name} facts={facts} headline={headline(pod)} tools={<Back />} tiles={<Tiles pod={pod} />}>
+      <div class="column">
+        <Card title={`Why ${why.qosClass}`} kind="turn-1">
+          <p>{why.reason}</p>
+          <Containers containers={why.containers} />
+          {why.notes.length > 0 ? (
+            <ul class="reasons">
+              {why.notes.map((note) => (
+                <li key={note}>{note}</li>
+              ))}
+            </ul>
+          ) : null}
+        </Card>
+        <Stored pod={pod} />
+        <Cgroups cgroups={why.cgroups} />
+      </div>
+      <aside class="column">
+        <Card title="Place in both orders" kind="turn-2">
+          {standing === null ? <p class="quiet">{pod.problem || "It is in no order."}</p> : <Places pod={pod} />}
+        </Card>
+        <Card title="How to be safer" kind="turn-3">
+          {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest makes it go later."}</p>}
+        </Card>
+        <Past pod={pod} />
+      </aside>
+      {pod.assumptions.length > 0 ? (
+        <Card title="Assumed" kind="wide turn-7">
+          <ul class="reasons">
+            {pod.assumptions.map((each) => (
+              <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
+            ))}
+          </ul>
+        </Card>
+      ) : null}
+    </Page>
+  );
+}
+
+function headline(pod: Pod): string {
+  const { standing } = pod;
+  if (standing === null) return pod.problem;
+  const of = plural(standing.pods, "pod");
+  const kubelet = standing.spared ? `The kubelet spares it (${standing.spared})` : standing.evictionPlace === null ? "" : `The kubelet evicts it ${nth(standing.evictionPlace, standing.pods)}`;
+  const kernel = standing.killPlace === null ? "" : `the kernel kills it ${nth(standing.killPlace, standing.pods)}`;
+  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.`;
+}
+
+function nth(place: number, of: number): string {
+  return place === 1 ? "first" : place === of ? "last" : `as number ${count(place)}`;
+}
+
+function Tiles({ pod }: { pod: Pod }) {
+  const { explanation: why, standing } = pod;
+  const place = (value: number | null | undefined) => (value === null || value === undefined || standing === null ? NONE : `${count(value)}/${count(standing.pods)}`);
+  const adjustments = why.containers.flatMap((each) => (each.oomScoreAdj === null ? [] : [each.oomScoreAdj]));
+  const [least, most] = [Math.min(...adjustments), Math.max(...adjustments)];
+  return (
+    <>
+      <Tile value={why.qosClass} name="QoS class" note={why.decidedBy === "" ? "" : why.qosClassAsWritten === why.qosClass ? "" : `${why.qosClassAsWritten} as written`} kind={`class-${why.qosClass}`} />
+      <Tile value={adjustments.length === 0 ? NONE : least === most ? signed(most) : `${signed(least)} – ${signed(most)}`} name="oom_score_adj" note={adjustments.length > 1 ? plural(adjustments.length, "container") : ""} />
+      <Tile value={standing?.spared ? "spared" : place(standing?.evictionPlace)} name="evicted by the kubelet" note={standing?.spared ?? ""} kind="kubelet" />
+      <Tile value={place(standing?.killPlace)} name="killed by the kernel" kind="kernel" />
+      <Tile value={count(why.priority)} name="priority" note={why.priorityClassName} />
+      <Tile value={count(pod.deaths.length + pod.endings.length)} name={pod.deaths.length + pod.endings.length === 1 ? "past death" : "past deaths"} kind={pod.deaths.length > 0 ? "kernel" : ""} />
+    </>
+  );
+}
+
+function amounts(of: Readonly<Record<string, string>>): string {
+  return Object.entries(of).map(([name, value]) => `${name} ${value}`).join(", ") || NONE;
+}
+
+function Containers({ containers }: { containers: readonly ContainerExplanation[] }) {
+  return (
+    <Table<ContainerExplanation>
+      rows={containers}
+      columns={[
+        { name: "Container", cell: (each) => <><span class="key">{each.name}</span>{each.type === "container" ? null : <small class="quiet">{each.type}</small>}</> },
+        { name: "Requests", cell: (each) => <span class="amounts">{amounts(each.requests)}</span> },
+        { name: "Limits", cell: (each) => <span class="amounts">{amounts(each.limits)}</span> },
+        { name: "By itself", cell: (each) => <span class="amounts">{Object.entries(each.qosClassPerResource).map(([resource, qosClass]) => <span key={resource} class="by-itself">{resource} <Chip qosClass={qosClass} /></span>)}</span> },
+        { name: "oom_score_adj", number: true, cell: (each) => (each.oomScoreAdj === null ? NONE : <span title={each.oomReason}>{signed(each.oomScoreAdj)}</span>) },
+        { name: "Because", cell: (each) => <span class="amounts quiet">{each.oomReason}</span> },
+      ]}
+    />
+  );
+}
+
+/** How the pod came to be what is stored. */
+function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
+  const changes = admission === null ? explanation.policyChanges.map((each) => ({ step: "policy", ...each })) : admission.steps.flatMap((step) => step.changes.map((each) => ({ step: step.step, ...each })));
+  // What changes resources is what this page is about.
+  changes.sort((one, other) => Number(one.resource === null) - Number(other.resource === null));
+  const refusal = admission?.refusal?.message ?? explanation.refusal;
+  return (
+    <Card title="Stored after admission" kind="turn-5">
+      {refusal ? <p class="problem">Refused: {refusal}{admission?.refusal?.hint ? ` ${admission.refusal.hint}` : ""}</p> : null}
+      {changes.some((each) => each.resource !== null) || refusal ? null : <p class="quiet">Requests and limits are stored as they are written.</p>}
+      {changes.length > 0 ? (
+        <Table
+          rows={changes}
+          columns={[
+            { name: "Field", cell: (each) => <span class="key">{each.path}</span> },
+            { name: "Written", cell: (each) => (each.before === null ? NONE : String(each.before)) },
+            { name: "Stored", cell: (each) => (each.after === null ? NONE : <b>{String(each.after)}</b>) },
+            { name: "By", cell: (each) => <span class="amounts">{each.step}{each.reason ? <small class="quiet">{each.reason}</small> : null}</span> },
+          ]}
+        />
+      ) : refusal ? null : (
+        <p class="quiet">{admission === null ? "It is stored already: what is shown is what the API server has." : "Admission changes nothing."}</p>
+      )}
+      {admission?.warnings.map((each) => <p key={each.message} class="quiet">{each.message}</p>)}
+    </Card>
+  );
+}
+
+function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
+  if (cgroups.length === 0) return null;
+  return (
+    <Card title="Cgroups" kind="turn-6">
+      {cgroups.map((group) => (
+        <details key={group.ociPath || group.path} class="cgroup" open={group.level !== "sandbox"}>
+          <summary>
+            <b>{group.container || group.level}</b> <code class="key">{group.path ?? group.ociPath}</code>
+          </summary>
+          <Table
+            rows={group.files}
+            columns={[
+              { name: "File", cell: (file) => <code>{file.name}</code> },
+              { name: "Value", number: true, cell: (file) => (file.value === null ? <span class="quiet">not written</span> : <code>{file.value}</code>) },
+              { name: "Because", cell: (file) => <span class="amounts quiet">{file.reason}</span> },
+            ]}
+          />
+        </details>
+      ))}
+    </Card>
+  );
+}
+
+function Places({ pod }: { pod: Pod }) {
+  const { eviction, evictedBefore, kills, killedBefore } = pod;
+  const [first] = kills;
+  return (
+    <>
+      <h3 class="kubelet">● Kubelet</h3>
+      {eviction === null ? (
+        <p class="quiet">Not in the kubelet's order.</p>
+      ) : (
+        <Facts
+          of={[
+            ["place", eviction.spared ? `${count(eviction.place)}, but spared: ${eviction.spared}` : count(eviction.place)],
+            ["usage", eviction.usage === null ? "no statistics" : `${bytes(eviction.usage)}, request ${bytes(eviction.request)}${eviction.overRequest ? ", over its request" : ""}`],
+            ...(evictedBefore ? [["after", <><PodLink of={evictedBefore.pod} />{evictedBefore.reason ? `: ${evictedBefore.reason}` : ""}</>] as const] : []),
+            ...(eviction.reason ? [["before", `the next: ${eviction.reason}`] as const] : []),
+          ]}
+        />
+      )}
+      <h3 class="kernel">◆ Kernel</h3>
+      {first === undefined ? (
+        <p class="quiet">Not in the kernel's order.</p>
+      ) : (
+        <>
+          <Table
+            rows={kills}
+            columns={[
+              { name: "Container", cell: (kill) => <span class="key">{kill.container}</span> },
+              { name: "Place", number: true, cell: (kill) => count(kill.place) },
+              { name: "Uses", number: true, cell: (kill) => `${bytes(kill.usedBytes)}${kill.isMeasured ? "" : " (assumed)"}` },
+              { name: "Adj", number: true, cell: (kill) => signed(kill.oomScoreAdj) },
+              { name: "Badness", number: true, cell: (kill) => bytes(kill.badnessBytes) },
+              { name: "Score", number: true, cell: (kill) => count(kill.oomScore) },
+            ]}
+          />
+          <Facts
+            of={[
+              ...(killedBefore ? [["after", <><PodLink of={killedBefore.pod} />{killedBefore.reason ? `: ${killedBefore.reason}` : ""}</>] as const] : []),
+              ...(first.reason ? [["before", `the next: ${first.reason}`] as const] : []),
+              ...(first.marginBytes === null ? [] : [["margin", `the next would have to use ${bytes(first.marginBytes)} more to be killed first`] as const]),
+            ]}
+          />
+        </>
+      )}
+    </>
+  );
+}
+
+function PodLink({ of }: { of: string }) {
+  const [namespace = "", name = ""] = of.split("/");
+  return (
+    <a href={href("pod", [namespace, name])}>
+      <Key of={of} />
+    </a>
+  );
+}
+
+const FORMS = [["kubectl", "kubectl"], ["kustomize", "Kustomize"], ["json", "JSON patch"]] as const;
+
+function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
+  const given = edit.patch === null ? [] : FORMS.filter(([form]) => edit.patch?.[form]);
+  const [form, setForm] = useState<string>(given[0]?.[0] ?? "");
+  const text = edit.patch?.[form as keyof typeof edit.patch] ?? null;
+  return (
+    <div class="safer">
+      <h3>{edit.change.charAt(0).toUpperCase() + edit.change.slice(1)}</h3>
+      <ul class="edits">
+        {edit.edits.map((each) => (
+          <li key={each.path}>
+            <code class="key">{each.path}</code>: {each.replaces === null ? null : <><del>{each.replaces}</del> → </>}
+            <b>{each.value ?? "choose a value"}</b>
+          </li>
+        ))}
+      </ul>
+      <p class="after">{after(edit.after, now)}</p>
+      {text === null ? null : (
+        <>
+          {given.length > 1 ? <Choice label={`Form of the patch: ${edit.change}`} options={given} value={form} change={setForm} /> : null}
+          <Copyable text={text} what={`${FORMS.find(([each]) => each === form)?.[1] ?? ""} patch`} />
+        </>
+      )}
+      {edit.patch !== null && edit.patch.kubectl === null ? <p class="quiet">An API server refuses this for a pod that exists: make it anew.</p> : null}
+    </div>
+  );
+}
+
+/** What an edit does, as before → after. */
+function after(then: PodStanding, now: PodStanding | null) {
+  const parts: [string, string, string][] = [
+    ["class", now?.qosClass ?? "", then.qosClass],
+    ["oom_score_adj", now?.oomScoreAdj === null || now === null ? "" : signed(now.oomScoreAdj), then.oomScoreAdj === null ? "" : signed(then.oomScoreAdj)],
+    ["evicted", now?.spared ? "spared" : (now?.evictionPlace?.toString() ?? ""), then.spared ? "spared" : (then.evictionPlace?.toString() ?? "")],
+    ["killed", now?.killPlace?.toString() ?? "", then.killPlace?.toString() ?? ""],
+  ];
+  return parts
+    .filter(([, before, next]) => before !== next && next !== "")
+    .map(([name, before, next]) => (
+      <span key={name} class="change">
+        {name} {before ? `${before} → ` : ""}
+        <b>{next}</b>
+      </span>
+    ));
+}
+
+function Past({ pod }: { pod: Pod }) {
+  const make = useMemo(() => () => [h("ol", { class: "kills autopsy" }, ...pod.deaths.map((death, index) => entry(death, index, index === 0)))], [pod]);
+  return (
+    <Card title="Past deaths" kind="turn-4">
+      {pod.deaths.length > 0 ? <Dom make={make} /> : null}
+      {pod.endings.length > 0 ? (
+        <ul class="reasons">
+          {pod.endings.map((each) => (
+            <li key={each}>{each}</li>
+          ))}
+        </ul>
+      ) : null}
+      {pod.deaths.length + pod.endings.length === 0 ? <p class="quiet">None that is known. A kernel log beside the source tells more.</p> : null}
+    </Card>
+  );
+}

@@ -1,0 +1,67 @@
+// Where the reader is, in the hash of the address: `#/pod/NAMESPACE/NAME?source=ID`. All of a view's state is there, so an
+// address can be kept and sent.
+
+import { useEffect, useState } from "preact/hooks";
+
+export interface Route {
+  view: string;
+  /** What follows the view: `["default", "web-0"]`. */
+  parts: readonly string[];
+  query: URLSearchParams;
+}
+
+type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export function parse(hash: string): Route {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [view = "", ...parts] = path.split("/").map(decoded);
+  return { view, parts, query: new URLSearchParams(query) };
+}
+
+/** A part that is not what an address may hold stays as it is written. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** Return an address; what is null, false or empty is left out, and the source that is looked at stays. */
+export function href(view: string, parts: readonly string[] = [], query: Query = {}): string {
+  const source = parse(location.hash).query.get("source");
+  const all = new URLSearchParams();
+  const given: Query = { source, ...query };
+  for (const [name, value] of Object.entries(given)) {
+    if (value !== null && value !== undefined && value !== false && value !== "") all.set(name, value === true ? "1" : String(value));
+  }
+  const text = all.toString();
+  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+}
+
+export function go(to: string): void {
+  location.hash = to;
+}
+
+/** Change the state of the view that is shown; `typed` is a change of many, which the way back does not stop at. */
+export function change(query: Query, typed = false): void {
+  const now = parse(location.hash);
+  const to = href(now.view, now.parts, { ...Object.fromEntries(now.query), ...query });
+  if (to === location.hash) return;
+  if (!typed) {
+    location.hash = to;
+    return;
+  }
+  history.replaceState(null, "", to);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const moved = () => setRoute(parse(location.hash));
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  return route;
+}

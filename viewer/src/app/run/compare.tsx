@@ -1,0 +1,151 @@
+// Two runs side by side, with what differs marked.
+
+import { useCallback, useMemo } from "preact/hooks";
+import { Charts } from "../../charts";
+import { h } from "../../dom";
+import { count, duration, plural, time } from "../../format";
+import { icon } from "../../kills";
+import type { ComparedDeath, ComparedWorkload, CompareView, Kill, RunView } from "../../schema";
+import { State } from "../../state";
+import { href } from "../router";
+import { useAnswer } from "../source";
+import { Awaited, Card, Chip, Dom, Empty, Key, NONE, Page, Table, Tile } from "../ui";
+import type { ViewProps } from "../views";
+
+const VERDICTS: Readonly<Record<string, string>> = {
+  same: "the same",
+  "other hand": "by another hand",
+  moved: "at another place",
+  "only expected": "saved",
+  "only happened": "new",
+};
+
+export function ComparePage({ route, app }: ViewProps) {
+  const [before = "", after = ""] = route.parts;
+  const view = useAnswer<CompareView>(app.source, after ? { path: `/api/compare?before=${encodeURIComponent(before)}&after=${encodeURIComponent(after)}` } : null);
+  const first = useAnswer<RunView>(app.source, after ? { path: `/api/jobs/${encodeURIComponent(before)}/result` } : null);
+  const second = useAnswer<RunView>(app.source, after ? { path: `/api/jobs/${encodeURIComponent(after)}/result` } : null);
+  if (!after) {
+    return (
+      <Page title="Compare">
+        <div class="wide">
+          <Empty title="Which two runs?">
+            <p>
+              <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
+            </p>
+          </Empty>
+        </div>
+      </Page>
+    );
+  }
+  const failed = [view, first, second].find((each) => each.failure !== null);
+  if (failed !== undefined || view.data === null || first.data === null || second.data === null) {
+    return (
+      <Page title="Compare">
+        <div class="wide">
+          <Awaited<unknown> answer={failed ?? { ...view, data: null }} what="Comparing…">
+            {() => null}
+          </Awaited>
+        </div>
+      </Page>
+    );
+  }
+  return <Shown view={view.data} runs={[first.data, second.data]} ids={[before, after]} />;
+}
+
+function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView, RunView]; ids: readonly [string, string] }) {
+  const { before, after } = view;
+  const was = (one: number, other: number) => (one === other ? "as before" : `was ${count(one)}`);
+  const endUs = Math.max(runs[0].endUs, runs[1].endUs);
+  const only = useMemo(() => [new Set(view.deaths.filter((each) => each.after === null).map((each) => each.before)), new Set(view.deaths.filter((each) => each.before === null).map((each) => each.after))] as const, [view]);
+  return (
+    <Page
+      title="Compare"
+      facts={[view.beforeName, view.beforeName === view.afterName ? "" : view.afterName, time(endUs, 1e6)].filter(Boolean)}
+      headline={view.headline}
+      tools={<a href={href("run", [ids[1]])}>← The later run</a>}
+      tiles={
+        <>
+          <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind="kernel" />
+          <Tile value={count(after.evictions)} name="evicted by the kubelet" note={was(before.evictions, after.evictions)} kind="kubelet" />
+          <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods untouched" note={was(before.untouched, after.untouched)} />
+          <Tile value={duration(after.downtimeUs)} name="downtime of pods" note={before.downtimeUs === after.downtimeUs ? "as before" : `was ${duration(before.downtimeUs)}`} />
+        </>
+      }
+    >
+      <div class="sides">
+        {(["Before", "After"] as const).map((title, index) => (
+          <Side key={title} title={title} run={runs[index] as RunView} id={ids[index] as string} only={only[index] as ReadonlySet<number | null>} />
+        ))}
+      </div>
+      <Card title="Deaths">
+        {view.deaths.length === 0 ? (
+          <p class="quiet">Nothing died in either.</p>
+        ) : (
+          <Table<ComparedDeath>
+            rows={view.deaths}
+            kind={(each) => each.verdict.replace(" ", "-")}
+            columns={[
+              { name: "Pod", cell: (each) => <Key of={each.pod} /> },
+              { name: "Compared", cell: (each) => <span class="compared">{VERDICTS[each.verdict] ?? each.verdict}</span> },
+              { name: "Before", cell: (each) => <Death kill={each.before === null ? undefined : runs[0].kills[each.before]} /> },
+              { name: "After", cell: (each) => <Death kill={each.after === null ? undefined : runs[1].kills[each.after]} /> },
+            ]}
+          />
+        )}
+      </Card>
+      <Card title="Workloads">
+        <Table<ComparedWorkload>
+          rows={view.workloads}
+          kind={(each) => (each.isDifferent ? "different" : "")}
+          columns={[
+            { name: "Workload", cell: (each) => each.workload },
+            { name: "Class", cell: (each) => <Turned from={each.before?.qosClass ?? null} to={each.after?.qosClass ?? null} show={(value) => <Chip qosClass={String(value)} />} /> },
+            { name: "Killed", number: true, cell: (each) => <Turned from={each.before?.oomKills ?? null} to={each.after?.oomKills ?? null} /> },
+            { name: "Evicted", number: true, cell: (each) => <Turned from={each.before?.evictions ?? null} to={each.after?.evictions ?? null} /> },
+            { name: "Restarts", number: true, cell: (each) => <Turned from={each.before?.restarts ?? null} to={each.after?.restarts ?? null} /> },
+            { name: "Untouched", number: true, cell: (each) => <Turned from={each.before?.untouched ?? null} to={each.after?.untouched ?? null} /> },
+            { name: "Downtime", number: true, cell: (each) => <Turned from={each.before?.downtimeUs ?? null} to={each.after?.downtimeUs ?? null} show={(value) => duration(Number(value))} /> },
+          ]}
+        />
+      </Card>
+    </Page>
+  );
+}
+
+function Side({ title, run, id, only }: { title: string; run: RunView; id: string; only: ReadonlySet<number | null> }) {
+  const node = run.nodes.find((each) => run.kills.some((kill) => kill.node === each.name)) ?? run.nodes[0];
+  const make = useCallback(() => {
+    if (node === undefined) return [];
+    const place = h("div", { class: "charts" });
+    new Charts(new State(run, node), place);
+    return [place];
+  }, [run, node]);
+  const own = run.kills.map((_, index) => index).filter((index) => only.has(index));
+  return (
+    <section class="card" aria-label={`${title}: ${run.name}`}>
+      <div class="card-head">
+        <h2>{`${title}: ${plural(run.summary.oomKills + run.summary.evictions, "death")}`}</h2>
+        <a href={href("run", [id])}>The whole run</a>
+      </div>
+      <p class="quiet">{`${node?.name ?? "no node"}${run.nodes.length > 1 ? ` of ${plural(run.nodes.length, "node")}` : ""}${own.length > 0 ? `; only here: ${own.map((index) => index + 1).join(", ")}` : ""}`}</p>
+      <Dom make={make} />
+    </section>
+  );
+}
+
+function Death({ kill }: { kill: Kill | undefined }) {
+  const make = useCallback(() => (kill === undefined ? [] : [h("span", { class: "end" }, icon(kill.by), `${time(kill.timeUs, 1e5)}: ${kill.cause}`)]), [kill]);
+  return kill === undefined ? <>{NONE}</> : <Dom make={make} />;
+}
+
+/** What was and what is, where they differ. */
+function Turned<T extends string | number>({ from, to, show = (value) => (typeof value === "number" ? count(value) : value) }: { from: T | null; to: T | null; show?: (value: T) => preact.ComponentChildren }) {
+  const shown = (value: T | null) => (value === null ? NONE : show(value));
+  if (from === to) return <>{shown(to)}</>;
+  return (
+    <>
+      <del>{shown(from)}</del> → <b>{shown(to)}</b>
+    </>
+  );
+}

@@ -1,0 +1,431 @@
+// The app around the views: navigation, sources, live indicator, files that are dropped, saving, keys.
+
+import { render } from "preact";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { plural } from "../format";
+import { isTyping, toggleTheme } from "../frame";
+import { age, useLive, type Live } from "./live";
+import { go, href, useRoute, type Route } from "./router";
+import { Failure, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
+import type { ClusterView, Session, SourceInfo } from "../schema";
+import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
+import { VIEWS, type App, type View } from "./views";
+
+const START = "start";
+/** Where a reader wants to go with what was dropped. */
+const FIRST_VIEWS: Readonly<Record<string, string>> = { scenario: "run", run: "run", log: "autopsy" };
+
+export function startApp(place: HTMLElement, saved: Saved | null): void {
+  const source: Source = saved === null ? new ServerSource() : new SavedSource(saved);
+  if (saved?.route && !location.hash) history.replaceState(null, "", saved.route);
+  render(<Shell source={source} />, place);
+}
+
+function Shell({ source }: { source: Source }) {
+  const answer = useAnswer<Session>(source, { path: "/api/session" });
+  const route = useRoute();
+  return (
+    <div class="app">
+      <Awaited answer={answer} what="Reading…">
+        {(session) => <Opened source={source} session={session} route={route} reload={answer.again} />}
+      </Awaited>
+      <Toasts />
+    </div>
+  );
+}
+
+function Opened({ source, session, route, reload }: { source: Source; session: Session; route: Route; reload: () => void }) {
+  const id = route.query.get("source") ?? session.sources[0]?.id ?? START;
+  const info = session.sources.find((each) => each.id === id) ?? null;
+  const isLive = info !== null && info.isLive && source.saved === null;
+  const path = useCallback((rest: string) => `/api/sources/${encodeURIComponent(id)}/${rest}`, [id]);
+  const arrived = useCallback((cluster: ClusterView) => (source as ServerSource).keep({ path: path("cluster") }, cluster), [source, path]);
+  const live = useLive<ClusterView>(isLive ? `/api/live?source=${encodeURIComponent(id)}` : null, arrived);
+  const [window, setWindow] = useState<"help" | "open" | null>(null);
+  const view = VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
+  const app = useMemo<App | null>(() => (info === null ? null : { source, session, info, live: isLive ? live : null, path }), [source, session, info, isLive, live, path]);
+  const place = useRef<HTMLDivElement>(null);
+  const shown = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
+  const before = useRef(shown);
+  useEffect(() => {
+    if (before.current === shown) return;
+    before.current = shown;
+    scrollTo(0, 0);
+    place.current?.focus({ preventScroll: true });
+  }, [shown]);
+
+  const bar = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    // What sticks below the bar has to know how high it is.
+    const observer = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`));
+    if (bar.current !== null) observer.observe(bar.current);
+    return () => observer.disconnect();
+  }, []);
+
+  const upload = useCallback(
+    async (files: readonly File[]) => {
+      if (!(source instanceof ServerSource)) return toast("This is a saved page: start podqos ui to open files.", true);
+      let opened: SourceInfo | null = null;
+      try {
+        if (files.length > 0) opened = await source.upload(files);
+      } catch (error) {
+        toast(error instanceof Failure ? `${error.where ? `${error.where}: ` : ""}${error.message}` : String(error), true);
+      }
+      if (opened === null) return;
+      reload();
+      setWindow(null);
+      const first = FIRST_VIEWS[opened.kind] ?? "cluster";
+      go(href(VIEWS.some((each) => each.id === first) ? first : "", [], { source: opened.id === START ? null : opened.id }));
+    },
+    [source, reload],
+  );
+
+  const save = async () => {
+    if (app === null || view === undefined || !(source instanceof ServerSource)) return;
+    try {
+      const more = (await view.toSave?.({ route, app })) ?? [];
+      const answers: Record<string, unknown> = { ...source.answers() };
+      for (const request of more) answers[request.path] ??= await source.ask(request);
+      await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: location.hash || href(view.id), savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
+    } catch (error) {
+      toast(`The page could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
+    }
+  };
+  const data = () => download(`podqos-${view?.id ?? "data"}.json`, JSON.stringify(source.answers(), null, 1), "application/json");
+
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (isTyping(event) || document.querySelector("dialog[open]") !== null) return;
+      const listed = VIEWS.filter((each) => !each.isInner);
+      const chosen = listed[Number(event.key) - 1];
+      if (chosen !== undefined && isGiven(chosen, info)) go(href(chosen.id));
+      else if (event.key === "?") setWindow("help");
+      else if (event.key === "o") setWindow("open");
+      else if (event.key === "/") document.querySelector<HTMLElement>("[data-filter]")?.focus();
+      else return;
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", press);
+    return () => document.removeEventListener("keydown", press);
+  }, [info]);
+
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => place.current?.focus()}>
+        Skip to the content
+      </button>
+      <div class="bar" ref={bar}>
+        <a class="brand" href={href("cluster")}>
+          podqos
+        </a>
+        <Navigation shown={view} info={info} />
+        <div class="bar-tools">
+          {session.sources.length > 1 ? <Sources sources={session.sources} id={id} /> : null}
+          {source.saved?.savedAt ? <span class="age">saved {new Date(source.saved.savedAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span> : null}
+          {isLive ? <Indicator live={live} /> : null}
+          {source instanceof ServerSource ? (
+            <button type="button" class="tool" title="Open files (o)" onClick={() => setWindow("open")}>
+              Open
+            </button>
+          ) : null}
+          <Menu items={[...(source instanceof ServerSource ? [["Save as one HTML file", save] as const] : []), ["Data as JSON", data]]} />
+          <button type="button" class="tool" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
+            ◐
+          </button>
+          <button type="button" class="tool" title="Keys (?)" aria-label="Keys" onClick={() => setWindow("help")}>
+            ?
+          </button>
+        </div>
+      </div>
+      <div class="view" ref={place} tabIndex={-1}>
+        {view === undefined ? (
+          <Missing view={route.view} />
+        ) : app === null ? (
+          <NoSource id={id} open={() => setWindow("open")} any={session.sources.length > 0} />
+        ) : !isGiven(view, info) ? (
+          <main>
+            <Empty title={`${view.title}: not from ${app.info.name}`}>
+              <p>{`This view needs other data than ${app.info.kind === "log" ? "a log" : `a ${app.info.kind} file`} has.`}</p>
+            </Empty>
+          </main>
+        ) : (
+          <>
+            {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
+            <view.component key={`${view.id}/${id}`} route={route} app={app} />
+          </>
+        )}
+      </div>
+      {source instanceof ServerSource ? <DropZone upload={upload} /> : null}
+      {window === "help" ? <Help view={view} close={() => setWindow(null)} /> : null}
+      {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits?.uploadBytes} /> : null}
+    </>
+  );
+}
+
+function isGiven(view: View, info: SourceInfo | null): boolean {
+  return view.needs === undefined || info === null || info.views.includes(view.needs);
+}
+
+function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo | null }) {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => setOpen(false), [shown]);
+  return (
+    <nav aria-label="Views" class={isOpen ? "open" : ""}>
+      <button type="button" class="tool burger" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        ☰ {shown?.title ?? "Views"}
+      </button>
+      <ul>
+        {VIEWS.filter((view) => !view.isInner).map((view, index) => (
+          <li key={view.id}>
+            {isGiven(view, info) ? (
+              <a href={href(view.id)} aria-current={view === shown ? "page" : undefined} title={index < 9 ? `${view.title} (${index + 1})` : view.title}>
+                {view.title}
+              </a>
+            ) : (
+              <span class="not-given" title={`Not from ${info?.name ?? "this"}`}>{view.title}</span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function Sources({ sources, id }: { sources: readonly SourceInfo[]; id: string }) {
+  return (
+    <label class="field sources">
+      <span class="unseen">What is looked at</span>
+      <select value={id} onChange={(event) => go(href("", [], { source: event.currentTarget.value === START ? null : event.currentTarget.value }))}>
+        {sources.map((each) => (
+          <option key={each.id} value={each.id} selected={each.id === id}>
+            {each.name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Whether what is shown is how things are, and since when it is not. */
+function Indicator({ live }: { live: Live<ClusterView> }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const words = live.state === "lost" ? "connection lost, trying again" : live.state === "connecting" ? "connecting" : live.trouble ? `stale: ${live.trouble}` : "live";
+  const old = live.takenAt === null ? "" : age(Math.max(now, Date.now()) - live.takenAt);
+  return (
+    <span class={`indicator ${live.trouble ? "stale" : live.state}`}>
+      <span role="status">{words}</span>
+      {old ? <span class="age"> · {old}</span> : null}
+    </span>
+  );
+}
+
+function Menu({ items }: { items: readonly (readonly [string, () => void])[] }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const away = (event: Event) => {
+      const escape = event instanceof KeyboardEvent && event.key === "Escape";
+      if (menu.current?.open && (escape || (event.type === "click" && !menu.current.contains(event.target as Node)))) {
+        menu.current.open = false;
+        if (escape) menu.current.querySelector("summary")?.focus();
+      }
+    };
+    document.addEventListener("click", away);
+    document.addEventListener("keydown", away);
+    return () => {
+      document.removeEventListener("click", away);
+      document.removeEventListener("keydown", away);
+    };
+  }, []);
+  return (
+    <details class="menu" ref={menu}>
+      <summary class="tool">Save</summary>
+      <div class="menu-items">
+        {items.map(([name, action]) => (
+          <button
+            key={name}
+            type="button"
+            onClick={() => {
+              if (menu.current !== null) menu.current.open = false;
+              action();
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+function Missing({ view }: { view: string }) {
+  return (
+    <main>
+      <Empty title={`There is no view ${JSON.stringify(view)}`}>
+        <p>
+          <a href={href("cluster")}>To the cluster</a>
+        </p>
+      </Empty>
+    </main>
+  );
+}
+
+function NoSource({ id, open, any }: { id: string; open: () => void; any: boolean }) {
+  return (
+    <main>
+      <Empty title={any || id !== START ? "This is not here any more" : "Nothing is open yet"}>
+        <p>{any || id !== START ? "Files that were opened in the page are forgotten after a while, and only who opened them sees them." : "Drop manifests, a snapshot, a scenario or a kernel log anywhere on this page, or:"}</p>
+        <p>
+          <button type="button" class="tool" onClick={open}>
+            Open files
+          </button>
+        </p>
+      </Empty>
+    </main>
+  );
+}
+
+/** What the source itself has wrong. */
+function Problems({ info }: { info: SourceInfo }) {
+  return (
+    <details class="problems">
+      <summary>
+        ⚠ {plural(info.problems.length, "problem")} in {info.name}
+      </summary>
+      <ul class="reasons">
+        {info.problems.map((each, index) => (
+          <li key={index}>{each.message.startsWith(placeOf(each)) ? each.message : `${placeOf(each)}: ${each.message}`}</li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** Return the files that were dropped, also those in directories. */
+async function dropped(transfer: DataTransfer): Promise<File[]> {
+  const found: File[] = [];
+  const take = async (entry: FileSystemEntry): Promise<void> => {
+    if (entry.isDirectory) {
+      const reader = (entry as FileSystemDirectoryEntry).createReader();
+      // A directory is told in portions.
+      for (let some: FileSystemEntry[]; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length > 0; ) {
+        for (const each of some) await take(each);
+      }
+      return;
+    }
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    Object.defineProperty(file, "webkitRelativePath", { value: entry.fullPath.replace(/^\//, "") });
+    found.push(file);
+  };
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry());
+  const files = [...transfer.files];
+  for (const [index, entry] of entries.entries()) {
+    if (entry !== null) await take(entry);
+    else if (files[index]) found.push(files[index]);
+  }
+  return found;
+}
+
+function DropZone({ upload }: { upload: (files: readonly File[]) => void }) {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+    const over = (event: DragEvent) => {
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      setOver(true);
+    };
+    const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false);
+    const drop = (event: DragEvent) => {
+      setOver(false);
+      if (!hasFiles(event)) return;
+      event.preventDefault();
+      if (event.dataTransfer !== null) void dropped(event.dataTransfer).then(upload, (error: unknown) => toast(String(error), true));
+    };
+    document.addEventListener("dragover", over);
+    document.addEventListener("dragleave", leave);
+    document.addEventListener("drop", drop);
+    return () => {
+      document.removeEventListener("dragover", over);
+      document.removeEventListener("dragleave", leave);
+      document.removeEventListener("drop", drop);
+    };
+  }, [upload]);
+  return isOver ? (
+    <div class="drop">
+      <p>Drop manifests, a snapshot, a scenario with its files, or a kernel log</p>
+    </div>
+  ) : null;
+}
+
+function Open({ upload, close, limit }: { upload: (files: readonly File[]) => void; close: () => void; limit: number | undefined }) {
+  const [text, setText] = useState("");
+  const paste = () => upload([new File([text], "pasted")]);
+  return (
+    <Dialog title="Open" close={close}>
+      <p class="quiet">
+        Manifests, a snapshot of a cluster, a scenario with the files it names, a kernel log. They stay on this machine{limit ? `; up to ${Math.round(limit / 2 ** 20)}Mi` : ""}.
+      </p>
+      <label class="field">
+        <span>Files</span>
+        <input type="file" multiple onChange={(event) => upload([...(event.currentTarget.files ?? [])])} />
+      </label>
+      <label class="field tall">
+        <span>or paste</span>
+        <textarea rows={10} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <p>
+        <button type="button" class="tool primary" disabled={text.trim() === ""} onClick={paste}>
+          Open what is pasted
+        </button>
+      </p>
+    </Dialog>
+  );
+}
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ["1 – 9", "the views"],
+  ["o", "open files"],
+  ["t", "dark or light"],
+  ["?", "this help"],
+  ["Esc", "close"],
+];
+
+function Help({ view, close }: { view: View | undefined; close: () => void }) {
+  const list = (keys: readonly (readonly [string, string])[]) => (
+    <dl class="told keys">
+      {keys.map(([key, what]) => (
+        <div key={key}>
+          <dt>
+            <kbd>{key}</kbd>
+          </dt>
+          <dd>{what}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+  return (
+    <Dialog title="Keys" close={close}>
+      {list(KEYS)}
+      {view?.keys ? (
+        <>
+          <h3>{view.title}</h3>
+          {list(view.keys)}
+        </>
+      ) : null}
+    </Dialog>
+  );
+}
+
+/** Save this page with the answers in it: the same page then opens without a server. */
+async function savePage(app: Saved, name: string): Promise<void> {
+  const response = await fetch("/");
+  const page = await response.text();
+  const data = JSON.stringify({ app }).replaceAll("<", "\\u003c");
+  const slot = /(<script id="run" type="application\/json">)null(<\/script>)/;
+  if (!response.ok || !slot.test(page)) throw new Error("podqos ui did not give the page");
+  download(name, page.replace(slot, (_all, begin: string, end: string) => begin + data + end), "text/html");
+}

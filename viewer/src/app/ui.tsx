@@ -1,0 +1,306 @@
+// What views are made of: the parts of the design, each with its style in app.css.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Answered, Failure } from "./source";
+
+/** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and below it the content. */
+export function Page(props: { title: string; facts?: readonly string[]; description?: string; headline?: string; tiles?: ComponentChildren; tools?: ComponentChildren; children?: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${props.title} – podqos`;
+  }, [props.title]);
+  return (
+    <>
+      <header>
+        <div class="title">
+          <h1>{props.title}</h1>
+          {props.facts?.length ? <p class="facts">{props.facts.map((fact) => <span key={fact}>{fact}</span>)}</p> : null}
+          {props.tools ? <div class="tools">{props.tools}</div> : null}
+        </div>
+        {props.description ? <p class="description">{props.description}</p> : null}
+        {props.headline ? <p class="headline">{props.headline}</p> : null}
+        {props.tiles ? <div class="tiles">{props.tiles}</div> : null}
+      </header>
+      <main>{props.children}</main>
+    </>
+  );
+}
+
+export function Tile({ value, name, note = "", kind = "" }: { value: string; name: string; note?: string; kind?: string }) {
+  return (
+    <div class={`tile ${kind}`}>
+      <b>{value}</b>
+      <span>{name}</span>
+      <small>{note}</small>
+    </div>
+  );
+}
+
+let cards = 0;
+
+/** A card; `kind` is `wide` where it takes the whole width. */
+export function Card({ title, kind = "wide", tools, children }: { title: string; kind?: string; tools?: ComponentChildren; children: ComponentChildren }) {
+  const [id] = useState(() => `card-${++cards}`);
+  return (
+    <section class={`card ${kind}`} aria-labelledby={id}>
+      <div class="card-head">
+        <h2 id={id}>{title}</h2>
+        {tools}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** A class: its colour, its shape and its name. */
+export function Chip({ qosClass }: { qosClass: string }) {
+  return <span class={`chip ${qosClass}`}>{qosClass}</span>;
+}
+
+/** `namespace/name`, which may be broken after the slash. */
+export function Key({ of }: { of: string }) {
+  const slash = of.indexOf("/") + 1;
+  return (
+    <span class="key">
+      {of.slice(0, slash)}
+      <wbr />
+      {of.slice(slash)}
+    </span>
+  );
+}
+
+export interface Column<Row> {
+  name: string;
+  cell(row: Row): ComponentChildren;
+  number?: boolean;
+}
+
+/** What a table shows where there is nothing to say. */
+export const NONE = "–";
+
+/** A table whose rows become blocks where it would be cut; the first column names the row. For up to some hundred rows. */
+export function Table<Row>({ columns, rows, kind = () => "" }: { columns: readonly Column<Row>[]; rows: readonly Row[]; kind?: (row: Row) => string }) {
+  return (
+    <div class="table">
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.name} scope="col" class={column.number ? "number" : ""}>
+                {column.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, place) => (
+            <tr key={place} class={kind(row)}>
+              {columns.map((column, index) => {
+                const content = column.cell(row);
+                const attributes = { key: column.name, class: `${column.number ? "number" : ""}${content === NONE ? " none" : ""}`, "data-name": column.name };
+                return index === 0 ? (
+                  <th {...attributes} scope="row">
+                    {content}
+                  </th>
+                ) : (
+                  <td {...attributes}>{content}</td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Names and what they are, below one another. */
+export function Facts({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <dl class="told facts-list">
+      {of.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** One of a few: `change` hears the value of the one that was chosen. */
+export function Choice({ label, options, value, change }: { label: string; options: readonly (readonly [string, string])[]; value: string; change: (value: string) => void }) {
+  return (
+    <fieldset class="choice">
+      <legend class="unseen">{label}</legend>
+      {options.map(([each, words]) => (
+        <label key={each} class={each === value ? "chosen" : ""}>
+          <input type="radio" name={label} value={each} checked={each === value} onChange={() => change(each)} />
+          {words}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** A list to choose from. */
+export function Select({ label, options, value, change }: { label: string; options: readonly (readonly [string, string])[]; value: string; change: (value: string) => void }) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select value={value} onChange={(event) => change(event.currentTarget.value)}>
+        {options.map(([each, words]) => (
+          <option key={each} value={each} selected={each === value}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Text to be copied, as a block with a button. */
+export function Copyable({ text, what }: { text: string; what: string }) {
+  const block = useRef<HTMLPreElement>(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      toast(`Copied: ${what}.`);
+    } catch {
+      // No clipboard, for example in a file: at least it is selected.
+      if (block.current !== null) getSelection()?.selectAllChildren(block.current);
+      toast("Selected: press Ctrl+C to copy.");
+    }
+  };
+  return (
+    <div class="copyable">
+      <pre ref={block} tabIndex={0} aria-label={what}>
+        {text}
+      </pre>
+      <button type="button" class="tool" onClick={copy} aria-label={`Copy ${what}`}>
+        Copy
+      </button>
+    </div>
+  );
+}
+
+/** Nothing to show: what it would be, and how to get it. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="state">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** Awaited; seen only where it takes longer than a blink. */
+export function Loading({ what }: { what: string }) {
+  return (
+    <div class="state loading" role="status">
+      <span class="spinner" aria-hidden="true" />
+      {what}
+    </div>
+  );
+}
+
+export function Failed({ failure, again }: { failure: Failure; again?: () => void }) {
+  return (
+    <div class={`state ${failure.needsServer ? "" : "failed"}`} role="alert">
+      <h2>{failure.needsServer ? "Not in reach" : "That did not work"}</h2>
+      {failure.where ? <p class="where">{failure.where}</p> : null}
+      <p>{failure.message}</p>
+      {again ? (
+        <p>
+          <button type="button" class="tool" onClick={again}>
+            Try again
+          </button>
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+/** What an answer is shown as until it is there, and where there is none. */
+export function Awaited<T>({ answer, what, children }: { answer: Answered<T>; what: string; children: (data: T) => ComponentChildren }) {
+  if (answer.failure !== null) return <Failed failure={answer.failure} again={answer.again} />;
+  return answer.data === null ? <Loading what={what} /> : <>{children(answer.data)}</>;
+}
+
+/** A view that is made of elements, such as that of a run; what it listens to ends with it. */
+export function Dom({ make }: { make: (shown: AbortSignal) => readonly HTMLElement[] }) {
+  const place = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const control = new AbortController();
+    place.current?.replaceChildren(...make(control.signal));
+    return () => control.abort();
+  }, [make]);
+  return <div ref={place} />;
+}
+
+/** A window over the page; `close` is called when it was closed in any way. */
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  return (
+    <dialog ref={dialog} onClose={close} onClick={(event) => event.target === dialog.current && dialog.current?.close()} aria-label={title}>
+      <div class="dialog">
+        <div class="card-head">
+          <h2>{title}</h2>
+          <button type="button" class="tool" onClick={() => dialog.current?.close()} aria-label="Close">
+            ✕
+          </button>
+        </div>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+interface Toast {
+  id: number;
+  text: string;
+  isTrouble: boolean;
+}
+
+let tell: (toast: Toast) => void = () => {};
+let toasts = 0;
+
+/** Say something in passing. */
+export function toast(text: string, isTrouble = false): void {
+  tell({ id: ++toasts, text, isTrouble });
+}
+
+export function Toasts() {
+  const [shown, setShown] = useState<readonly Toast[]>([]);
+  useEffect(() => {
+    tell = (toast) => {
+      setShown((before) => [...before.slice(-3), toast]);
+      setTimeout(() => setShown((before) => before.filter((each) => each.id !== toast.id)), toast.isTrouble ? 12_000 : 4000);
+    };
+  }, []);
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {shown.map((each) => (
+        <div key={each.id} class={`toast ${each.isTrouble ? "trouble" : ""}`}>
+          <span>{each.text}</span>
+          <button type="button" class="link" aria-label="Dismiss" onClick={() => setShown(shown.filter((other) => other !== each))}>
+            ✕
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Hand the reader a file. */
+export function download(name: string, text: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
