@@ -63,13 +63,14 @@ function mark(plot: Plot, kills: readonly Kill[], rail: number, panels: readonly
   const selected = plot.state.now.kill !== null && kills.includes(plot.state.now.kill);
   const text = kills.length === 1 ? `${nameOf(plot.run, first.pod)} ${fate(first.by)} after ${time(first.timeUs)}: ${first.cause}` : `${victims(kills.map((kill) => kill.by))} from ${time(first.timeUs)}`;
   const by = signOf(kills);
+  const number = kills.length === 1 ? String(plot.state.kills.indexOf(first) + 1) : `${kills.length}×`;
   const element = s(
     "g",
-    { class: `mark ${by}${selected ? " selected" : ""}`, role: "button", tabindex: 0, "aria-label": text, "aria-pressed": selected ? "true" : "false" },
+    { class: `mark ${by}${selected ? " selected" : ""}`, role: "button", tabindex: 0, "aria-label": `${number} ${text}`, "aria-pressed": selected ? "true" : "false" },
     s("title", {}, text),
     s("path", { class: "through", d: panels.map(([top, bottom]) => `M${x} ${top}V${bottom}`).join("") }),
     shape(by, x, rail - 19),
-    glyph(kills.length === 1 ? String(plot.state.kills.indexOf(first) + 1) : `${kills.length}×`, x, rail - 19),
+    glyph(number, x, rail - 19),
   );
   const choose = () => {
     const at = kills.indexOf(plot.state.now.kill as Kill);

@@ -19,15 +19,14 @@ from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
 from podqos.library.check import Checked, run_checks
 from podqos.library.checking.configuration import check_named
-from podqos.library.explain import ExplainOptions, explain
 from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.inputs.selection import Selection
 from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
 from podqos.library.node_state import NodeState
 from podqos.library.page.editing import edited, patch_of, with_workloads
-from podqos.library.page.nodes import PageNode, PageNodes
+from podqos.library.page.nodes import PageNode
 from podqos.library.page.places import Places, before
-from podqos.library.page.source import PageSource
+from podqos.library.page.shown import Shown
 from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption
@@ -42,7 +41,6 @@ from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
 from podqos.report.admission.value import AdmissionReport
 from podqos.report.check.object_patches import patch_lines
-from podqos.report.explain.explanation import ExplanationList
 from podqos.report.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
 from podqos.report.page.forecast import ForecastRequest, ForecastView
@@ -51,25 +49,13 @@ from podqos.report.page.what_if import WhatIf, WhatIfView
 from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
-from podqos.survival.forecast import CurvePoint
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
 
 _MOST_NOTES = 100
 
 
-class Page:
+class Page(Shown):
     """A source, and what its views show."""
-
-    def __init__(self, source: PageSource) -> None:
-        self.source = source
-        self._places: dict[str, Places] = {}
-        self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
-        """Of growing containers, by node and container, with the settings that the node has."""
-
-    @cached_property
-    def nodes(self) -> PageNodes:
-        """The nodes with their pods."""
-        return PageNodes(self.source)
 
     # ---- the cluster -------------------------------------------------------------------------------------------------
 
@@ -157,14 +143,6 @@ class Page:
             spared=None if standing is None else standing.spared,
         )
 
-    def places(self, node: PageNode) -> Places | None:
-        """Return where the pods of a node stand; None where they are in no order."""
-        if node.report is None:
-            return None
-        if node.name not in self._places:
-            self._places[node.name] = Places.of(node.report)
-        return self._places[node.name]
-
     # ---- a pod -------------------------------------------------------------------------------------------------------
 
     def pod(self, pod: str, node: str = "") -> PodPage:
@@ -197,29 +175,6 @@ class Page:
             endings=deaths.containers,
             assumptions=tuple(dict.fromkeys((*explained.assumptions, *(() if at is None else self._assumptions(at))))),
         )
-
-    def found(self, pod: str, node: str = "") -> tuple[PageNode | None, PodUsage, FoundWorkload]:
-        """Return a pod with its node, if it has one, and the object that it is made from."""
-        for at in self.nodes.nodes.values():
-            if at.state is None or (node and at.name != node):
-                continue
-            for entry in at.state.snapshot.pods:
-                if entry.pod.key == pod:
-                    return at, entry, self.nodes.workloads[at.state.owners[entry.pod.metadata.uid]]
-        for each in self.nodes.waiting:
-            if each.pod.key == pod:
-                return None, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
-        where = f" on {node}" if node else ""
-        raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
-
-    def explained(self, found: FoundWorkload) -> ExplanationList:
-        """Return what ``podqos explain`` says of one workload."""
-        objects = self.nodes.objects.only([found])
-        explained = explain(objects, ExplainOptions(profile=self.nodes.profile, kubelet=self.nodes.kubelet))
-        if not explained.items:
-            first = next(iter(objects.problems), None)
-            raise InputError("the API server would not store it" if first is None else str(first))
-        return explained
 
     def _admission(self, found: FoundWorkload) -> AdmissionReport | None:
         objects = self.nodes.objects.only(self.nodes.objects.workloads)

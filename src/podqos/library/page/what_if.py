@@ -6,7 +6,6 @@ Only the edited workloads are read and admitted again, and only their node is ra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +22,7 @@ from podqos.library.node_state import NodeState
 from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.places import Places
+from podqos.library.page.shown import Shown
 from podqos.library.rank import rank
 from podqos.manifest.plain import format_path
 from podqos.model.pod import Pod
@@ -44,9 +44,6 @@ from podqos.report.page.what_if import (
 from podqos.survival.forecast import CurvePoint
 from podqos.wording import mebibytes
 
-if TYPE_CHECKING:
-    from podqos.library.page.page import Page
-
 _MOST_CHOICES = 500
 _LONGEST_INTERVAL_SECONDS = 3600
 _FASTEST_BYTES_PER_SECOND = 1 << 40
@@ -66,7 +63,7 @@ class _Edited(Struct):
 class WhatIfEngine:
     """Answers what-if questions about a page."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Shown) -> None:
         self._page = page
         self._profile = page.nodes.profile
 

@@ -1,0 +1,61 @@
+"""What the views of a source share: its nodes, where pods stand, which object a pod is made from. Each computed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from podqos.errors import InputError
+from podqos.library.explain import ExplainOptions, explain
+from podqos.library.inputs.objects import FoundWorkload
+from podqos.library.page.nodes import PageNode, PageNodes
+from podqos.library.page.places import Places
+from podqos.library.page.source import PageSource
+from podqos.model.snapshot import PodUsage
+from podqos.report.explain.explanation import ExplanationList
+from podqos.survival.forecast import CurvePoint
+
+
+class Shown:
+    """A source that is looked at."""
+
+    def __init__(self, source: PageSource) -> None:
+        self.source = source
+        self._places: dict[str, Places] = {}
+        self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
+        """Of growing containers, by node and container, with the settings that the node has."""
+
+    @cached_property
+    def nodes(self) -> PageNodes:
+        """The nodes with their pods."""
+        return PageNodes(self.source)
+
+    def places(self, node: PageNode) -> Places | None:
+        """Return where the pods of a node stand; None where they are in no order."""
+        if node.report is None:
+            return None
+        if node.name not in self._places:
+            self._places[node.name] = Places.of(node.report)
+        return self._places[node.name]
+
+    def found(self, pod: str, node: str = "") -> tuple[PageNode | None, PodUsage, FoundWorkload]:
+        """Return a pod with its node, if it has one, and the object that it is made from."""
+        for at in self.nodes.nodes.values():
+            if at.state is None or (node and at.name != node):
+                continue
+            for entry in at.state.snapshot.pods:
+                if entry.pod.key == pod:
+                    return at, entry, self.nodes.workloads[at.state.owners[entry.pod.metadata.uid]]
+        for each in self.nodes.waiting:
+            if each.pod.key == pod:
+                return None, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+        where = f" on {node}" if node else ""
+        raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
+
+    def explained(self, found: FoundWorkload) -> ExplanationList:
+        """Return what ``podqos explain`` says of one workload."""
+        objects = self.nodes.objects.only([found])
+        explained = explain(objects, ExplainOptions(profile=self.nodes.profile, kubelet=self.nodes.kubelet))
+        if not explained.items:
+            first = next(iter(objects.problems), None)
+            raise InputError("the API server would not store it" if first is None else str(first))
+        return explained
