@@ -13,7 +13,9 @@ from podqos.agent.reasons import (
     CleanUpGain,
     ConditionStatus,
     CPUThrottled,
+    EvictionReport,
     ExitedWith,
+    GuardMode,
     LimitReached,
     LocalStorageExceeded,
     NodesRefusing,
@@ -27,6 +29,8 @@ from podqos.agent.reasons import (
     ReplacementFor,
     RestartedAfter,
     RoomForCritical,
+    Saving,
+    SeenEvicted,
     ThresholdFigures,
     ThresholdsMet,
     ThrottledBy,
@@ -34,6 +38,7 @@ from podqos.agent.reasons import (
     UnderPressure,
     WaitedTooLong,
     WouldEvict,
+    WouldHaveSaved,
 )
 from podqos.eviction.admission import AdmissionRule
 from podqos.eviction.local_storage import LocalStorageLimit
@@ -191,12 +196,43 @@ CASES = {
         ),
         "web waits for a node: none of 3 nodes fits (2 × taint memory-pressure, 1 × not enough memory)",
     ),
+    "a guard that shadows": (
+        Kind.WATCHING,
+        GuardMode(enforce=False, held_back="shadow"),
+        "the node is guarded: evicts nothing: shadow",
+    ),
+    "a guard that evicts": (Kind.WATCHING, GuardMode(enforce=True), "the node is guarded: evicts"),
+    "a guard's eviction": (
+        Kind.REPORTED,
+        EvictionReport("Evicted", noticed_us=1_000_000, killed_us=1_007_300),
+        "web reported to the API server: Evicted, killed 7.3 ms after the crossing",
+    ),
+    "an eviction that was refused": (
+        Kind.REPORTED,
+        EvictionReport("Refused", "not your node"),
+        "web reported to the API server: Refused (not your node)",
+    ),
+    "what would have saved it": (
+        Kind.EXPLAINED,
+        WouldHaveSaved((Saving("request more", "memory", 300 * MI, "main"),)),
+        "web would have been saved by: request 300Mi of memory for main",
+    ),
+    "nothing would have saved it": (
+        Kind.EXPLAINED,
+        WouldHaveSaved(),
+        "web would have been saved by: no change of the pod alone",
+    ),
+    "seen evicted": (
+        Kind.EVICTED,
+        SeenEvicted("Evicted", "The node was low on resource: memory."),
+        "web evicted by the kubelet: The node was low on resource: memory.",
+    ),
     "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a node: 0/3 nodes are available"),
 }
 
 
 def _entry(kind, because):
-    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED}
+    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.WATCHING}
     by = By.KERNEL if kind is Kind.OOM_KILLED else By.KUBELET
     return Entry(0, "node", kind, None if is_node else "ns/web", None, by, because)
 
