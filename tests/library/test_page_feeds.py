@@ -99,7 +99,10 @@ class Guard:
         self.tell(time.time())
         pod = {
             "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
-            "spec": {"nodeName": "worker-1", "containers": [{"name": "c", "resources": {"requests": {"memory": "1Gi"}}}]},
+            "spec": {
+                "nodeName": "worker-1",
+                "containers": [{"name": "c", "resources": {"requests": {"memory": "1Gi"}}}],
+            },
         }
         (folder / "pods.json").write_text(json.dumps({"node": "worker-1", "savedUs": 1, "pods": [pod]}))
 

@@ -202,7 +202,7 @@ class PageNodes:
     def _file_state(self, objects: Objects, node: str | None, memory_bytes: int | None) -> NodeState:
         usage = self._source.usage
         if usage is not None and node is not None:
-            usage = self._usage_by_node.get(node, ())
+            usage = tuple(self._usage_by_node.get(node, ()))
         state = node_state(objects, usage, node=node, node_memory_bytes=memory_bytes, profile=self.profile)
         return replace(state, kubelet=self.kubelet)
 
