@@ -1,4 +1,4 @@
-"""What the views of a source share: its nodes, where pods stand, which object a pod is made from. Each computed once."""
+"""What the views of a source share, each computed once: its nodes, where pods stand, what a pod is made from."""
 
 from __future__ import annotations
 
