@@ -8,7 +8,7 @@ from podqos.agent.reasons import (
     GuardMode,
     OOMKill,
     OOMLevel,
-    Saving,
+    PodSaving,
     SeenEvicted,
     ThresholdFigures,
     ThresholdsMet,
@@ -74,8 +74,8 @@ def explained(seconds, pod, *savings, node=NODE):
     return Entry(at(seconds), node, Kind.EXPLAINED, pod, by=By.GUARD, because=WouldHaveSaved(savings))
 
 
-REQUEST_MORE = Saving(PodChange.REQUEST.value, "memory", 512 * MIB, "main", "shop/web-2")
-PRIORITY = Saving(PodChange.PRIORITY.value, "memory", 1000)
+REQUEST_MORE = PodSaving(PodChange.REQUEST.value, "memory", 512 * MIB, "main", "shop/web-2")
+PRIORITY = PodSaving(PodChange.PRIORITY.value, "memory", 1000)
 
 
 def reported(seconds, pod, *, noticed, killed, outcome="Evicted", faults=0, node=NODE):

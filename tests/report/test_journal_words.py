@@ -24,12 +24,12 @@ from podqos.agent.reasons import (
     OOMKill,
     OOMLevel,
     PlacedOn,
+    PodSaving,
     PreemptedFor,
     Promised,
     ReplacementFor,
     RestartedAfter,
     RoomForCritical,
-    Saving,
     SeenEvicted,
     ThresholdFigures,
     ThresholdsMet,
@@ -214,7 +214,7 @@ CASES = {
     ),
     "what would have saved it": (
         Kind.EXPLAINED,
-        WouldHaveSaved((Saving("request more", "memory", 300 * MI, "main"),)),
+        WouldHaveSaved((PodSaving("request more", "memory", 300 * MI, "main"),)),
         "web would have been saved by: request 300Mi of memory for main",
     ),
     "nothing would have saved it": (

@@ -300,7 +300,7 @@ class EvictionReport(Reason, frozen=True):
     """Of the guard, between the decision and the kill."""
 
 
-class Saving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+class PodSaving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """A change with which a pod would not have been evicted at that moment."""
 
     change: str
@@ -315,7 +315,7 @@ class Saving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
 class WouldHaveSaved(Reason, frozen=True):
     """What would have saved a pod; nothing where no change of the pod would."""
 
-    savings: tuple[Saving, ...] = ()
+    savings: tuple[PodSaving, ...] = ()
 
 
 class SeenEvicted(Reason, frozen=True):

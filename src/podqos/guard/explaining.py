@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Saving, WouldHaveSaved
+from podqos.agent.reasons import PodSaving, WouldHaveSaved
 from podqos.agent.state import AgentState
 from podqos.eviction.manager import ManagerConfig
 from podqos.eviction.observation import Observation
@@ -77,7 +77,7 @@ def what_would_have_saved(config: ManagerConfig, decided: Decided, observation: 
     uid = next((each.metadata.uid for each in pods if each.key == decided.entry.pod), "")
     return WouldHaveSaved(
         tuple(
-            Saving(each.change.value, each.resource, each.amount, each.container, each.decision.instead)
+            PodSaving(each.change.value, each.resource, each.amount, each.container, each.decision.instead)
             for each in kubelet_counterfactuals(moment, uid)
             if each.saves
         )

@@ -21,7 +21,7 @@ from podqos.agent.reasons import (
     LocalStorageExceeded,
     OOMKill,
     OOMLevel,
-    Saving,
+    PodSaving,
     ThresholdsMet,
     UnderPressure,
     WouldHaveSaved,
@@ -143,7 +143,7 @@ class ExplainedDecision(Struct, frozen=True, rename="camel", omit_defaults=True)
     """How often it was made: without an eviction it is made again at every look."""
     last_us: int | None = None
     """When it was made last, if more than once."""
-    saved_by: tuple[Saving, ...] | None = None
+    saved_by: tuple[PodSaving, ...] | None = None
     """What would have saved the pod; None where that was not found out."""
     report: EvictionReport | None = None
     """What came of it, where it was carried out."""

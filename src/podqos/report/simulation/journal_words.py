@@ -177,7 +177,7 @@ def _took(report: r.EvictionReport) -> str:
     return f", killed {(report.killed_us - report.noticed_us) / 1000:.1f} ms after the crossing"
 
 
-def saving_words(saving: r.Saving) -> str:
+def saving_words(saving: r.PodSaving) -> str:
     """Return what would have saved a pod, as an order to its owner."""
     number = amount(saving.amount or 0, saving.resource)
     of = f" for {saving.container}" if saving.container else ""
