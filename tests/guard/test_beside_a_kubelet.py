@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -105,7 +104,7 @@ def test_the_pod_that_grows_is_evicted_and_the_others_go_on(node, tmp_path, when
 def test_in_shadow_it_is_only_written_down(node, tmp_path):
     pod = node.run("grower", grower(node))
     with guard(node, tmp_path):
-        wait_until(lambda: "Evicted" in kinds(tmp_path, pod), "it is written down")
+        wait_until(lambda: "WouldEvict" in kinds(tmp_path, pod), "it is written down")
         assert node.processes(pod)
         assert not is_frozen(node, pod)
     assert ANNOTATION not in node.pod(pod.name)["metadata"].get("annotations", {})
@@ -116,33 +115,6 @@ def test_a_stop_file_keeps_it_from_evicting(node, tmp_path):
     (tmp_path / "run" / "stop").touch()
     pod = node.run("grower", grower(node))
     with guard(node, tmp_path, "--enforce"):
-        wait_until(lambda: "Evicted" in kinds(tmp_path, pod), "it is written down")
+        wait_until(lambda: "WouldEvict" in kinds(tmp_path, pod), "it is written down")
         assert node.processes(pod)
     assert ANNOTATION not in node.pod(pod.name)["metadata"].get("annotations", {})
-
-
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_a_pod_is_held_while_the_server_is_away_also_by_the_next_guard(suite, tmp_path, is_killed):
-    limited(suite)
-    flag = tmp_path / "go"
-    pod = suite.run("grower", grower(suite, f"while [ ! -e {flag} ]; do sleep 0.05; done"))
-    options = ("--enforce", "--kill-after", "answer")
-    with guard(suite, tmp_path, *options) as process:
-        suite.api.is_away = True
-        flag.touch()
-        wait_until(lambda: is_frozen(suite, pod), "it is held")
-        assert suite.processes(pod)
-        if not is_killed:
-            suite.api.is_away = False
-            wait_until(lambda: suite.is_evicted(pod), "it is evicted")
-        else:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            assert is_frozen(suite, pod)
-    if is_killed:
-        suite.api.is_away = False
-        with guard(suite, tmp_path, *options):
-            wait_until(lambda: suite.is_evicted(pod), "the next guard evicts it")
-            wait_until(lambda: suite.events(pod.uid), "it has its Event")
-    assert not is_frozen(suite, pod)
-    assert suite.restarts(pod.name) == 0
