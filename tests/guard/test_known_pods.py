@@ -79,7 +79,10 @@ def test_nothing_that_may_be_a_secret_reaches_the_disk(api, tmp_path):
             "a",
             metadata={"annotations": {"last-applied": SECRET}, "labels": {"x": SECRET}},
             spec={"containers": [container]},
-            status={"message": SECRET, "containerStatuses": [{"name": "main", "state": {"waiting": {"message": SECRET}}}]},
+            status={
+                "message": SECRET,
+                "containerStatuses": [{"name": "main", "state": {"waiting": {"message": SECRET}}}],
+            },
         )
     )
     with watching(api, file) as known:
