@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import resource
 import signal
 import socket
 import time
@@ -125,6 +127,22 @@ def test_what_stays_silent_is_not_waited_for():
         assert shim.heard_within(read, 10) == "why"
     finally:
         os.close(read)
+
+
+def test_a_descriptor_beyond_what_select_takes_is_waited_for():
+    read, write = os.pipe()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        high = fcntl.fcntl(read, fcntl.F_DUPFD, 2000)
+        assert not shim.is_readable(high, 0)
+        os.write(write, b"x")
+        assert shim.is_readable(high, 10)
+        os.close(high)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(read)
+        os.close(write)
 
 
 def test_a_message_of_any_length_arrives_whole_and_leaves_nothing_open():

@@ -436,10 +436,17 @@ def kill_group(leader: int) -> None:
             continue
 
 
+def is_readable(descriptor: int, seconds: float) -> bool:
+    """Wait for something to read; unlike ``select``, also from a descriptor beyond 1,023."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
 def heard_within(descriptor: int, seconds: float) -> str | None:
     """Return what comes out of a pipe until it is closed; None if it stays open for longer."""
     until, text = time.monotonic() + seconds, b""
-    while select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+    while is_readable(descriptor, until - time.monotonic()):
         piece = os.read(descriptor, _READ_BYTES)
         if not piece:
             return text.decode(errors="replace")

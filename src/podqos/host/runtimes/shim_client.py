@@ -295,8 +295,7 @@ class ShimClient:
         """Wait for a shim that is being started; whether one is connected. One that died meanwhile is started again."""
         until = time.monotonic() + seconds
         while self._launching >= 0:
-            left = max(0.0, until - time.monotonic())
-            if not select.select([self._launching], [], [], left)[0]:
+            if not shim.is_readable(self._launching, until - time.monotonic()):
                 return False
             is_listening = bool(os.read(self._launching, 1))
             with contextlib.suppress(ChildProcessError):
