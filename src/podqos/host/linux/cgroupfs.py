@@ -115,6 +115,10 @@ class Cgroups(ABC):
         self._procfs = procfs or Procfs()
         self._gauges = Gauges()
 
+    def close(self) -> None:
+        """Close the files of figures; they are opened again where they are read."""
+        self._gauges.forget("")
+
     @property
     def controllers(self) -> tuple[str, ...]:
         """The mounted controllers."""

@@ -91,6 +91,7 @@ class Node:
         self._open = contextlib.ExitStack()
         """What to close at the end, last to first."""
         self._open.callback(self.loop.close)
+        self._open.callback(self.cgroups.close)
         self._reader = self._open.enter_context(contextlib.closing(Background(self.loop, "manifests")))
         self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
         try:
