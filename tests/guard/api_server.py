@@ -76,7 +76,7 @@ class ApiServer:
         self.node_object: Json = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": self.node, "uid": str(uuid.uuid4()), "annotations": {}},
+            "metadata": {"name": self.node, "uid": str(uuid.uuid4()), "annotations": {}, "resourceVersion": "1"},
         }
 
     # ---- for tests -------------------------------------------------------------------------------------------------
@@ -173,17 +173,20 @@ class ApiServer:
         raise _Says(404, "NotFound", "the server could not find the requested resource")
 
     def annotate_node(self, **annotations: str) -> None:
-        """Change the node's annotations; a watch of nodes begins anew with that."""
+        """Change the node's annotations."""
         with self.lock:
-            self.node_object["metadata"]["annotations"] = annotations
+            self._version += 1
+            self.node_object["metadata"] |= {"annotations": annotations, "resourceVersion": str(self._version)}
 
-    def watch_nodes(self) -> Iterator[Json]:
-        """Yield the node whenever it has changed, until the test is over."""
-        before = deepcopy(self.node_object)
+    def watch_nodes(self, query: dict[str, str]) -> Iterator[Json]:
+        """Yield the node whenever it has changed since a version, until the test is over."""
+        since = int(query.get("resourceVersion") or 0)
         while not self._is_over.wait(0.02) and not self.is_away:
-            if self.node_object != before:
-                before = deepcopy(self.node_object)
-                yield {"type": "MODIFIED", "object": before}
+            with self.lock:
+                node = deepcopy(self.node_object)
+            if (version := int(node["metadata"]["resourceVersion"])) > since:
+                since = version
+                yield {"type": "MODIFIED", "object": node}
 
     def watch(self, query: dict[str, str]) -> Iterator[Json]:
         """Yield what happens to pods from a version on, until the test is over."""
@@ -366,8 +369,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        is_of_nodes = request.path.endswith("/nodes")
-        for event in self.server_api.watch_nodes() if is_of_nodes else self.server_api.watch(request.query):
+        api = self.server_api
+        for event in (api.watch_nodes if request.path.endswith("/nodes") else api.watch)(request.query):
             line = json.dumps(event).encode() + b"\n"
             self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
         self.close_connection = True
