@@ -56,6 +56,8 @@ class ApiServer:
     """Connections are closed without a word."""
     slow_seconds: float = 0.0
     """How long it thinks about everything that changes something; it does it at once, and says so later."""
+    is_late: bool = False
+    """It thinks before it does it."""
     refuses: Callable[[Request], tuple[int, str, str] | None] = lambda _request: None
     """Status, reason and message for what it does not allow."""
     is_stale: bool = False
@@ -345,15 +347,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         request = Request(self.command, url.path, dict(parse_qsl(url.query)), json.loads(data) if data else None)
         api.requests.append(request)
+        thinks = api.slow_seconds if request.method != "GET" else 0.0
         try:
+            if api.is_late:
+                api.wait(thinks)
             status, body = api.answer(request, self.headers.get("Content-Type", ""))
             if request.query.get("watch") in {"1", "true"}:
                 self._watch(request)
                 return
         except _Says as said:
             status, body = said.code, said.body
-        if api.slow_seconds and request.method != "GET":
-            api.wait(api.slow_seconds)
+        if not api.is_late:
+            api.wait(thinks)
         request.status = status
         self._say(status, json.dumps(body).encode())
 
