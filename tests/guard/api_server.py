@@ -63,6 +63,7 @@ class ApiServer:
     is_stale: bool = False
     """Lists and watches say nothing new."""
     budget_refuses: bool = False
+    version: str = "v1.36.4"
     configz: Json = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
 
@@ -152,7 +153,7 @@ class ApiServer:
                 raise _Says(*said)
             match request.method, parts:
                 case "GET", ["version"]:
-                    return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.4"}
+                    return 200, {"major": "1", "minor": "36", "gitVersion": self.version}
                 case "GET", ["api", "v1", "pods" | "nodes" as what]:
                     if "sendInitialEvents" in request.query:
                         raise _Says(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden")
