@@ -56,11 +56,14 @@ class ApiServer:
     """Connections are closed without a word."""
     slow_seconds: float = 0.0
     """How long it thinks about everything that changes something; it does it at once, and says so later."""
+    is_late: bool = False
+    """It thinks before it does it."""
     refuses: Callable[[Request], tuple[int, str, str] | None] = lambda _request: None
     """Status, reason and message for what it does not allow."""
     is_stale: bool = False
     """Lists and watches say nothing new."""
     budget_refuses: bool = False
+    version: str = "v1.36.4"
     configz: Json = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
 
@@ -76,7 +79,7 @@ class ApiServer:
         self.node_object: Json = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": self.node, "uid": str(uuid.uuid4()), "annotations": {}},
+            "metadata": {"name": self.node, "uid": str(uuid.uuid4()), "annotations": {}, "resourceVersion": "1"},
         }
 
     # ---- for tests -------------------------------------------------------------------------------------------------
@@ -150,7 +153,7 @@ class ApiServer:
                 raise _Says(*said)
             match request.method, parts:
                 case "GET", ["version"]:
-                    return 200, {"major": "1", "minor": "36", "gitVersion": "v1.36.4"}
+                    return 200, {"major": "1", "minor": "36", "gitVersion": self.version}
                 case "GET", ["api", "v1", "pods" | "nodes" as what]:
                     if "sendInitialEvents" in request.query:
                         raise _Says(422, "Invalid", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden")
@@ -173,17 +176,20 @@ class ApiServer:
         raise _Says(404, "NotFound", "the server could not find the requested resource")
 
     def annotate_node(self, **annotations: str) -> None:
-        """Change the node's annotations; a watch of nodes begins anew with that."""
+        """Change the node's annotations."""
         with self.lock:
-            self.node_object["metadata"]["annotations"] = annotations
+            self._version += 1
+            self.node_object["metadata"] |= {"annotations": annotations, "resourceVersion": str(self._version)}
 
-    def watch_nodes(self) -> Iterator[Json]:
-        """Yield the node whenever it has changed, until the test is over."""
-        before = deepcopy(self.node_object)
+    def watch_nodes(self, query: dict[str, str]) -> Iterator[Json]:
+        """Yield the node whenever it has changed since a version, until the test is over."""
+        since = int(query.get("resourceVersion") or 0)
         while not self._is_over.wait(0.02) and not self.is_away:
-            if self.node_object != before:
-                before = deepcopy(self.node_object)
-                yield {"type": "MODIFIED", "object": before}
+            with self.lock:
+                node = deepcopy(self.node_object)
+            if (version := int(node["metadata"]["resourceVersion"])) > since:
+                since = version
+                yield {"type": "MODIFIED", "object": node}
 
     def watch(self, query: dict[str, str]) -> Iterator[Json]:
         """Yield what happens to pods from a version on, until the test is over."""
@@ -342,15 +348,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         request = Request(self.command, url.path, dict(parse_qsl(url.query)), json.loads(data) if data else None)
         api.requests.append(request)
+        thinks = api.slow_seconds if request.method != "GET" else 0.0
         try:
+            if api.is_late:
+                api.wait(thinks)
             status, body = api.answer(request, self.headers.get("Content-Type", ""))
             if request.query.get("watch") in {"1", "true"}:
                 self._watch(request)
                 return
         except _Says as said:
             status, body = said.code, said.body
-        if api.slow_seconds and request.method != "GET":
-            api.wait(api.slow_seconds)
+        if not api.is_late:
+            api.wait(thinks)
         request.status = status
         self._say(status, json.dumps(body).encode())
 
@@ -366,8 +375,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        is_of_nodes = request.path.endswith("/nodes")
-        for event in self.server_api.watch_nodes() if is_of_nodes else self.server_api.watch(request.query):
+        api = self.server_api
+        for event in (api.watch_nodes if request.path.endswith("/nodes") else api.watch)(request.query):
             line = json.dumps(event).encode() + b"\n"
             self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
         self.close_connection = True

@@ -115,6 +115,27 @@ def test_what_starts_in_the_pod_is_ended(suite):
         guard.until(lambda: Did.ENDED in guard.done(), "the restarted container is ended")
 
 
+@pytest.mark.parametrize("is_slow", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_what_starts_is_ended_until_the_server_has_answered_however_late(suite, is_slow):
+    """The second restart comes when the time for the first is long over; only the patch keeps the kubelet from it."""
+    suite.restart_seconds = 0.05
+    pod = suite.run("web-0")
+    if is_slow:
+        suite.api.slow_seconds, suite.api.is_late = 10.0, True
+    else:
+        suite.api.refuses = lambda request: (503, "Busy", "later") if request.is_patch else None
+    with Guard(suite) as guard:
+        guard.evict(pod)
+        guard.until(lambda: guard.done().count(Did.ENDED) >= 2, "what is restarted is ended, twice")
+        suite.api.refuses = lambda _request: None
+        guard.until(lambda: suite.is_evicted(pod), "it is evicted in the end")
+        assert guard.over().outcome is Outcome.EVICTED
+        answered = next(each.seconds for each in guard.noted if each.text == "200")
+        assert guard.noted[-1].seconds - answered >= 0.4, "the kubelet hears later than the guard"
+        assert not suite.processes(pod)
+    assert len(suite.events(pod.uid)) == 1
+
+
 def test_the_intent_is_on_file_before_the_hold_and_says_so_before_the_kill(suite, monkeypatch):
     pod = suite.run("web-0")
     with Guard(suite) as guard:

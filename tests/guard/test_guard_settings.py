@@ -12,15 +12,18 @@ from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.settings import (
     OOM_SCORE_ADJ,
+    FoundKubelet,
     GuardSettings,
     OwnThreshold,
     agent_config,
+    ask_kubelet,
     cgroups_of,
     eviction_config,
     find_kubelet,
 )
 from podqos.host.linux.procfs import Procfs
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
 
 HARD = {"memory.available": "300Mi", "pid.available": "10%", "nodefs.available": "10%", "imagefs.available": "15%"}
@@ -73,24 +76,44 @@ def cluster_at(url):
     return Cluster(Access(server=url), patience=ONCE)
 
 
-def test_the_kubelets_settings_are_asked_for_and_the_last_ones_count_while_it_cannot_be_asked(tmp_path):
-    api = ApiServer()
+def test_the_last_known_settings_count_at_once_and_what_the_kubelet_says_is_kept(tmp_path):
+    api, state = ApiServer(), tmp_path / "state"
     api.configz = {"cgroupRoot": "/here", "evictionHard": {"memory.available": "7Mi"}}
     with api.serving(), cluster_at(api.url) as cluster:
-        found = find_kubelet(cluster, api.node, tmp_path / "state")
+        found = find_kubelet(cluster, api.node, state, None)
         assert (found.configuration.cgroup_root, found.trouble) == ("/here", "")
+        api.configz = {"cgroupRoot": "/there"}
+        api.requests.clear()
+        assert find_kubelet(cluster, api.node, state, None) == found
+        assert not api.requests, "a server that hangs delays nothing"
+        newer = ask_kubelet(cluster, api.node, state, None)
+        assert newer.configuration.cgroup_root == "/there"
     with cluster_at("http://127.0.0.1:1") as cluster:
-        last = find_kubelet(cluster, api.node, tmp_path / "state")
-        assert last.configuration == found.configuration
-        assert "last known" in last.trouble
+        assert find_kubelet(cluster, api.node, state, None) == newer
+        with pytest.raises(HostError, match="cannot be asked"):
+            ask_kubelet(cluster, api.node, state, None)
+
+
+def test_where_the_configuration_is_given_only_the_version_is_asked_for_and_kept(tmp_path):
+    api, given = ApiServer(), KubeletConfiguration(cgroup_root="/given")
+    api.version = "v1.34.0"
+    with api.serving(), cluster_at(api.url) as cluster:
+        assert find_kubelet(cluster, api.node, tmp_path, given) == FoundKubelet(given, LATEST)
+        assert not api.requests
+        asked = ask_kubelet(cluster, api.node, tmp_path, given)
+        assert asked == FoundKubelet(given, parse_version("1.34"))
+        assert [each.path for each in api.requests] == ["/version"]
+        assert find_kubelet(cluster, api.node, tmp_path, given) == asked
+        assert find_kubelet(cluster, api.node, tmp_path, None).configuration != given, "it is asked for where needed"
 
 
 def test_settings_that_never_were_known_or_are_another_nodes_are_not_made_up(tmp_path):
     api = ApiServer()
     with api.serving(), cluster_at(api.url) as cluster:
-        find_kubelet(cluster, api.node, tmp_path)
-    with pytest.raises(HostError, match="--kubelet-config"):
-        find_kubelet(None, "node-2", tmp_path)
-    (tmp_path / "kubelet.json").write_text("{")
-    with pytest.raises(HostError, match="not known"):
-        find_kubelet(None, api.node, tmp_path)
+        find_kubelet(cluster, api.node, tmp_path, None)
+    with cluster_at("http://127.0.0.1:1") as cluster:
+        with pytest.raises(HostError, match="--kubelet-config"):
+            find_kubelet(cluster, "node-2", tmp_path, None)
+        (tmp_path / "kubelet.json").write_text("{")
+        with pytest.raises(HostError, match="cannot be asked"):
+            find_kubelet(cluster, api.node, tmp_path, None)

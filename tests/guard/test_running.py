@@ -32,12 +32,13 @@ class Unprotected:
 
 
 class Stage:
-    def __init__(self, folder, **options):
+    def __init__(self, folder, ask=None, **options):
         self.node = FakeNode(folder)
         settings = GuardSettings(
             node=NODE, kubelet=KUBELET, state=folder / "state", run=folder / "run", **{"cool_down_us": 0, **options}
         )
-        self.guard = Guard(settings, None, lambda _text: None, self.node.procfs)
+        self.notes = []
+        self.guard = Guard(settings, None, self.notes.append, self.node.procfs, ask and (lambda: ask(settings)))
         self.acting = self.guard.world.acting = Recorded()
         self.guard.start()
 
@@ -152,7 +153,7 @@ def test_a_cool_down_puts_an_eviction_off_and_no_further(make):
     stage.until(lambda: len(stage.acting.evicted) == 2, "the second one comes")
     first, second = stage.entries(Kind.EVICTED)
     assert second.time_us - first.time_us >= 300_000
-    assert stage.entries(Kind.WOULD_EVICT)[0].because.held_back == "cool-down"
+    assert {each.because.held_back for each in stage.entries(Kind.WOULD_EVICT)} <= {"cool-down"}
 
 
 def test_a_stop_file_is_obeyed_at_once_and_so_is_its_removal(make):
@@ -226,3 +227,39 @@ def test_its_status_is_on_file(make):
     stage.guard._write_status()
     said = json.loads((stage.guard.settings.run / "status.json").read_bytes())
     assert (said["node"], said["candidates"], said["kubepods"]) == (NODE, 2, "/kubepods")
+
+
+# ---- the kubelet's settings ----------------------------------------------------------------------------------------
+
+
+def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same_does_not(make):
+    asked = []
+
+    def ask(settings):
+        asked.append(settings)
+        return settings if len(asked) == 1 else replace(settings, kubelet=replace(KUBELET, max_pods=7))
+
+    stage = make(ask=ask)
+    stage.until(lambda: asked, "it is asked")
+    stage.guard._ask_kubelet()
+    stage.guard.loop.run()
+    assert len(asked) == 2
+    assert stage.guard.newer.kubelet.max_pods == 7
+    assert any("other settings" in each for each in stage.notes)
+
+
+def test_a_kubelet_that_cannot_be_asked_is_asked_again_and_the_guard_goes_on(make, monkeypatch):
+    monkeypatch.setattr("podqos.guard.running._ASK_SECONDS", 0.01)
+    asked = []
+
+    def ask(_settings):
+        asked.append(1)
+        raise HostError("the server is away")
+
+    stage = make(ask=ask)
+    two_pods(stage)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: len(asked) > 2, "it is asked again")
+    stage.until(lambda: stage.entries(Kind.WOULD_EVICT), "it decides by what was last known")
+    assert stage.guard.newer is None
+    assert any("last known" in each and "away" in each for each in stage.notes)

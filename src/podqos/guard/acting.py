@@ -69,7 +69,7 @@ from podqos.qos.cgroup_paths import CgroupLevel, place_of
 LATE_SECONDS = 30.0
 """A guard that comes back later than this does not begin to kill for what it had decided."""
 _FALLING_POLL_SECONDS = 0.02
-_FIRST_POLL_SECONDS, _POLL_SECONDS, _STUCK_POLL_SECONDS = 0.001, 0.01, 1.0
+_FIRST_POLL_SECONDS, _POLL_SECONDS, _LONG_POLL_SECONDS, _STUCK_POLL_SECONDS = 0.001, 0.01, 0.1, 1.0
 
 
 class Did(StrEnum):
@@ -111,6 +111,8 @@ class _Running:
         self.intent = intent
         self.watched_until = 0.0
         """Until when whatever starts is ended; 0 where nothing is watched."""
+        self.watched_seconds = 0.0
+        """For how long: since the kill, and again since the server has answered."""
         self.poll_seconds = _FIRST_POLL_SECONDS
 
     @property
@@ -218,6 +220,8 @@ class Acting:
 
     def _follow(self, running: _Running, event: Event) -> None:
         eviction, actions = follow(running.eviction, event)
+        if running.watched_until and eviction.outcome is not running.eviction.outcome:
+            running.watched_until = time.monotonic() + running.watched_seconds
         if actions or eviction != running.eviction:
             self._go(running, eviction, actions)
 
@@ -306,6 +310,7 @@ class Acting:
 
     def _kill(self, running: _Running, then_for_seconds: float) -> None:
         is_watched = running.watched_until > 0
+        running.watched_seconds = then_for_seconds
         running.watched_until = time.monotonic() + then_for_seconds
         running.poll_seconds = _FIRST_POLL_SECONDS
         if not is_watched:
@@ -324,11 +329,17 @@ class Acting:
         self._freeing.run(lambda: release_memory(pids), lambda _: None)
 
     def _watch(self, running: _Running) -> None:
-        """See that its processes end, and end what starts, for as long as that may be."""
+        """See that its processes end, and end what starts, for as long as that may be.
+
+        A kubelet restarts what ends until it hears of the eviction: while the server has not answered, there is no end.
+        """
         if self._running.get(running.victim.uid) is not running:
             return
         is_over = time.monotonic() >= running.watched_until
-        running.poll_seconds = min(2 * running.poll_seconds, _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS)
+        longest = _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS
+        if is_over and running.eviction.outcome is None:
+            is_over, longest = False, _LONG_POLL_SECONDS
+        running.poll_seconds = min(2 * running.poll_seconds, longest)
         again = self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
         there = [each for each in self._look(running) if self._cgroups.has_processes(each.path)]
         count = sum(self._cgroups.kill_charged(each.path) for each in there)

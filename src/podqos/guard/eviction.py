@@ -25,7 +25,8 @@ ANSWER_SECONDS = 0.05
 HELD_SECONDS = 10.0
 """How long it is stopped at most: what is frozen answers no probe, and the kubelet cannot end it either."""
 WATCHED_SECONDS = 2.0
-"""For how long whatever starts in the pod is ended: the first restart comes after 0.2 to 1.3 seconds."""
+"""For how long whatever starts in the pod is ended, once the server has answered: the kubelet may not have heard yet,
+and its first restart comes after 0.2 to 1.3 seconds."""
 MOST_REPAIRS = 3
 """A kubelet that begins to tear a pod down shows it without a reason at first, and restores that in the end from the
 pod as it knew it. If it has to begin again, it knows the pod without one: told again in time, it has it."""
@@ -213,7 +214,8 @@ class LookAgain(Struct, frozen=True):
 
 
 class KillContainers(Struct, frozen=True):
-    """Kill the processes of its containers, not the sandbox; and whatever starts for some seconds."""
+    """Kill the processes of its containers, not the sandbox; and whatever starts until the server has answered, and
+    for some seconds more."""
 
     then_for_seconds: float = WATCHED_SECONDS
 
@@ -254,7 +256,8 @@ def taken_up(eviction: Eviction, *, is_late: bool = False) -> Step:
     if eviction.is_over:
         return eviction, (LetGo(),)
     if eviction.has_killed:
-        return eviction, (*_due(eviction), *(() if eviction.is_gone else (KillContainers(),)))
+        is_done = eviction.is_gone and eviction.outcome is not None
+        return eviction, (*_due(eviction), *(() if is_done else (KillContainers(),)))
     if eviction.outcome is None and (is_late or eviction.is_dropping):
         return replace(eviction, is_dropping=True), (LetGo(), LookAgain())
     first = () if eviction.is_soft or eviction.outcome is not None else (StopGrowth(),)

@@ -207,9 +207,10 @@ class KnownPods:
     def _take(self, kind: Kind, event: WatchEvent[Any]) -> None:
         with self._lock:
             kind.take(event.type, _kept(event.object))
-            self._taken = None
-            if kind is self._pods and kind.is_complete:
-                self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
+            if kind is self._pods:
+                self._taken = None
+                if kind.is_complete:
+                    self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
             self._wake()
         self._tell(kind, None)
 

@@ -63,7 +63,7 @@ from podqos.host.linux.loop import Loop, Timer
 from podqos.host.linux.notes import Notes
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
 from podqos.host.linux.psi import pressure_trigger
-from podqos.host.linux.stopping import on_stop
+from podqos.host.linux.stopping import on_stop, stop_at_once
 from podqos.host.node.kernel_kills import oom_kill_entry
 from podqos.host.node.protection import Protection
 from podqos.host.storage.journal_file import JournalFile
@@ -80,6 +80,7 @@ _EVERY_SECONDS = 1.0
 _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
+_ASK_SECONDS = 30.0
 _STALL_US, _WINDOW_US = 10_000, 500_000
 # What agents note of pods that come and go is the kubelet's doing.
 _NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
@@ -94,8 +95,13 @@ class Guard:
         cluster: Cluster | None,
         say: Callable[[str], None],
         procfs: Procfs | None = None,
+        ask: Callable[[], GuardSettings] | None = None,
     ) -> None:
+        """``ask`` returns the settings as they are now, for which it may wait."""
         self.settings = settings
+        self._ask = ask
+        self.newer: GuardSettings | None = None
+        """Those to begin anew with; None where it was told to stop."""
         self._procfs = procfs or Procfs()
         self._cluster = cluster
         self._notes = Notes(say, "the guard")
@@ -125,6 +131,7 @@ class Guard:
         self._open.callback(self._protection.end)
         self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
         self._background = self._open.enter_context(contextlib.closing(Background(self.loop, "guard")))
+        self._asking = self._open.enter_context(contextlib.closing(Background(self.loop, "asking")))
         self.journal = JournalFile(settings.state / _JOURNAL, self.note, sync=self._syncing.later)
         self._open.callback(self.journal.close)
         self.known = KnownPods(self._cluster, settings.node, settings.state / "pods.json", self.note)
@@ -182,11 +189,12 @@ class Guard:
     # ---- life cycle ----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Guard until told to stop."""
-        on_stop(self.loop, self.loop.stop)
+        """Guard until told to stop, or until the kubelet has other settings."""
+        on_stop(self.loop, self._stop)
         self.start()
         self.loop.run()
         self.close()
+        stop_at_once()
 
     def start(self) -> None:
         """Begin to watch and to decide."""
@@ -202,6 +210,7 @@ class Guard:
         self.loop.call_every(_EVERY_SECONDS, self._every_second)
         self.loop.call_every(_STATUS_SECONDS, self._write_status)
         self.loop.call_every(_SAVE_SECONDS, self._save)
+        self._ask_kubelet()
         if self._sender is not None and self.settings.enforce:
             self.evictions.rehearse(self.loop, self._sender)
         # Another thread lets this one go on that soon.
@@ -413,6 +422,26 @@ class Guard:
             entry = oom_kill_entry(kill, self.now_us(), self.settings.node, self.cgroups, self.world.pods.values())
             if entry is not None:
                 self.journal.write(entry)
+
+    # ---- the kubelet's settings ----------------------------------------------------------------------------------
+
+    def _ask_kubelet(self) -> None:
+        """Go on with the last known settings until the kubelet says otherwise; it is asked until it answers."""
+        if self._ask is not None:
+            self._asking.run(self._ask, self._heard_kubelet)
+
+    def _heard_kubelet(self, result: GuardSettings | Exception) -> None:
+        if isinstance(result, Exception):
+            self.note(f"the last known settings count: {result}")
+            self.loop.call_after(_ASK_SECONDS, self._ask_kubelet)
+        elif result != self.settings:
+            self.note("the kubelet has other settings by now: the guard begins anew with them")
+            self.newer = result
+            self.loop.stop()
+
+    def _stop(self) -> None:
+        self.newer = None
+        self.loop.stop()
 
     # ---- now and then --------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """How a guard is set up: what it is told, and what its kubelet is set to.
 
-A kubelet's settings come from its file or from the kubelet itself (``/configz``), and are kept: a guard that is started
-while the API server is away goes by the last ones. Thresholds of memory and process ids are the kubelet's own; those
+A kubelet's settings come from its file or from the kubelet itself (``/configz``), and are kept: a guard begins with the
+last ones, whether the API server is there or not, and anew where the kubelet has others by now. Thresholds of memory and process ids are the kubelet's own; those
 of disks are left to it, because they take the kubelet's clean-up and figures that only it has, and disks fill slowly.
 """
 
@@ -142,7 +142,8 @@ class KnownKubelet(Struct, frozen=True, rename="camel"):
     node: str
     version: str
     """Of the API server."""
-    configz: msgspec.Raw
+    configz: msgspec.Raw = msgspec.Raw(b"null")
+    """Not asked for where its configuration is given."""
 
 
 class FoundKubelet(Struct, frozen=True):
@@ -153,36 +154,38 @@ class FoundKubelet(Struct, frozen=True):
     trouble: str = ""
 
 
-def find_kubelet(cluster: Cluster | None, node: str, state: Path) -> FoundKubelet:
-    """Ask a kubelet for its settings and keep them; where it cannot be asked, return those kept."""
-    trouble = "there is no cluster to ask"
-    if cluster is not None:
-        try:
-            version = cluster.version().git_version
-            found = Kubelets(cluster).answer(node, "configz", pruned_kubelet, "settings", "--kubelet-config FILE")
-        except ClusterError as error:
-            trouble = str(error)
-        else:
-            if found.value is not None:
-                known = KnownKubelet(node, version, msgspec.Raw(found.value))
-                kept = _keep(state / _KEPT, known)
-                return FoundKubelet(*_read(known), kept)
-            trouble = "; ".join(each.what for each in found.assumptions)
+def find_kubelet(cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None) -> FoundKubelet:
+    """Return a kubelet's settings as last known, at once; it is asked (``ask_kubelet``) only where there are none.
+
+    ``given`` is its configuration, where that is known; the rules are then those of the version last known.
+    """
     last = _last(state / _KEPT, node)
-    if last is None:
-        fix = "name its configuration with --kubelet-config FILE"
-        raise HostError(f"the settings of the kubelet of {node} are not known: {trouble} ({fix})")
-    return FoundKubelet(
-        *_read(last), f"the kubelet cannot be asked for its settings, the last known ones count: {trouble}"
-    )
+    if given is not None:
+        return FoundKubelet(given, LATEST if last is None else _profile(last.version))
+    configuration = None if last is None else _configuration(last)
+    if last is None or configuration is None:
+        return ask_kubelet(cluster, node, state, None)
+    return FoundKubelet(configuration, _profile(last.version))
 
 
-def profile_of(cluster: Cluster | None) -> Profile:
-    """Return the rules of a cluster's version; the newest where it does not say."""
+def ask_kubelet(cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None) -> FoundKubelet:
+    """Ask a kubelet for its settings, but for what is given, and keep them."""
+    fix = "name its configuration with --kubelet-config FILE"
     try:
-        return LATEST if cluster is None else _profile(cluster.version().git_version)
-    except ClusterError:
-        return LATEST
+        version = cluster.version().git_version
+        if given is not None:
+            last = _last(state / _KEPT, node)
+            known = KnownKubelet(node, version) if last is None else replace(last, version=version)
+            return FoundKubelet(given, _profile(version), _keep(state / _KEPT, known))
+        found = Kubelets(cluster).answer(node, "configz", pruned_kubelet, "settings", "--kubelet-config FILE")
+    except ClusterError as error:
+        raise HostError(f"the kubelet of {node} cannot be asked for its settings: {error} ({fix})") from error
+    known = KnownKubelet(node, version, msgspec.Raw(found.value or b"null"))
+    configuration = _configuration(known)
+    if configuration is None:
+        why = "; ".join(each.what for each in found.assumptions)
+        raise HostError(f"the kubelet of {node} cannot be asked for its settings: {why} ({fix})")
+    return FoundKubelet(configuration, _profile(version), _keep(state / _KEPT, known))
 
 
 def _profile(version: str) -> Profile:
@@ -192,9 +195,9 @@ def _profile(version: str) -> Profile:
         return LATEST
 
 
-def _read(known: KnownKubelet) -> tuple[KubeletConfiguration, Profile]:
-    settings = kubelet_settings_in(f"configz of node {known.node}", bytes(known.configz))
-    return settings.configuration, _profile(known.version)
+def _configuration(known: KnownKubelet) -> KubeletConfiguration | None:
+    data = bytes(known.configz)
+    return None if data == b"null" else kubelet_settings_in(f"configz of node {known.node}", data).configuration
 
 
 def _keep(file: Path, known: KnownKubelet) -> str:
@@ -209,7 +212,7 @@ def _keep(file: Path, known: KnownKubelet) -> str:
 def _last(file: Path, node: str) -> KnownKubelet | None:
     try:
         known = msgspec.json.decode(file.read_bytes(), type=KnownKubelet)
-        _read(known)
+        _configuration(known)
     except (OSError, msgspec.DecodeError, InputError):
         return None
     return known if known.node == node else None

@@ -16,7 +16,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
@@ -24,8 +26,11 @@ from podqos.cli.guard.run_options import add_run_options
 from podqos.cli.main import EXIT_OK
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from podqos.cluster.cluster import Cluster
-    from podqos.guard.settings import GuardSettings
+    from podqos.guard.settings import FoundKubelet, GuardSettings
+    from podqos.model.kubelet_config import KubeletConfiguration
 
 # Each is a module in cli/guard.
 _OTHERS = ("status", "journal", "explain", "report", "install", "manifests")
@@ -53,46 +58,48 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from podqos.cli.commands.node import listen_option
     from podqos.guard.running import Guard
+    from podqos.guard.settings import ask_kubelet, find_kubelet
 
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
-    cluster = _cluster(arguments)
-    try:
-        settings = _settings(arguments, cluster)
-        guard = Guard(settings, cluster, _say)
-        mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
-        _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
-        if listen is not None:
-            _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
-        guard.run()
-    finally:
-        cluster.close()
-    return EXIT_OK
+    settings: GuardSettings | None = None
+    while True:
+        cluster = _cluster(arguments)
+        try:
+            settings = settings or _settings(arguments, cluster, find_kubelet)
+            guard = Guard(settings, cluster, _say, ask=partial(_settings, arguments, cluster, ask_kubelet))
+            mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
+            _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
+            if listen is not None:
+                _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
+            guard.run()
+        finally:
+            cluster.close()
+        settings = guard.newer
+        if settings is None:
+            return EXIT_OK
 
 
-def _settings(arguments: argparse.Namespace, cluster: Cluster) -> GuardSettings:
-    from pathlib import Path
-
+def _settings(
+    arguments: argparse.Namespace,
+    cluster: Cluster,
+    find: Callable[[Cluster, str, Path, KubeletConfiguration | None], FoundKubelet],
+) -> GuardSettings:
     from podqos.guard.eviction import KillWhen
-    from podqos.guard.settings import GuardSettings, OwnThreshold, find_kubelet, profile_of
+    from podqos.guard.settings import GuardSettings, OwnThreshold
     from podqos.model.profile import parse_version
 
     node = arguments.node or os.environ.get("NODE_NAME") or os.uname().nodename
     state = Path(arguments.state).absolute()
     given = options.kubelet_option(arguments.kubelet_config)
-    if given is not None:
-        configuration, profile = given.config, profile_of(cluster)
-    else:
-        found = find_kubelet(cluster, node, state)
-        configuration, profile = found.configuration, found.profile
-        if found.trouble:
-            _say(found.trouble)
-    if arguments.kubernetes_version is not None:
-        profile = parse_version(arguments.kubernetes_version)
+    found = find(cluster, node, state, None if given is None else given.config)
+    if found.trouble:
+        _say(found.trouble)
     most, within_us = arguments.most
+    version = arguments.kubernetes_version
     return GuardSettings(
         node=node,
-        kubelet=configuration,
-        profile=profile,
+        kubelet=found.configuration,
+        profile=found.profile if version is None else parse_version(version),
         state=state,
         run=Path(arguments.run_dir).absolute(),
         enforce=arguments.enforce,

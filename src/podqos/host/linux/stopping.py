@@ -27,3 +27,11 @@ def on_stop(loop: Loop, stop: Callable[[], None]) -> None:
                 stop()
 
     loop.watch(woken, heard)
+
+
+def stop_at_once() -> None:
+    """Let these signals end the program again."""
+    signal.set_wakeup_fd(-1)
+    for number in _STOPPING:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
