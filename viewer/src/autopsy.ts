@@ -23,7 +23,7 @@ export function showAutopsy(page: AutopsyPage): HTMLElement[] {
     ...listed("assumed", "Assumed", page.assumptions),
     h("footer", { class: "quiet" }, "Every decision is made again from the report's own figures. Keys: Tab and Enter open a death, t dark or light."),
   ];
-  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.headline, tiles: tiles(page) }), h("main", {}, ...parts)];
+  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page) }), h("main", {}, ...parts)];
 }
 
 function lines(words: readonly string[]): HTMLElement {
@@ -31,9 +31,19 @@ function lines(words: readonly string[]): HTMLElement {
   return h("ul", { class: "reasons" }, ...words.slice(0, MOST).map((each) => h("li", {}, each)), more > 0 ? h("li", {}, `${plural(more, "more line")}: -o json has them all.`) : null);
 }
 
+/** One death is told by what happened; the rule has a tile. */
+function only(page: AutopsyPage): string {
+  return page.deaths[0]?.what || page.headline;
+}
+
+/** A moment as logs write it, to the second: `2026-11-16T03:12:07.104233+00:00` is 2026-11-16 03:12:07 UTC. */
+function moment(at: string): string {
+  return at.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$/, "$1 $2 UTC");
+}
+
 function facts(page: AutopsyPage): string[] {
   const hosts = new Set(page.deaths.map((death) => death.host).filter(Boolean));
-  const times = page.deaths.map((death) => death.at).filter(Boolean);
+  const times = page.deaths.map((death) => moment(death.at)).filter(Boolean);
   const [first, last] = [times[0], times.at(-1)];
   const span = first === undefined || last === undefined ? [] : [first === last ? first : `${first} to ${last}`];
   return [...(hosts.size === 1 ? [...hosts] : hosts.size > 1 ? [plural(hosts.size, "host")] : []), ...span];
@@ -50,7 +60,7 @@ function tiles(page: AutopsyPage): HTMLElement[] {
   const [main] = [...causes].toSorted(([, one], [, other]) => other - one);
   const [worst] = page.groups;
   return [
-    ...(killed > 0 ? [tile(count(killed), killed === 1 ? "OOM" : "OOMs", "the kernel killed", "kernel")] : []),
+    ...(killed > 0 ? [tile(count(killed), "killed by the kernel", "out of memory", "kernel")] : []),
     ...(evicted > 0 ? [tile(count(evicted), evicted === 1 ? "pod evicted" : "pods evicted", "", "kubelet")] : []),
     tile(`${count(follow)}/${count(page.deaths.length)}`, "follow from the rule", against > 0 ? `${count(against)} against it` : ""),
     ...(main === undefined ? [] : [tile(`${count(main[1])}×`, main[0], causes.size > 1 ? "the most frequent cause" : "the cause")]),
@@ -88,7 +98,7 @@ export function entry(death: AutopsyDeath, index: number, isOpen: boolean): HTML
     { type: "button", "aria-expanded": String(isOpen), "aria-controls": id, click: () => open(place.hidden) },
     icon(sign(death.by), String(index + 1)),
     h("span", { class: "what" }, h("b", {}, death.who), ` ${death.by === "kernel" ? "killed" : "evicted"} (${death.by})`, h("span", { class: "quiet" }, death.what)),
-    h("time", {}, death.at),
+    h("time", {}, moment(death.at)),
   );
   open(isOpen);
   return h("li", { class: `kill ${death.by}` }, button, place);

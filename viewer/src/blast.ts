@@ -1,21 +1,12 @@
 // The page of `podqos blast`: what each pod would take down if it leaked, the most dangerous first.
 
 import { h } from "./dom";
-import { bytes, count, plural } from "./format";
+import { bytes, CAUSES, count, plural } from "./format";
 import { breakable, card, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { Blast, BlastRadius, Death } from "./schema";
 
 const MOST = 200;
-
-/** What a victim died of, by the level that ran out of memory; a signal speaks for itself. */
-const CAUSES: Readonly<Record<string, string>> = {
-  container: "its container's limit reached",
-  pod: "its pod's limit reached",
-  class: "its class's limit reached",
-  kubepods: "the limit of all pods reached",
-  node: "the machine's memory used up",
-};
 
 export function showBlast(radius: BlastRadius): HTMLElement[] {
   const harmful = radius.leaks.filter((leak) => leak.others.length > 0);

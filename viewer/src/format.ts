@@ -83,3 +83,12 @@ export function victims(by: readonly string[]): string {
   const parts = [killed > 0 ? `${count(killed)} killed` : "", by.length > killed ? `${count(by.length - killed)} evicted` : ""];
   return parts.filter(Boolean).join(", ");
 }
+
+/** What a victim died of, by the level that ran out of memory; a signal speaks for itself. */
+export const CAUSES: Readonly<Record<string, string>> = {
+  container: "its container's limit reached",
+  pod: "its pod's limit reached",
+  class: "its class's limit reached",
+  kubepods: "the limit of all pods reached",
+  node: "the machine's memory used up",
+};

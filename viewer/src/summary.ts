@@ -1,7 +1,7 @@
 // How it ended: figures at the top, a row per workload, and the journal in words.
 
 import { h } from "./dom";
-import { count, duration, plural, time } from "./format";
+import { CAUSES, count, duration, plural, time } from "./format";
 import { breakable, NONE, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { RunSummary, RunView, WorkloadSummary } from "./schema";
@@ -17,13 +17,13 @@ export function headline(summary: RunSummary): string {
 }
 
 export function tiles(summary: RunSummary): HTMLElement[] {
-  const by = (counts: Readonly<Record<string, number>>) =>
+  const by = (counts: Readonly<Record<string, number>>, total = 0) =>
     Object.entries(counts)
-      .map(([name, number]) => `${number} ${name}`)
+      .map(([name, number]) => (CAUSES[name] === undefined ? `${number} ${name}` : number === total ? CAUSES[name] : `${number}: ${CAUSES[name]}`))
       .join(", ");
-  const levels = by(summary.oomKillsByLevel);
+  const levels = by(summary.oomKillsByLevel, summary.oomKills);
   return [
-    tile(count(summary.oomKills), "killed by the kernel", levels ? `out of memory: ${levels}` : "", summary.oomKills ? "kernel" : ""),
+    tile(count(summary.oomKills), "killed by the kernel", levels, summary.oomKills ? "kernel" : ""),
     tile(count(summary.evictions), "evicted by the kubelet", by(summary.evictionsBySignal), summary.evictions ? "kubelet" : ""),
     tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods unaffected", plural(summary.nodes, "node")),
     tile(count(summary.restarts), "restarts", summary.rejections ? `${summary.rejections} rejected` : ""),

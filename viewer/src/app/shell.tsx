@@ -84,14 +84,14 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     if (app === null || view === undefined || !(source instanceof ServerSource)) return;
     try {
       const more = (await view.toSave?.({ route, app })) ?? [];
-      const answers: Record<string, unknown> = { ...source.answers() };
+      const answers: Record<string, unknown> = { ...source.answers(id) };
       for (const request of more) answers[request.path] ??= await source.ask(request);
       await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: location.hash || href(view.id), savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
     } catch (error) {
       toast(`The page could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
     }
   };
-  const data = () => download(`podqos-${view?.id ?? "data"}.json`, JSON.stringify(source.answers(), null, 1), "application/json");
+  const data = () => download(`podqos-${view?.id ?? "data"}.json`, JSON.stringify(source.answers(id), null, 1), "application/json");
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -118,7 +118,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         <a class="brand" href={href("cluster")}>
           podqos
         </a>
-        <Navigation shown={view} info={info} />
+        {session.sources.length > 0 ? <Navigation shown={view} info={info} /> : null}
         <div class="bar-tools">
           {session.sources.length > 1 ? <Sources sources={session.sources} id={id} /> : null}
           {source.saved?.savedAt ? <span class="age">saved {new Date(source.saved.savedAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span> : null}
@@ -141,11 +141,14 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         {view === undefined ? (
           <Missing view={route.view} />
         ) : app === null ? (
-          <NoSource id={id} open={() => setWindow("open")} any={session.sources.length > 0} />
+          <NoSource isGone={session.sources.length > 0 || id !== START} open={() => setWindow("open")} />
         ) : !isGiven(view, info) ? (
           <main>
             <Empty title={`${view.title}: not from ${app.info.name}`}>
-              <p>{`This view needs other data than ${app.info.kind === "log" ? "a log" : `a ${app.info.kind} file`} has.`}</p>
+              <p>{`${view.title} is not shown of ${KINDS[app.info.kind] ?? "this"}.`}</p>
+              <p>
+                <a href={href("")}>To what is shown</a>
+              </p>
             </Empty>
           </main>
         ) : (
@@ -161,6 +164,8 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     </>
   );
 }
+
+const KINDS: Readonly<Record<string, string>> = { manifests: "manifests", snapshot: "a snapshot", scenario: "a scenario", log: "a log", run: "a run that is finished" };
 
 function isGiven(view: View, info: SourceInfo | null): boolean {
   return view.needs === undefined || info === null || info.views.includes(view.needs);
@@ -273,16 +278,42 @@ function Missing({ view }: { view: string }) {
   );
 }
 
-function NoSource({ id, open, any }: { id: string; open: () => void; any: boolean }) {
+/** What can be opened, and what is seen of it. */
+const OPENED: readonly (readonly [string, string])[] = [
+  ["manifests", "which pods go first and why, what a change does, what is wrong; with a table of usage (CSV, kubectl top pods) by what they use"],
+  ["a snapshot", "the same of a whole cluster, as podqos snapshot wrote it"],
+  ["a scenario", "what happens second by second; drop the manifests it names with it"],
+  ["a kernel log", "why each process was killed, and what would have saved it; a kubelet's log, too"],
+];
+
+function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
+  useEffect(() => {
+    document.title = "podqos";
+  }, []);
   return (
     <main>
-      <Empty title={any || id !== START ? "This is not here any more" : "Nothing is open yet"}>
-        <p>{any || id !== START ? "Files that were opened in the page are forgotten after a while, and only who opened them sees them." : "Drop manifests, a snapshot, a scenario or a kernel log anywhere on this page, or:"}</p>
+      <Empty title={isGone ? "This is not here any more" : "Nothing is open yet"}>
+        <p>{isGone ? "Files that were opened in the page are forgotten after a while, and only who opened them sees them." : "Drop files anywhere on this page, or open or paste them. They stay on this machine."}</p>
         <p>
-          <button type="button" class="tool" onClick={open}>
+          <button type="button" class="tool primary" onClick={open}>
             Open files
           </button>
         </p>
+        {isGone ? null : (
+          <>
+            <dl class="told opened">
+              {OPENED.map(([what, seen]) => (
+                <div key={what}>
+                  <dt>{what}</dt>
+                  <dd>{seen}</dd>
+                </div>
+              ))}
+            </dl>
+            <p class="quiet">
+              To see a story at once, start <code>podqos ui race</code>.
+            </p>
+          </>
+        )}
       </Empty>
     </main>
   );

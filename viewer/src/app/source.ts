@@ -1,7 +1,7 @@
 // Where answers come from: the server of the page, or the page itself where it was saved as one file.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { ErrorInfo, Session, SourceInfo } from "../schema";
+import type { ErrorInfo, JobInfo, Session, SourceInfo } from "../schema";
 
 /** What is written into a page that was saved. */
 export interface Saved {
@@ -42,7 +42,8 @@ function keyOf({ path, body }: Request): string {
 export abstract class Source {
   abstract readonly saved: Saved | null;
   abstract ask<T>(request: Request, signal?: AbortSignal): Promise<T>;
-  abstract answers(): Readonly<Record<string, unknown>>;
+  /** What was answered about one source, and about the runs made of it: what the reader may hand on. */
+  abstract answers(of: string): Readonly<Record<string, unknown>>;
 }
 
 const MOST_KEPT = 64;
@@ -67,8 +68,12 @@ export class ServerSource extends Source {
     if (this.kept.size > MOST_KEPT && oldest !== undefined) this.kept.delete(oldest);
   }
 
-  answers(): Readonly<Record<string, unknown>> {
-    return Object.fromEntries(this.kept);
+  answers(of: string): Readonly<Record<string, unknown>> {
+    const isOwn = (path: string): boolean => {
+      const jobs = [...path.matchAll(/(?:\/jobs\/|before=|after=)(\w+)/g)].map((found) => found[1] ?? "");
+      return path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) || (jobs.length > 0 && jobs.every((job) => location.hash.includes(job) || (this.kept.get(`/api/jobs/${job}`) as JobInfo | undefined)?.source === of));
+    };
+    return Object.fromEntries([...this.kept].filter(([key]) => isOwn(key.split(" ", 1)[0] ?? "")));
   }
 
   /** Give the server files of the reader's, which belong together. */

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Assumption } from "../schema";
 import type { Answered, Failure } from "./source";
 
 /** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and below it the content. */
@@ -49,6 +50,38 @@ export function Card({ title, kind = "wide", tools, children }: { title: string;
       </div>
       {children}
     </section>
+  );
+}
+
+/** How the options of commands, which assumptions name, are stated here: by what the source holds. */
+const STATED: readonly (readonly [RegExp, string])[] = [
+  [/--node-memory\b/, "a Node with its capacity among the files"],
+  [/--kubelet-config\b/, "a KubeletConfiguration among the files"],
+  [/-f their manifests, or --system-memory\b/, "their manifests among the files"],
+  [/--usage\b/, "a table of usage among the files"],
+  [/-f POLICIES\b/, "policies among the files"],
+  [/-f NAMESPACES\b/, "Namespaces among the files"],
+  [/--priority \S+=VALUE/, "a PriorityClass among the files"],
+  [/--runtime-class \S+=\S+/, "a RuntimeClass among the files"],
+];
+
+/** Words that name options of commands, as they hold for the page. */
+export function stated(words: string): string {
+  return STATED.reduce((text, [option, here]) => text.replace(option, here), words);
+}
+
+/** What an answer rests on that is not known; nothing where everything is. */
+export function Assumed({ of, notes = [], title = "Assumed", kind = "wide" }: { of: readonly Assumption[]; notes?: readonly string[]; title?: string; kind?: string }) {
+  const lines = [...notes, ...of.map((each) => `${each.what}: ${each.value} (${stated(each.stateWith)} states it)`)];
+  if (lines.length === 0) return null;
+  return (
+    <Card title={title} kind={kind}>
+      <ul class="reasons">
+        {lines.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </Card>
   );
 }
 

@@ -250,6 +250,7 @@ class Page(Shown):
             [each.opened() for each in self.source.logs],
             objects=self.source.objects,
             cluster=self.source.cluster,
+            kubelet=self.nodes.kubelet,
             profile=self.nodes.profile,
         )
 

@@ -41,6 +41,7 @@ from podqos.report.page.what_if import (
     WhatIf,
     WhatIfView,
 )
+from podqos.report.survival.forecast import race_text
 from podqos.survival.forecast import CurvePoint
 from podqos.wording import mebibytes
 
@@ -134,6 +135,7 @@ class WhatIfEngine:
             threshold_bytes=threshold_bytes(state, self._profile),
             available_bytes=memory_bytes - used_bytes(state),
             report=report,
+            race=race_text(report.growths[0]),
             as_it_is=self._curve(growing, node),
             choices=choices,
         )

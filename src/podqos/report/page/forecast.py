@@ -36,6 +36,8 @@ class ForecastView(Struct, frozen=True, rename="camel"):
     """Before anything grows, as the kubelet counts."""
     report: ForecastReport
     """What ``podqos forecast`` says, at one rate, with the curve over all rates."""
+    race: str
+    """When memory runs out and when thresholds are met, in words."""
     as_it_is: tuple[CurvePoint, ...]
     """The curve with the node's own settings."""
     choices: tuple[str, ...]

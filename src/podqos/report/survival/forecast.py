@@ -37,7 +37,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     for each in report.growths:
         rate = f"{amount(each.rate_bytes_per_second, MEMORY)}/s"
         lines += [style.strong(f"{each.pod} ({each.container}) grows by {rate}")]
-        lines += wrapped(_race_text(each), style, "  ")
+        lines += wrapped(race_text(each), style, "  ")
         for outcome in each.outcomes:
             lines += wrapped(outcome.text, style, " " * 11, f"  {percent(outcome.probability):>7}  ")
         if each.needed is not None:
@@ -139,7 +139,8 @@ _WHERE = {
 }
 
 
-def _race_text(growth: Forecast) -> str:
+def race_text(growth: Forecast) -> str:
+    """Return when memory runs out, and when thresholds are met."""
     text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if all(each.crossed_after_seconds > growth.out_of_memory_after_seconds for each in growth.thresholds):
         return f"{text}, before any threshold of the node is met."

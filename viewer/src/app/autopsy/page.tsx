@@ -4,13 +4,13 @@ import { useCallback } from "preact/hooks";
 import { showAutopsy } from "../../autopsy";
 import type { AutopsyPage as Autopsy } from "../../schema";
 import { useAnswer } from "../source";
-import { Awaited, Dom, Empty, Page } from "../ui";
+import { Awaited, Dom, Empty, Page, stated } from "../ui";
 import type { ViewProps } from "../views";
 
 export function AutopsyPage({ app }: ViewProps) {
   const answer = useAnswer<Autopsy>(app.source, { path: app.path("autopsy") });
   const page = answer.failure === null ? answer.data : null;
-  const make = useCallback(() => (page === null ? [] : showAutopsy(page)), [page]);
+  const make = useCallback(() => (page === null ? [] : showAutopsy({ ...page, assumptions: page.assumptions.map(stated) })), [page]);
   if (page === null) {
     return (
       <Page title="Autopsy">

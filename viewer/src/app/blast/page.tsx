@@ -10,7 +10,7 @@ import { seconds } from "../forecast/page";
 import { change, go, href, useRoute } from "../router";
 import { begin, Progress, useJob } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
-import { Card, Chip, Dom, Empty, Failed, Key, Loading, Page, Select } from "../ui";
+import { Card, Chip, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "../ui";
 import type { ViewProps } from "../views";
 import "./blast.css";
 
@@ -80,7 +80,7 @@ function show(id: string, node: string): void {
 function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {
   const make = useCallback(
     (shown: AbortSignal) => {
-      const parts = showBlast(radius);
+      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) });
       const place = h("div", { class: "wide" });
       parts[1]?.prepend(place);
       render(<Matrix radius={radius} />, place);
@@ -106,7 +106,7 @@ interface Row {
   deaths: ReadonlyMap<string, { death: Death; place: number }>;
 }
 
-/** Who takes whom down: a row for each leaking pod, a column for each victim. */
+/** Which pod takes which down: a row for each leaking pod, a column for each victim. */
 function Matrix({ radius }: { radius: BlastRadius }) {
   const route = useRoute();
   const rates = [...new Set(radius.leaks.map((leak) => leak.rateBytesPerSecond))].sort((one, other) => one - other);
@@ -123,13 +123,13 @@ function Matrix({ radius }: { radius: BlastRadius }) {
   const sorted = (name: string) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none");
   if (victims.length === 0) {
     return (
-      <Card title="Who takes whom down" tools={<Rates rates={rates} rate={rate} />}>
+      <Card title="Which pod takes which down" tools={<Rates rates={rates} rate={rate} />}>
         <p class="quiet">At this rate every leaking pod dies first, and takes no other down.</p>
       </Card>
     );
   }
   return (
-    <Card title="Who takes whom down" tools={<Rates rates={rates} rate={rate} />}>
+    <Card title="Which pod takes which down" tools={<Rates rates={rates} rate={rate} />}>
       <p class="quiet">Rows leak, columns die. A number is the order of death: a diamond was killed by the kernel, a circle evicted by the kubelet. Sort by a heading; click a number for more.</p>
       <div class="matrix" tabIndex={0} role="region" aria-label="Matrix of leaks and deaths">
         <table>

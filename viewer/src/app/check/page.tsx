@@ -5,7 +5,7 @@ import { count, plural } from "../../format";
 import type { CheckItem, CheckView, FixedText, FixView } from "../../schema";
 import { change, type Route } from "../router";
 import { useAnswer } from "../source";
-import { Awaited, Card, Copyable, download, Empty, Page, Select, Tile } from "../ui";
+import { Assumed, Awaited, Card, Copyable, download, Empty, Page, Select, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import "./check.css";
 
@@ -82,7 +82,7 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
               {found.length > MOST ? <p class="quiet">{`${plural(found.length - MOST, "more finding")}: filter, or take the data as JSON.`}</p> : null}
             </Card>
           </div>
-          <aside class="column">
+          <aside class="column turned">
             <Fixes view={view} byCheck={byCheck} app={app} route={route} />
             {view.notes.length > 0 ? (
               <Card title="About the files">
@@ -93,15 +93,7 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
                 </ul>
               </Card>
             ) : null}
-            {view.assumptions.length > 0 ? (
-              <Card title="Assumed">
-                <ul class="reasons">
-                  {view.assumptions.map((each) => (
-                    <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
-                  ))}
-                </ul>
-              </Card>
-            ) : null}
+            <Assumed of={view.assumptions} />
           </aside>
         </>
       )}

@@ -6,7 +6,7 @@ import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
 import { change, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
-import { Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
+import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
 import type { ViewProps } from "../views";
 import { matching, modelOf, WAITING, type Filters, type Model, type Order, type Size } from "./model";
 import { NodeFacts, Panels } from "./panels";
@@ -113,18 +113,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
       )}
       {only && !asTable ? <NodeFacts panel={only} /> : null}
       {panels.length === 1 && first && !only && !asTable ? <NodeFacts panel={first} /> : null}
-      {view.notes.length > 0 || view.assumptions.length > 0 ? (
-        <Card title="Assumed and noted">
-          <ul class="reasons">
-            {view.notes.map((note) => (
-              <li key={note}>{note}</li>
-            ))}
-            {view.assumptions.map((each) => (
-              <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
-            ))}
-          </ul>
-        </Card>
-      ) : null}
+      <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
     </Page>
   );
 }

@@ -1,11 +1,11 @@
 // The forecast: who acts first, kernel or kubelet, while a container grows; with sliders for threshold, interval and growth.
 
 import { useMemo } from "preact/hooks";
-import { bytes } from "../../format";
+import { about, bytes, CAUSES } from "../../format";
 import type { ForecastOutcome, ForecastRequest, ForecastView } from "../../schema";
 import { Amount, amountOf, Slider, useNewest } from "../controls";
 import { change, href, type Route } from "../router";
-import { Card, Empty, Failed, Key, Loading, Page, Table, Tile } from "../ui";
+import { Assumed, Card, Empty, Failed, Key, Loading, Page, Table, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import { Curve, percent } from "./curve";
 import "./forecast.css";
@@ -62,9 +62,9 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
       tiles={
         <>
           <Tile value={percent(growth.kubeletFirst)} name="kubelet first" note={`looks every ${request.intervalSeconds} s`} kind="kubelet" />
-          <Tile value={percent(1 - growth.kubeletFirst)} name="kernel first" note={`out of memory: ${growth.outOfMemory}`} kind={growth.kubeletFirst < 1 ? "kernel" : ""} />
+          <Tile value={percent(1 - growth.kubeletFirst)} name="kernel first" note={CAUSES[growth.outOfMemory] ?? ""} kind={growth.kubeletFirst < 1 ? "kernel" : ""} />
           <Tile value={seconds(growth.outOfMemoryAfterSeconds)} name="until the kernel kills" />
-          <Tile value={bytes(view.availableBytes)} name="available before it grows" />
+          <Tile value={about(view.availableBytes)} name="available before it grows" />
           <Tile value={bytes(view.thresholdBytes)} name="hard threshold" />
         </>
       }
@@ -74,6 +74,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
           <Curve lines={lines} rate={growth.rateBytesPerSecond} choose={(rate) => change({ rate: rounded(Math.max(2 ** LEAST_EXPONENT, rate)) }, true)} />
         </Card>
         <Card title={`At ${bytes(growth.rateBytesPerSecond)}/s`}>
+          <p>{view.race}</p>
           <Table<ForecastOutcome>
             rows={growth.outcomes}
             kind={(each) => each.by}
@@ -86,7 +87,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
             ]}
           />
           {needed === null ? null : (
-            <p>
+            <p class="needed">
               {needed.text}
               {needed.evictionHardBytes !== null && needed.impractical === null ? (
                 <>
@@ -127,7 +128,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
           </div>
           <label class="check">
             <input type="checkbox" checked={request.fastPath} onChange={(event) => change({ fast: event.currentTarget.checked ? "1" : null })} />
-            told at once when a threshold is met, as podqos node is
+            the kubelet is told at once when a threshold is met, as podqos node is
           </label>
           {failure ? (
             <p class="refused" role="alert">
@@ -139,15 +140,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
           </button>
         </Card>
       </aside>
-      {view.report.assumptions.length > 0 ? (
-        <Card title="Assumed">
-          <ul class="reasons">
-            {view.report.assumptions.map((each) => (
-              <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
-            ))}
-          </ul>
-        </Card>
-      ) : null}
+      <Assumed of={view.report.assumptions} />
     </Page>
   );
 }

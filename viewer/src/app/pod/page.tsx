@@ -8,7 +8,7 @@ import { bytes, count, plural, signed } from "../../format";
 import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, PodStanding, SaferEdit } from "../../schema";
 import { href } from "../router";
 import { useAnswer } from "../source";
-import { Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
+import { Assumed, Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
 import type { ViewProps } from "../views";
 import { podPath } from "../cluster/page";
 
@@ -58,15 +58,7 @@ function Shown({ pod }: { pod: Pod }) {
         </Card>
         <Past pod={pod} />
       </aside>
-      {pod.assumptions.length > 0 ? (
-        <Card title="Assumed" kind="wide turn-7">
-          <ul class="reasons">
-            {pod.assumptions.map((each) => (
-              <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
-            ))}
-          </ul>
-        </Card>
-      ) : null}
+      <Assumed of={pod.assumptions} kind="wide turn-7" />
     </Page>
   );
 }
@@ -135,7 +127,7 @@ function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
         <Table
           rows={changes}
           columns={[
-            { name: "Field", cell: (each) => <span class="key">{each.path}</span> },
+            { name: "Field", cell: (each) => <span class="key field-path">{each.path}</span> },
             { name: "Written", cell: (each) => (each.before === null ? NONE : String(each.before)) },
             { name: "Stored", cell: (each) => (each.after === null ? NONE : <b>{String(each.after)}</b>) },
             { name: "By", cell: (each) => <span class="amounts">{each.step}{each.reason ? <small class="quiet">{each.reason}</small> : null}</span> },
@@ -186,7 +178,7 @@ function Places({ pod }: { pod: Pod }) {
             ["place", eviction.spared ? `${count(eviction.place)}, but spared: ${eviction.spared}` : count(eviction.place)],
             ["usage", eviction.usage === null ? "no statistics" : `${bytes(eviction.usage)}, request ${bytes(eviction.request)}${eviction.overRequest ? ", over its request" : ""}`],
             ...(evictedBefore ? [["after", <><PodLink of={evictedBefore.pod} />{evictedBefore.reason ? `: ${evictedBefore.reason}` : ""}</>] as const] : []),
-            ...(eviction.reason ? [["before", `the next: ${eviction.reason}`] as const] : []),
+            ...(eviction.reason ? [["because", eviction.reason] as const] : []),
           ]}
         />
       )}
@@ -201,7 +193,7 @@ function Places({ pod }: { pod: Pod }) {
               { name: "Container", cell: (kill) => <span class="key">{kill.container}</span> },
               { name: "Place", number: true, cell: (kill) => count(kill.place) },
               { name: "Uses", number: true, cell: (kill) => `${bytes(kill.usedBytes)}${kill.isMeasured ? "" : " (assumed)"}` },
-              { name: "Adj", number: true, cell: (kill) => signed(kill.oomScoreAdj) },
+              { name: "Adjustment", number: true, cell: (kill) => signed(kill.oomScoreAdj) },
               { name: "Badness", number: true, cell: (kill) => bytes(kill.badnessBytes) },
               { name: "Score", number: true, cell: (kill) => count(kill.oomScore) },
             ]}
@@ -209,7 +201,7 @@ function Places({ pod }: { pod: Pod }) {
           <Facts
             of={[
               ...(killedBefore ? [["after", <><PodLink of={killedBefore.pod} />{killedBefore.reason ? `: ${killedBefore.reason}` : ""}</>] as const] : []),
-              ...(first.reason ? [["before", `the next: ${first.reason}`] as const] : []),
+              ...(first.reason ? [["because", first.reason] as const] : []),
               ...(first.marginBytes === null ? [] : [["margin", `the next would have to use ${bytes(first.marginBytes)} more to be killed first`] as const]),
             ]}
           />

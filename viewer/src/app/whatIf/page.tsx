@@ -1,14 +1,14 @@
 // What if: requests, limits, priority and thresholds with controls; class, score, both orders and forecast change at once.
 
 import { useMemo, useState } from "preact/hooks";
-import { bytes, count, plural, signed } from "../../format";
+import { about, bytes, count, plural, signed } from "../../format";
 import type { ClusterView, ComparedPod, ContainerExplanation, EditedPod, KubeletEdit, PodEdit, PodPage, PodStanding, WhatIf, WhatIfView } from "../../schema";
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve } from "../forecast/curve";
 import { change, href, type Route } from "../router";
 import { useAnswer } from "../source";
-import { Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Tile } from "../ui";
+import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import "./whatIf.css";
 
@@ -108,16 +108,7 @@ function Editor({ app, route, cluster, pod, node, isMissing }: { app: App; route
               </Card>
             )}
             {edited?.patch ? <Patch patch={edited.patch} workload={edited.workload} /> : null}
-            {view.assumptions.length > 0 ? (
-              <Card title="Assumed">
-                <ul class="reasons">
-                  <li>usage: the same before and after</li>
-                  {view.assumptions.map((each) => (
-                    <li key={each.what}>{`${each.what}: ${each.value} (${each.stateWith} states it)`}</li>
-                  ))}
-                </ul>
-              </Card>
-            ) : null}
+            <Assumed of={view.assumptions} notes={["usage: the same before and after"]} />
           </>
         )}
       </div>
@@ -277,14 +268,13 @@ function Tiles({ own, view }: { own: ComparedPod; view: WhatIfView }) {
   const was = (one: string, other: string) => (one === other ? "" : `was ${one}`);
   const score = (value: number | null) => (value === null ? NONE : signed(value));
   const at = (value: number | null) => (value === null ? NONE : `${count(value)}/${count(after.pods)}`);
-  const headroom = (value: number) => bytes(value);
   return (
     <>
       <Tile value={after.qosClass} name="QoS class" note={was(before.qosClass, after.qosClass)} kind={`class-${after.qosClass}`} />
       <Tile value={score(after.oomScoreAdj)} name="oom_score_adj" note={was(score(before.oomScoreAdj), score(after.oomScoreAdj))} />
       <Tile value={after.spared ? "spared" : at(after.evictionPlace)} name="evicted by the kubelet" note={was(at(before.evictionPlace), at(after.evictionPlace))} kind="kubelet" />
       <Tile value={at(after.killPlace)} name="killed by the kernel" note={was(at(before.killPlace), at(after.killPlace))} kind="kernel" />
-      <Tile value={headroom(view.headroomAfterBytes)} name="until the kubelet evicts" note={was(headroom(view.headroomBeforeBytes), headroom(view.headroomAfterBytes))} kind={view.headroomAfterBytes < 0 ? "kernel" : ""} />
+      <Tile value={about(view.headroomAfterBytes)} name="until the kubelet evicts" note={was(about(view.headroomBeforeBytes), about(view.headroomAfterBytes))} kind={view.headroomAfterBytes < 0 ? "kernel" : ""} />
     </>
   );
 }
