@@ -143,10 +143,10 @@ def test_what_the_kernel_refuses_is_an_answer_and_leaves_nothing_open(keeper, mo
 
 def test_files_of_figures_are_not_kept_open_when_descriptors_run_short(tmp_path, monkeypatch):
     (tmp_path / "usage").write_bytes(b"7")
-    gauges = Gauges()
+    gauges = Gauges(lambda _path: [tmp_path / "usage"])
     monkeypatch.setattr(cgroupfs, "is_reserved", lambda _descriptor: True)
     before = open_files()
-    assert gauges.read("/pod", [tmp_path / "usage"]) == [b"7"]
+    assert gauges.read("/pod") == [b"7"]
     assert open_files() == before
 
 

@@ -73,7 +73,7 @@ class GuardSettings(Struct, frozen=True, kw_only=True):
     """So many evictions at most …"""
     most_within_us: int = 300_000_000
     """… within this time."""
-    cool_down_us: int = 1_000_000
+    cool_down_us: int = 100_000
     """The least time between two evictions."""
     own_threshold: OwnThreshold | None = None
     """In place of the kubelet's thresholds of memory."""

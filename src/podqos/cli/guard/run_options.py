@@ -38,7 +38,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     about = "the most evictions within a time; beyond it only says what it would do"
     options.add_value_option(what, "--most", _most, about, "N/TIME", default="3/5m")
     time = partial(options.duration_option, least_us=0)
-    options.add_value_option(what, "--cool-down", time, "the least time between two evictions", "TIME", default="1s")
+    options.add_value_option(what, "--cool-down", time, "the least time between two evictions", "TIME", default="100ms")
     what.add_argument("--realtime", action="store_true", help="run with real-time priority (SCHED_FIFO)")
     node = parser.add_argument_group("the node")
     node.add_argument("--node", metavar="NAME", help="its name in the cluster (default: $NODE_NAME, this machine's)")

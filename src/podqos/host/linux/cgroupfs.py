@@ -113,7 +113,7 @@ class Cgroups(ABC):
         self._roots = tuple(dict.fromkeys(mounts.values()))
         self._every_root = tuple(dict.fromkeys((*self._roots, *others)))
         self._procfs = procfs or Procfs()
-        self._gauges = Gauges()
+        self._gauges = Gauges(self._memory_files)
 
     def close(self) -> None:
         """Close the files of figures; they are opened again where they are read."""
@@ -266,7 +266,7 @@ class Cgroups(ABC):
 
     def memory(self, path: str) -> CgroupMemory | None:
         """Return its memory; cheap enough to be called a hundred times in a millisecond or two."""
-        read = self._gauges.read(path, self._memory_files(path))
+        read = self._gauges.read(path)
         if read is None:
             return None
         usage, stat = read
@@ -274,7 +274,7 @@ class Cgroups(ABC):
 
     def usage(self, path: str) -> int | None:
         """Return its usage alone, at a tenth of the cost."""
-        read = self._gauges.read(path, self._memory_files(path), most=1)
+        read = self._gauges.read(path, most=1)
         return None if read is None else int(read[0])
 
     def _memory_files(self, path: str) -> tuple[Path, Path]:
@@ -474,16 +474,17 @@ def number_after(figures: bytes, name: bytes) -> int:
 class Gauges:
     """Files of figures kept open, because opening is most of the cost of reading them."""
 
-    def __init__(self) -> None:
+    def __init__(self, files_of: Callable[[str], Sequence[Path]]) -> None:
+        self._files_of = files_of
         self._open: dict[str, tuple[int, ...]] = {}
 
-    def read(self, path: str, files: Sequence[Path], most: int | None = None) -> list[bytes] | None:
+    def read(self, path: str, most: int | None = None) -> list[bytes] | None:
         """Return the contents of the files, or the first of them; None if the cgroup is gone."""
         descriptors = self._open.get(path)
         if descriptors is None:
             opened: list[int] = []
             try:
-                opened += (os.open(file, os.O_RDONLY | os.O_CLOEXEC) for file in files)
+                opened += (os.open(file, os.O_RDONLY | os.O_CLOEXEC) for file in self._files_of(path))
             except OSError:
                 for descriptor in opened:
                     os.close(descriptor)
@@ -491,7 +492,7 @@ class Gauges:
             descriptors = self._open[path] = tuple(opened)
             if is_reserved(opened[-1]):
                 try:
-                    return self.read(path, files)
+                    return self.read(path)
                 finally:
                     self.forget(path)
         try:
