@@ -170,7 +170,7 @@ def _recognised(name: str, data: bytes) -> _What:
         return _What.USAGE
     # A log that a crash has left zeros in is one; an image or an archive is no UTF-8, either.
     if b"\0" in head and "\ufffd" in head[:-4].decode(errors="replace"):
-        fix = "give manifests, a snapshot, a scenario, a log or a run"
+        fix = "unpack it, or give manifests, a snapshot, a scenario, a log or a run"
         raise InputError("no text, and nothing that podqos reads", where=name, fix=fix)
     return _What.LOG
 
