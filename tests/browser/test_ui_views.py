@@ -210,7 +210,8 @@ def test_only_the_checks_that_are_chosen_are_fixed(visit, shop):
 
 
 def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario):
-    page = visit(scenario).open("#/run")
+    opened = visit(scenario)
+    page = opened.open("#/run")
     expect(page.locator("h1")).to_have_text("question-1")
     expect(page.locator(".kill")).to_have_count(1)
     cursor = page.get_by_label("Time", exact=True)
@@ -233,6 +234,13 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     expect(page.locator(".headline")).to_contain_text("instead of")
     expect(page.locator("tr.different").first).to_be_visible()
     expect(page.locator("tr.only-expected .compared, tr.only-happened .compared").first).to_be_visible()
+    # Side by side is over the same time.
+    sides = [side.locator(".axis text, .tick").all_inner_texts() for side in page.locator(".sides .charts").all()]
+    assert sides[0] == sides[1] != []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        _is_whole(page)
+    assert opened.violations() == []
 
 
 def test_a_change_that_makes_no_sense_is_said(visit, scenario):

@@ -347,6 +347,7 @@ def test_the_forecast_is_that_of_the_command():
     (node,) = shown.nodes.nodes.values()
     expected = forecast(node.state, growing="shop/shell:shell", rates=(64 << 20,), interval_us=5_000_000)
     assert view.report == expected
+    assert view.race.startswith("The machine runs out of memory after ")
     assert view.as_it_is == forecast(node.state, growing="shop/shell:shell", rates=()).curve
     assert view.choices[0] == "shop/shell:shell", "the only one without a limit of its own"
 
