@@ -114,6 +114,18 @@ def test_manifests_without_nodes_are_on_one_assumed_node_and_that_is_said():
     assert {each.what for each in view.assumptions} >= {"where pods run", "node memory", "usage", "kubelet settings"}
 
 
+def test_usage_that_a_table_states_for_all_pods_is_not_called_assumed():
+    (node,) = page().cluster().nodes
+    assert not node.is_measured
+    rows = "pod,memory\n"
+    (some,) = page(**{"shop.yaml": text(), "usage.csv": f"{rows}shop/db,1Gi\n".encode()}).cluster().nodes
+    assert not some.is_measured
+    pods = {f"{each.namespace}/{each.name}" for each in page().cluster().pods}
+    every = rows + "".join(f"{pod},1Gi\n" for pod in sorted(pods))
+    (node,) = page(**{"shop.yaml": text(), "usage.csv": every.encode()}).cluster().nodes
+    assert node.is_measured
+
+
 def test_an_assumed_node_is_large_enough_for_its_pods_and_that_is_said():
     view = page(**{"shop.yaml": text("60Gi", "60Gi")}).cluster()
     (node,) = view.nodes
