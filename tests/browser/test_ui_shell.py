@@ -46,6 +46,8 @@ def test_without_a_source_the_page_says_how_to_give_it_one(visit, empty):
     opened = visit(empty)
     page = opened.open()
     expect(page.locator(".state h2")).to_have_text("Nothing is open yet")
+    expect(page.locator(".opened dt")).to_have_text(["manifests", "a snapshot", "a scenario", "a kernel log"])
+    expect(page.get_by_role("navigation")).to_have_count(0)  # there is nothing to view
     assert opened.violations() == []
     page.get_by_role("button", name="Open files").click()
     expect(page.get_by_role("dialog", name="Open")).to_be_visible()
@@ -97,6 +99,16 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(visit, empty):
     expect(page.locator(".problems li")).to_have_text(re.compile("^bad.yaml:2:19: error: broken YAML"))
     expect(page.locator(".state h2")).to_have_text("No nodes and no pods")
     assert opened.violations() == []
+
+
+def test_a_file_that_podqos_does_not_read_is_told_with_its_name_once(visit, empty):
+    opened = visit(empty)
+    opened.expected = "422"
+    page = opened.open()
+    page.keyboard.press("o")
+    image = {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}
+    page.get_by_label("Files").set_input_files(image)
+    expect(page.locator(".toast")).to_contain_text(re.compile("^photo.png: no text"))
 
 
 def test_markup_in_a_name_stays_text(visit, empty):
@@ -195,6 +207,21 @@ def test_a_view_that_is_saved_opens_without_a_server_and_shows_the_same(browser,
     expect(again.locator(".state h2")).to_have_text("Not in reach")
     assert saved.violations() == []
     saved.close()
+
+
+def test_a_saved_view_holds_nothing_of_another_source(visit, empty, tmp_path):
+    page = visit(empty).open()
+    page.evaluate(DROP, ["secret.yaml", POD.replace("NAME", "secret")])
+    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/secret"))
+    page.evaluate(DROP, ["shared.yaml", POD.replace("NAME", "shared")])
+    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/shared"))
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as one HTML file").click()
+    download.value.save_as(tmp_path / "saved.html")
+    saved = (tmp_path / "saved.html").read_text(encoding="utf-8")
+    assert "shared" in saved
+    assert "secret" not in saved
 
 
 @pytest.mark.parametrize("width", [400, 1280, 2560])

@@ -210,7 +210,8 @@ def test_only_the_checks_that_are_chosen_are_fixed(visit, shop):
 
 
 def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario):
-    page = visit(scenario).open("#/run")
+    opened = visit(scenario)
+    page = opened.open("#/run")
     expect(page.locator("h1")).to_have_text("question-1")
     expect(page.locator(".kill")).to_have_count(1)
     cursor = page.get_by_label("Time", exact=True)
@@ -233,6 +234,13 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     expect(page.locator(".headline")).to_contain_text("instead of")
     expect(page.locator("tr.different").first).to_be_visible()
     expect(page.locator("tr.only-expected .compared, tr.only-happened .compared").first).to_be_visible()
+    # Side by side is over the same time.
+    sides = [side.locator(".axis text").all_text_contents() for side in page.locator(".sides .charts").all()]
+    assert sides[0] == sides[1] != []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        _is_whole(page)
+    assert opened.violations() == []
 
 
 def test_a_change_that_makes_no_sense_is_said(visit, scenario):
@@ -273,9 +281,17 @@ def test_a_log_that_is_given_is_taken_apart(visit, shop):
     page.locator("dialog input[type=file]").first.set_input_files(INCIDENT / "kern.log")
     expect(page.locator("h1")).to_have_text("Autopsy")
     expected = Page(read_paths([str(INCIDENT / "kern.log")])).autopsy()
-    expect(page.locator(".headline")).to_have_text(expected.headline)
+    expect(page.locator(".headline")).to_have_text(expected.deaths[0].what)
+    expect(page.locator(".facts")).to_contain_text("2026-11-16 03:12:07 UTC")
     page.locator(".kills button").first.focus()
     page.keyboard.press("Enter")
+
+
+def test_a_view_that_a_log_does_not_have_says_which_there_are(visit, serve):
+    page = visit(serve(INCIDENT / "kern.log")).open("#/check")
+    expect(page.locator(".state h2")).to_have_text("Check needs more than " + str(INCIDENT / "kern.log"))
+    page.locator(".state").get_by_role("link", name="Autopsy").click()
+    expect(page.locator("h1")).to_have_text("Autopsy")
 
 
 # ---- all of them -----------------------------------------------------------------------------------------------------
@@ -293,6 +309,31 @@ def _settled(page):
     expect(page.locator(".state.loading, .state.job, [aria-busy=true]")).to_have_count(0)
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator("main .card").first).to_be_visible()
+
+
+@pytest.mark.parametrize(("route", "title"), [(OF_SHOP[0], "Change"), (OF_SHOP[1], "Settings"), (OF_SHOP[2], "Fixes")])
+def test_on_a_phone_what_is_changed_comes_before_what_changes(visit, shop, route, title):
+    page = visit(shop, width=400).open(route)
+    _settled(page)
+    tops = page.locator("main .card").evaluate_all(
+        "all => all.map(each => [each.getBoundingClientRect().top, each.querySelector('h2')?.textContent ?? ''])"
+    )
+    assert min(tops)[1] == title
+
+
+def test_an_assumption_says_what_the_page_takes_and_no_option_that_it_does_not_have(visit, shop, scenario):
+    for route in ("#/cluster", "#/pod/shop/db", "#/what-if", "#/forecast", "#/check", "#/blast"):
+        page = visit(shop).open(route)
+        assumed = page.locator("main .card", has=page.get_by_role("heading", name=re.compile("^Assumed")))
+        expect(assumed).to_contain_text("node memory: 64Gi (a Node with its capacity among the files states it)")
+        expect(assumed).not_to_contain_text("--")
+
+
+def test_both_orders_of_a_run_begin_at_one_height(visit, scenario):
+    page = visit(scenario).open("#/run")
+    heads = page.locator(".orders h3")
+    expect(heads).to_have_count(2)
+    assert heads.first.bounding_box()["y"] == heads.last.bounding_box()["y"]
 
 
 @pytest.mark.parametrize("route", OF_SHOP + OF_SCENARIO)

@@ -114,6 +114,18 @@ def test_manifests_without_nodes_are_on_one_assumed_node_and_that_is_said():
     assert {each.what for each in view.assumptions} >= {"where pods run", "node memory", "usage", "kubelet settings"}
 
 
+def test_usage_that_a_table_states_for_all_pods_is_not_called_assumed():
+    (node,) = page().cluster().nodes
+    assert not node.is_measured
+    rows = "pod,memory\n"
+    (some,) = page(**{"shop.yaml": text(), "usage.csv": f"{rows}shop/db,1Gi\n".encode()}).cluster().nodes
+    assert not some.is_measured
+    pods = {f"{each.namespace}/{each.name}" for each in page().cluster().pods}
+    every = rows + "".join(f"{pod},1Gi\n" for pod in sorted(pods))
+    (node,) = page(**{"shop.yaml": text(), "usage.csv": every.encode()}).cluster().nodes
+    assert node.is_measured
+
+
 def test_an_assumed_node_is_large_enough_for_its_pods_and_that_is_said():
     view = page(**{"shop.yaml": text("60Gi", "60Gi")}).cluster()
     (node,) = view.nodes
@@ -347,6 +359,7 @@ def test_the_forecast_is_that_of_the_command():
     (node,) = shown.nodes.nodes.values()
     expected = forecast(node.state, growing="shop/shell:shell", rates=(64 << 20,), interval_us=5_000_000)
     assert view.report == expected
+    assert view.race.startswith("The machine runs out of memory after ")
     assert view.as_it_is == forecast(node.state, growing="shop/shell:shell", rates=()).curve
     assert view.choices[0] == "shop/shell:shell", "the only one without a limit of its own"
 

@@ -50,6 +50,7 @@ LIST = json.dumps({"kind": "PodList", "apiVersion": "v1", "items": []}).encode()
         ({"pasted": LOG}, SourceKind.LOG),
         ({"messages": b"Nov 16 03:00:00 a systemd: started\n", "kern.log": LOG}, SourceKind.LOG),
         ({"journal.jsonl": JOURNAL}, SourceKind.LOG),
+        ({"kern.log": b"\0" * 512 + LOG}, SourceKind.LOG),  # as a crash leaves it
     ],
 )
 def test_files_are_recognised_by_what_they_hold(files, kind, pack):
@@ -67,6 +68,7 @@ def test_files_are_recognised_by_what_they_hold(files, kind, pack):
         ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot beside manifests"),
         ({"small.yaml": SMALL}, "not among the files given"),
         ({"a.json": SNAPSHOT[:-20]}, "broken"),
+        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: no text"),
     ],
 )
 def test_what_does_not_go_together_is_said(files, what):

@@ -69,7 +69,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       try {
         if (files.length > 0) opened = await source.upload(files);
       } catch (error) {
-        toast(error instanceof Failure ? `${error.where ? `${error.where}: ` : ""}${error.message}` : String(error), true);
+        toast(error instanceof Failure ? placed(error.where, error.message) : String(error), true);
       }
       if (opened === null) return;
       reload();
@@ -128,7 +128,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
               Open
             </button>
           ) : null}
-          <Menu items={[...(source instanceof ServerSource ? [["Save as one HTML file", save] as const] : []), ["Data as JSON", data]]} />
+          {app === null ? null : <Menu items={[...(source instanceof ServerSource ? [["Save as one HTML file", save] as const] : []), ["Data as JSON", data]]} />}
           <button type="button" class="tool" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
             ◐
           </button>
@@ -144,10 +144,15 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
           <NoSource isGone={session.sources.length > 0 || id !== START} open={() => setWindow("open")} />
         ) : !isGiven(view, info) ? (
           <main>
-            <Empty title={`${view.title}: not from ${app.info.name}`}>
-              <p>{`${view.title} is not shown of ${KINDS[app.info.kind] ?? "this"}.`}</p>
+            <Empty title={`${view.title} needs more than ${app.info.name}`}>
               <p>
-                <a href={href("")}>To what is shown</a>
+                {`Of ${KINDS[app.info.kind] ?? "this"} there is: `}
+                {VIEWS.filter((each) => !each.isInner && isGiven(each, info)).map((each, index) => (
+                  <span key={each.id}>
+                    {index > 0 ? ", " : ""}
+                    <a href={href(each.id)}>{each.title}</a>
+                  </span>
+                ))}
               </p>
             </Empty>
           </main>
@@ -293,7 +298,7 @@ function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
   return (
     <main>
       <Empty title={isGone ? "This is not here any more" : "Nothing is open yet"}>
-        <p>{isGone ? "Files that were opened in the page are forgotten after a while, and only who opened them sees them." : "Drop files anywhere on this page, or open or paste them. They stay on this machine."}</p>
+        <p>{isGone ? "Files that were opened in the page are forgotten after a while, and only who opened them sees them." : "Drop files anywhere on this page, or open or paste them; they go to podqos ui alone."}</p>
         <p>
           <button type="button" class="tool primary" onClick={open}>
             Open files
@@ -319,6 +324,11 @@ function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
   );
 }
 
+/** A message with where it holds, which it may name itself. */
+function placed(where: string, message: string): string {
+  return where === "" || message.startsWith(where) ? message : `${where}: ${message}`;
+}
+
 /** What the source itself has wrong. */
 function Problems({ info }: { info: SourceInfo }) {
   return (
@@ -328,7 +338,7 @@ function Problems({ info }: { info: SourceInfo }) {
       </summary>
       <ul class="reasons">
         {info.problems.map((each, index) => (
-          <li key={index}>{each.message.startsWith(placeOf(each)) ? each.message : `${placeOf(each)}: ${each.message}`}</li>
+          <li key={index}>{placed(placeOf(each), each.message)}</li>
         ))}
       </ul>
     </details>
@@ -398,7 +408,7 @@ function Open({ upload, close, limit }: { upload: (files: readonly File[]) => vo
   return (
     <Dialog title="Open" close={close}>
       <p class="quiet">
-        Manifests, a snapshot of a cluster, a scenario with the files it names, a kernel log. They stay on this machine{limit ? `; up to ${Math.round(limit / 2 ** 20)}Mi` : ""}.
+        Manifests, a snapshot of a cluster, a scenario with the files it names, a kernel log. They go to podqos ui alone{limit ? `; up to ${Math.round(limit / 2 ** 20)}Mi` : ""}.
       </p>
       <label class="field">
         <span>Files</span>

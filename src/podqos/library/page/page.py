@@ -22,7 +22,7 @@ from podqos.library.checking.configuration import check_named
 from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.inputs.selection import Selection
 from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
-from podqos.library.node_state import NodeState
+from podqos.library.node_state import USAGE, NodeState
 from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.places import Places, before
@@ -94,8 +94,14 @@ class Page(Shown):
         state, report, profile = node.state, node.report, self.nodes.profile
         pods = [] if state is None else [entry.pod for entry in state.snapshot.pods]
         capacity = node.node.status.capacity
+        figures = node_overview(node.node, pods, state, report, profile)
+        if state is not None and self.source.cluster is None:
+            # What a table of usage or a scenario states is as good as what a kubelet measured.
+            figures = replace(
+                figures, is_measured=all(each.state_with != USAGE.state_with for each in state.assumptions)
+            )
         return NodePanel(
-            **asdict(node_overview(node.node, pods, state, report, profile)),
+            **asdict(figures),
             memory_bytes=_bytes(capacity.get(MEMORY)) if state is None else state.snapshot.node.memory_bytes,
             used_bytes=None if state is None else used_bytes(state),
             threshold_bytes=0 if state is None else threshold_bytes(state, profile),

@@ -168,6 +168,10 @@ def _recognised(name: str, data: bytes) -> _What:
         return _What.MANIFESTS
     if name.endswith(".csv") and not any(mark in head for mark in (*BEGINNINGS, *MARKS)):
         return _What.USAGE
+    # A log that a crash has left zeros in is one; an image or an archive is no UTF-8, either.
+    if b"\0" in head and "\ufffd" in head[:-4].decode(errors="replace"):
+        fix = "unpack it, or give manifests, a snapshot, a scenario, a log or a run"
+        raise InputError("no text, and nothing that podqos reads", where=name, fix=fix)
     return _What.LOG
 
 

@@ -26,8 +26,8 @@ export function AutopsyPage({ app }: ViewProps) {
     return (
       <Page title="Autopsy" headline={page.headline}>
         <div class="wide">
-          <Empty title="No death in it">
-            <p>Drop a kernel log (dmesg, journalctl -k), a kubelet's log, events, or a journal of podqos: every OOM kill and eviction is taken apart here.</p>
+          <Empty title={`No death in ${app.info.name}`}>
+            <p>It tells of no OOM kill and of no eviction. Those of a kernel log (dmesg, journalctl -k), a kubelet's log, events or a journal of podqos are taken apart here.</p>
           </Empty>
         </div>
       </Page>

@@ -111,7 +111,7 @@ function Matrix({ radius }: { radius: BlastRadius }) {
   const route = useRoute();
   const rates = [...new Set(radius.leaks.map((leak) => leak.rateBytesPerSecond))].sort((one, other) => one - other);
   const harm = (each: number) => radius.leaks.filter((leak) => leak.rateBytesPerSecond === each).reduce((sum, leak) => sum + leak.others.length, 0);
-  const rate = Number(route.query.get("rate")) || rates.toSorted((one, other) => harm(other) - harm(one))[0] || 0;
+  const rate = Number(route.query.get("rate")) || rates.toSorted((one, other) => harm(other) - harm(one) || other - one)[0] || 0;
   const sort = route.query.get("sort") ?? "-taken";
   const { rows, victims } = useMemo(() => rowsOf(radius, rate, sort), [radius, rate, sort]);
   const [chosen, setChosen] = useState<{ row: string; victim: string } | null>(null);

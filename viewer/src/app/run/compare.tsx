@@ -58,6 +58,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
   const was = (one: number, other: number) => (one === other ? "as before" : `was ${count(one)}`);
   const endUs = Math.max(runs[0].endUs, runs[1].endUs);
   const only = useMemo(() => [new Set(view.deaths.filter((each) => each.after === null).map((each) => each.before)), new Set(view.deaths.filter((each) => each.before === null).map((each) => each.after))] as const, [view]);
+  const looks = useMemo(() => beside(runs), [runs[0], runs[1]]);
   return (
     <Page
       title="Compare"
@@ -68,14 +69,14 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
         <>
           <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind="kernel" />
           <Tile value={count(after.evictions)} name="evicted by the kubelet" note={was(before.evictions, after.evictions)} kind="kubelet" />
-          <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods untouched" note={was(before.untouched, after.untouched)} />
+          <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods unaffected" note={was(before.untouched, after.untouched)} />
           <Tile value={duration(after.downtimeUs)} name="downtime of pods" note={before.downtimeUs === after.downtimeUs ? "as before" : `was ${duration(before.downtimeUs)}`} />
         </>
       }
     >
       <div class="sides">
         {(["Before", "After"] as const).map((title, index) => (
-          <Side key={title} title={title} run={runs[index] as RunView} id={ids[index] as string} only={only[index] as ReadonlySet<number | null>} />
+          <Side key={title} title={title} run={runs[index] as RunView} look={looks[index] ?? null} id={ids[index] as string} only={only[index] as ReadonlySet<number | null>} />
         ))}
       </div>
       <Card title="Deaths">
@@ -104,7 +105,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
             { name: "Killed", number: true, cell: (each) => <Turned from={each.before?.oomKills ?? null} to={each.after?.oomKills ?? null} /> },
             { name: "Evicted", number: true, cell: (each) => <Turned from={each.before?.evictions ?? null} to={each.after?.evictions ?? null} /> },
             { name: "Restarts", number: true, cell: (each) => <Turned from={each.before?.restarts ?? null} to={each.after?.restarts ?? null} /> },
-            { name: "Untouched", number: true, cell: (each) => <Turned from={each.before?.untouched ?? null} to={each.after?.untouched ?? null} /> },
+            { name: "Unaffected", number: true, cell: (each) => <Turned from={each.before?.untouched ?? null} to={each.after?.untouched ?? null} /> },
             { name: "Downtime", number: true, cell: (each) => <Turned from={each.before?.downtimeUs ?? null} to={each.after?.downtimeUs ?? null} show={(value) => duration(Number(value))} /> },
           ]}
         />
@@ -113,14 +114,26 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
   );
 }
 
-function Side({ title, run, id, only }: { title: string; run: RunView; id: string; only: ReadonlySet<number | null> }) {
-  const node = run.nodes.find((each) => run.kills.some((kill) => kill.node === each.name)) ?? run.nodes[0];
+/** Both runs at the same node, where the first death is, and over the same time: only then do they lie beside each other. */
+function beside(runs: readonly RunView[]): (State | null)[] {
+  const hit = runs.flatMap((run) => run.kills.map((kill) => kill.node))[0];
+  const looks = runs.map((run) => {
+    const node = run.nodes.find((each) => each.name === hit) ?? run.nodes[0];
+    return node === undefined ? null : new State(run, node);
+  });
+  const ends = looks.flatMap((look) => (look === null || look.kills.length === 0 ? [] : [look.now.toUs]));
+  if (ends.length > 0) for (const look of looks) look?.change({ fromUs: 0, toUs: Math.min(Math.max(...ends), look.run.endUs) });
+  return looks;
+}
+
+function Side({ title, run, look, id, only }: { title: string; run: RunView; look: State | null; id: string; only: ReadonlySet<number | null> }) {
+  const node = look?.now.node;
   const make = useCallback(() => {
-    if (node === undefined) return [];
+    if (look === null) return [];
     const place = h("div", { class: "charts" });
-    new Charts(new State(run, node), place);
+    new Charts(look, place);
     return [place];
-  }, [run, node]);
+  }, [look]);
   const own = run.kills.map((_, index) => index).filter((index) => only.has(index));
   return (
     <section class="card" aria-label={`${title}: ${run.name}`}>
