@@ -189,6 +189,10 @@ class SuiteKubelet(Kubelet):
             self._pods.append(pod)
             self._show(pod, "Running")
 
+    def is_evicted(self, pod: RunningPod) -> bool:
+        """Whether it is and will stay so: containers that have ended by themselves are not torn down yet."""
+        return all(each.uid != pod.uid for each in list(self._pods)) and super().is_evicted(pod)
+
     def close(self) -> None:
         """End everything, frozen or not."""
         self._is_over.set()
