@@ -54,6 +54,8 @@ class ApiServer:
     node: str = "node-1"
     is_away: bool = False
     """Connections are closed without a word."""
+    hangs: bool = False
+    """Requests are taken, and nothing is said until it no longer hangs: then connections are closed."""
     slow_seconds: float = 0.0
     """How long it thinks about everything that changes something; it does it at once, and says so later."""
     is_late: bool = False
@@ -292,6 +294,11 @@ class ApiServer:
         self.log.append((self._version, kind, deepcopy(pod)))
         self._changed.notify_all()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the test is."""
+        return self._is_over.is_set()
+
     def wait(self, seconds: float) -> None:
         """Think."""
         self._is_over.wait(seconds)
@@ -343,7 +350,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         api, url = self.server_api, urlsplit(self.path)
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if api.is_away:
+        if api.is_away or api.hangs:
+            while api.hangs and not api.is_over:
+                api.wait(0.05)
             self.close_connection = True
             return
         request = Request(self.command, url.path, dict(parse_qsl(url.query)), json.loads(data) if data else None)

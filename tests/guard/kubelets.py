@@ -189,6 +189,10 @@ class SuiteKubelet(Kubelet):
             self._pods.append(pod)
             self._show(pod, "Running")
 
+    def is_evicted(self, pod: RunningPod) -> bool:
+        """Whether it is and will stay so: containers that have ended by themselves are not torn down yet."""
+        return all(each.uid != pod.uid for each in list(self._pods)) and super().is_evicted(pod)
+
     def close(self) -> None:
         """End everything, frozen or not."""
         self._is_over.set()
@@ -250,10 +254,10 @@ class SuiteKubelet(Kubelet):
                 continue
             if container.is_restarted_at is None:
                 container.is_restarted_at = now + self.restart_seconds * (1 + 20 * container.restarts)
-                self._show(pod, there["status"]["phase"])
+                self._show(pod)
             elif now >= container.is_restarted_at:
                 pod.containers[name] = self._container(pod, container.command, container.restarts + 1)
-                self._show(pod, there["status"]["phase"])
+                self._show(pod)
 
     def _tear_down(self, pod: _Pod) -> None:
         self._pods.remove(pod)
@@ -267,8 +271,8 @@ class SuiteKubelet(Kubelet):
         for container in pod.containers.values():
             container.process.wait(30)
 
-    def _show(self, pod: _Pod, phase: str, **fields: str | None) -> None:
-        """Write the status of a pod; fields that are None are removed."""
+    def _show(self, pod: _Pod, phase: str | None = None, **fields: str | None) -> None:
+        """Write the status of a pod; fields that are None are removed. Without a phase, whatever it is by now stays."""
         statuses = []
         for name, each in pod.containers.items():
             code = each.process.poll()
@@ -277,7 +281,7 @@ class SuiteKubelet(Kubelet):
             statuses.append({**known, "state": state})
 
         def change(shown: Json) -> None:
-            shown["status"] |= {"phase": phase, "containerStatuses": statuses}
+            shown["status"] |= {"phase": phase or shown["status"]["phase"], "containerStatuses": statuses}
             for name, value in fields.items():
                 if value is None:
                     shown["status"].pop(name, None)

@@ -82,6 +82,25 @@ def test_a_status_without_a_changed_annotation_is_put_back(suite, monkeypatch):
     assert suite.processes(pod)
 
 
+def test_a_patch_that_comes_while_a_container_is_restarted_is_heard(suite, monkeypatch):
+    """Also of the suite's kubelet: a real one hears of every change."""
+    suite.restart_seconds = 0.05
+    pod = suite.run("web-0")
+    restart = suite._container
+
+    def patched(*arguments):
+        suite.api.change("default", pod.name, pod.uid, evict)
+        return restart(*arguments)
+
+    def evict(each):
+        each["status"] |= {"phase": "Failed", "reason": "Evicted", "message": MESSAGE}
+        each["metadata"]["annotations"] = {ANNOTATION: "now"}
+
+    monkeypatch.setattr(suite, "_container", patched)
+    suite.cgroups.kill_charged(f"{pod.cgroup}/{pod.container_ids[0]}")
+    wait_until(lambda: suite.is_evicted(pod), "it is torn down")
+
+
 def test_the_sandbox_is_never_killed_and_the_pod_is_thawed(suite):
     pod = suite.run("web-0", SLEEP, SLEEP)
     suite.api.refuses = lambda request: (503, "Busy", "later") if request.is_patch else None

@@ -75,6 +75,18 @@ def guard(kubelet, folder, *options):
         process.wait(60)
 
 
+def knows_pods(folder):
+    """Whether the guard that runs has all pods from the server, and on file."""
+    said = json.loads((folder / "run" / "status.json").read_bytes())
+    is_up_to_date = not said["api"]["trouble"] and not said["api"]["fromDisk"]
+    return said["candidates"] and is_up_to_date and (folder / "state" / "pods.json").exists()
+
+
+def threshold_of(folder):
+    said = json.loads((folder / "run" / "status.json").read_bytes())
+    return min((each["threshold"] for each in said["signals"] if "emory" in each["signal"]), default=None)
+
+
 def entries(folder):
     file = folder / "state" / "journal.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -118,3 +130,48 @@ def test_a_stop_file_keeps_it_from_evicting(node, tmp_path):
         wait_until(lambda: "WouldEvict" in kinds(tmp_path, pod), "it is written down")
         assert node.processes(pod)
     assert ANNOTATION not in node.pod(pod.name)["metadata"].get("annotations", {})
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_pod_is_held_while_the_server_is_away_and_never_left_frozen(suite, tmp_path, is_killed):
+    """Also where the guard is killed with -9 then, and the next one is started while the server hangs."""
+    limited(suite)
+    flag, options = tmp_path / "go", ("--enforce", "--kill-after", "answer")
+    pod = suite.run("grower", grower(suite, f"while [ ! -e {flag} ]; do sleep 0.05; done"))
+    with guard(suite, tmp_path, *options) as process:
+        wait_until(lambda: knows_pods(tmp_path), "the guard knows the pods")
+        suite.api.is_away = True
+        flag.touch()
+        wait_until(lambda: is_frozen(suite, pod), "it is held")
+        if is_killed:
+            process.kill()
+            process.wait()
+            assert is_frozen(suite, pod), "who is killed thaws nothing"
+        else:
+            suite.api.is_away = False
+            wait_until(lambda: suite.is_evicted(pod), "it is evicted")
+            wait_until(lambda: suite.events(pod.uid), "it has its Event")
+    if is_killed:
+        suite.api.hangs, suite.api.is_away = True, False
+        with guard(suite, tmp_path, *options):
+            wait_until(lambda: not is_frozen(suite, pod), "the next guard does not wait for the server")
+            suite.api.hangs = False
+            wait_until(lambda: suite.is_evicted(pod), "it is evicted", 180)
+            wait_until(lambda: suite.events(pod.uid), "it has its Event")
+            wait_until(lambda: not list((tmp_path / "run" / "evictions").iterdir()), "the guard is done with it")
+    assert not is_frozen(suite, pod)
+
+
+def test_a_guard_goes_by_its_last_knowledge_from_the_start_and_by_new_settings_when_it_hears_of_them(suite, tmp_path):
+    limited(suite)
+    flag = tmp_path / "go"
+    pod = suite.run("grower", grower(suite, f"while [ ! -e {flag} ]; do sleep 0.05; done"))
+    with guard(suite, tmp_path):
+        wait_until(lambda: knows_pods(tmp_path), "the guard knows the pods")
+    suite.api.hangs = True
+    suite.api.configz = {**suite.api.configz, "evictionHard": {"memory.available": "64Mi"}}
+    with guard(suite, tmp_path):
+        flag.touch()
+        wait_until(lambda: "WouldEvict" in kinds(tmp_path, pod), "it decides while the server hangs")
+        suite.api.hangs = False
+        wait_until(lambda: threshold_of(tmp_path) == 64 * MI, "it goes by the kubelet's new threshold")

@@ -214,8 +214,7 @@ class LookAgain(Struct, frozen=True):
 
 
 class KillContainers(Struct, frozen=True):
-    """Kill the processes of its containers, not the sandbox; and whatever starts until the server has answered, and
-    for some seconds more."""
+    """Kill the processes of its containers, not the sandbox; and whatever starts until some time after the answer."""
 
     then_for_seconds: float = WATCHED_SECONDS
 

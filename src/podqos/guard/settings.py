@@ -1,8 +1,9 @@
 """How a guard is set up: what it is told, and what its kubelet is set to.
 
 A kubelet's settings come from its file or from the kubelet itself (``/configz``), and are kept: a guard begins with the
-last ones, whether the API server is there or not, and anew where the kubelet has others by now. Thresholds of memory and process ids are the kubelet's own; those
-of disks are left to it, because they take the kubelet's clean-up and figures that only it has, and disks fill slowly.
+last ones, whether the API server is there or not, and anew where the kubelet has others by now. Thresholds of memory
+and process ids are the kubelet's own; those of disks are left to it, because they take the kubelet's clean-up and
+figures that only it has, and disks fill slowly.
 """
 
 from __future__ import annotations
