@@ -155,6 +155,18 @@ def test_what_starts_is_ended_until_the_server_has_answered_however_late(suite, 
     assert len(suite.events(pod.uid)) == 1
 
 
+def test_a_pod_whose_eviction_is_refused_is_not_kept_down(suite):
+    """A guard without the right to evict would otherwise end it for ever."""
+    pod = suite.run("web-0")
+    suite.api.refuses = lambda request: (403, "Forbidden", "no") if request.is_patch else None
+    with Guard(suite) as guard:
+        guard.evict(pod)
+        guard.until(lambda: suite.restarts(pod.name), "the kubelet restarts it")
+        guard.until(lambda: not guard.acting._running[pod.uid].watched_until, "it is left alone after a while")
+        suite.api.refuses = lambda _request: None
+        guard.until(lambda: suite.is_evicted(pod), "it is told all the same, once that is allowed")
+
+
 def test_the_intent_is_on_file_before_the_hold_and_says_so_before_the_kill(suite, monkeypatch):
     pod = suite.run("web-0")
     with Guard(suite) as guard:

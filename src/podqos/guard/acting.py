@@ -68,6 +68,7 @@ from podqos.qos.cgroup_paths import CgroupLevel, place_of
 
 LATE_SECONDS = 30.0
 """A guard that comes back later than this does not begin to kill for what it had decided."""
+_REFUSALS = frozenset({401, 403, 422})
 _FALLING_POLL_SECONDS = 0.02
 _FIRST_POLL_SECONDS, _POLL_SECONDS, _LONG_POLL_SECONDS, _STUCK_POLL_SECONDS = 0.001, 0.01, 0.1, 1.0
 
@@ -113,6 +114,8 @@ class _Running:
         """Until when whatever starts is ended; 0 where nothing is watched."""
         self.watched_seconds = 0.0
         """For how long: since the kill, and again since the server has answered."""
+        self.is_refused = False
+        """Whether the server's last answer was a no: it may stay so, and a pod is not kept down for that."""
         self.poll_seconds = _FIRST_POLL_SECONDS
 
     @property
@@ -264,6 +267,8 @@ class Acting:
     def _hear(self, running: _Running, reply: Reply) -> None:
         if self._running.get(running.victim.uid) is running:
             self._note_reply(running, reply)
+            if isinstance(reply, Answered):
+                running.is_refused = reply.status in _REFUSALS
             self._follow(running, reply)
 
     def _note_reply(self, running: _Running, reply: Reply) -> None:
@@ -331,13 +336,13 @@ class Acting:
     def _watch(self, running: _Running) -> None:
         """See that its processes end, and end what starts, for as long as that may be.
 
-        A kubelet restarts what ends until it hears of the eviction: while the server has not answered, there is no end.
+        A kubelet restarts what ends until it hears of the eviction: there is no end while the server says nothing.
         """
         if self._running.get(running.victim.uid) is not running:
             return
         is_over = time.monotonic() >= running.watched_until
         longest = _STUCK_POLL_SECONDS if is_over else _POLL_SECONDS
-        if is_over and running.eviction.outcome is None:
+        if is_over and running.eviction.outcome is None and not running.is_refused:
             is_over, longest = False, _LONG_POLL_SECONDS
         running.poll_seconds = min(2 * running.poll_seconds, longest)
         again = self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
