@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 PLATFORM = ROOT / "scenarios" / "content-platform"
-SIZE = {"width": 1280, "height": 960}
+SIZE = {"width": 1280, "height": 1110}
 
 
 def main() -> None:
