@@ -19,7 +19,7 @@ demo: $(STAMP) viewer
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python).
 test: viewer chromium check check-system
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m slow # three, for many of them wait
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # What a developer runs all the time: a few minutes.
 check: $(STAMP)

@@ -174,12 +174,18 @@ class Jobs:
         self._go_on()
 
     async def _run(self, job: Job) -> None:
-        """Run a job to its end; whatever goes wrong is its error."""
+        """Run a job to its end, unless it is cancelled before; whatever goes wrong is its error."""
+        if job.is_over:
+            return
         job.begin()
         data = await asyncio.to_thread(pickle.dumps, job.task, pickle.HIGHEST_PROTOCOL)
         job.task = None
+        if job.is_over:
+            return
         try:
             async with worker(data) as job.process:
+                if job.is_over:
+                    return
                 async for kind, body in messages(job.process):
                     if job.is_over:  # cancelled meanwhile
                         return
