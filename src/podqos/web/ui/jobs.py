@@ -102,10 +102,19 @@ class Job:
             self.error,
         )
 
-    def begin(self) -> None:
-        """Note that it has begun."""
+    def begin(self) -> bool:
+        """Note that it has begun; False if it was cancelled before."""
+        if self.is_over:
+            return False
         self.state, self._began = JobState.RUNNING, asyncio.get_running_loop().time()
         self._tell()
+        return True
+
+    def runs_in(self, process: asyncio.subprocess.Process) -> None:
+        """Note its worker, which is not needed if it was cancelled meanwhile."""
+        self.process = process
+        if self.is_over:
+            self._end_process()
 
     def advance(self, progress: float) -> None:
         """Note how far it is."""
@@ -125,6 +134,9 @@ class Job:
     def cancel(self) -> None:
         """End it now, with everything it has started."""
         self.end(JobState.CANCELLED)
+        self._end_process()
+
+    def _end_process(self) -> None:
         if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -175,18 +187,14 @@ class Jobs:
 
     async def _run(self, job: Job) -> None:
         """Run a job to its end, unless it is cancelled before; whatever goes wrong is its error."""
-        if job.is_over:
+        if not job.begin():
             return
-        job.begin()
         data = await asyncio.to_thread(pickle.dumps, job.task, pickle.HIGHEST_PROTOCOL)
         job.task = None
-        if job.is_over:
-            return
         try:
-            async with worker(data) as job.process:
-                if job.is_over:
-                    return
-                async for kind, body in messages(job.process):
+            async with worker(data) as process:
+                job.runs_in(process)
+                async for kind, body in messages(process):
                     if job.is_over:  # cancelled meanwhile
                         return
                     if kind == PROGRESS:
