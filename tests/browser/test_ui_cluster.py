@@ -146,6 +146,14 @@ def test_the_key_v_shows_the_table_and_the_blocks_in_turn(visit, hundred):
     expect(page.locator(".panel").first).to_be_visible()
 
 
+def test_keys_that_follow_each_other_faster_than_the_page_draws_all_count(visit, hundred):
+    page = visit(hundred).open()
+    expect(page.locator(".panel").first).to_be_visible()
+    page.evaluate("for (const key of 'vvv') document.dispatchEvent(new KeyboardEvent('keydown', {key}))")
+    expect(page.get_by_role("table", name="Pods")).to_be_visible()
+    assert page.url.endswith("show=table")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("route", ["", "#/cluster?show=table", "#/cluster?node=node-0"])
 def test_axe_finds_nothing_serious(visit, hundred, route, scheme):

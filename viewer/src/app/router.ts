@@ -1,7 +1,7 @@
 // Where the reader is, in the hash of the address: `#/pod/NAMESPACE/NAME?source=ID`. All of a view's state is there, so an
 // address can be kept and sent.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Route {
   view: string;
@@ -58,7 +58,7 @@ export function change(query: Query, typed = false): void {
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parse(location.hash));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const moved = () => setRoute(parse(location.hash));
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);

@@ -47,7 +47,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const place = useRef<HTMLDivElement>(null);
   const shown = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
   const before = useRef(shown);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (before.current === shown) return;
     before.current = shown;
     scrollTo(0, 0);
@@ -93,7 +93,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   };
   const data = () => download(`podqos-${view?.id ?? "data"}.json`, JSON.stringify(source.answers(id), null, 1), "application/json");
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event) || document.querySelector("dialog[open]") !== null) return;
       const listed = VIEWS.filter((each) => !each.isInner);
@@ -235,7 +235,7 @@ function Indicator({ live }: { live: Live<ClusterView> }) {
 
 function Menu({ items }: { items: readonly (readonly [string, () => void])[] }) {
   const menu = useRef<HTMLDetailsElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const away = (event: Event) => {
       const escape = event instanceof KeyboardEvent && event.key === "Escape";
       if (menu.current?.open && (escape || (event.type === "click" && !menu.current.contains(event.target as Node)))) {
@@ -372,7 +372,7 @@ async function dropped(transfer: DataTransfer): Promise<File[]> {
 
 function DropZone({ upload }: { upload: (files: readonly File[]) => void }) {
   const [isOver, setOver] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
     const over = (event: DragEvent) => {
       if (!hasFiles(event)) return;

@@ -274,7 +274,7 @@ export function Dom({ make }: { make: (shown: AbortSignal) => readonly HTMLEleme
 /** A window over the page; `close` is called when it was closed in any way. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
   return (
@@ -308,7 +308,7 @@ export function toast(text: string, isTrouble = false): void {
 
 export function Toasts() {
   const [shown, setShown] = useState<readonly Toast[]>([]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     tell = (toast) => {
       setShown((before) => [...before.slice(-3), toast]);
       setTimeout(() => setShown((before) => before.filter((each) => each.id !== toast.id)), toast.isTrouble ? 12_000 : 4000);

@@ -1,10 +1,10 @@
 // The cluster view: nodes as panels, pods as blocks in the order in which they go, and the same as a table.
 
-import { useEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 import { about, count, plural } from "../../format";
 import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
-import { change, href, type Route } from "../router";
+import { change, href, parse, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
 import type { ViewProps } from "../views";
@@ -47,13 +47,13 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     () => model.panels.filter((panel) => (node === null ? !isFiltered || panel.pods.some((pod) => mask[pod]) : panel.node.name === node && panel.title !== WAITING)),
     [model, mask, node, isFiltered],
   );
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.key === "v" && !isTyping(event)) change({ show: asTable ? null : "table" });
+      if (event.key === "v" && !isTyping(event)) change({ show: parse(location.hash).query.get("show") === "table" ? null : "table" });
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, [asTable]);
+  }, []);
   if (model.pods.length === 0 && model.panels.length === 0) {
     return (
       <Page title="Cluster">
