@@ -1,7 +1,9 @@
 """What the API server says of this node: its pods, and whether the guard is switched off. Kept when the server is away.
 
-A pod that cannot be read, because a later Kubernetes writes it otherwise, is known by its name alone: it is never evicted,
-and the others are. Two threads watch. The loop is woken by a descriptor and takes what is known then; what was last known is on disk, so
+A pod that cannot be read, because a later Kubernetes writes it otherwise, is known by its name alone: it is never
+evicted, and the others are as before.
+
+Two threads watch. The loop is woken by a descriptor and takes what is known then; what was last known is on disk, so
 that a guard that is started while the server is away still knows which cgroup is whose. Names of environments,
 commands and annotations never get there.
 """

@@ -29,7 +29,7 @@ class Lifeline:
         """Start the shell, or raise HostError."""
         end, self._pipe = os.pipe2(os.O_CLOEXEC)
         try:
-            self._shell = subprocess.Popen(
+            self._shell = subprocess.Popen(  # noqa: S603 - nothing of the input
                 (_SHELL, "-c", _SCRIPT),
                 stdin=end,
                 stdout=subprocess.DEVNULL,
@@ -40,7 +40,9 @@ class Lifeline:
             )
         except OSError as error:
             os.close(self._pipe)
-            raise HostError(f"{_SHELL}: {error.strerror}: a guard that is killed leaves what it holds frozen") from error
+            raise HostError(
+                f"{_SHELL}: {error.strerror}: a guard that is killed leaves what it holds frozen"
+            ) from error
         finally:
             os.close(end)
         os.set_blocking(self._pipe, False)

@@ -51,9 +51,7 @@ class PressureWatch:
     A cgroup may be removed and made again: the kernel says of a removed one without end that something happened.
     """
 
-    def __init__(
-        self, loop: Loop, file: Path, stall_us: int, window_us: int, on_stall: Callable[[], None]
-    ) -> None:
+    def __init__(self, loop: Loop, file: Path, stall_us: int, window_us: int, on_stall: Callable[[], None]) -> None:
         self._loop, self._file, self._on_stall = loop, file, on_stall
         self._wanted = f"some {stall_us} {window_us}\0".encode()
         self._trigger: int | None = None
