@@ -86,7 +86,7 @@ class Guard:
         self.acting.evict(victim, pod_at(self.kubelet.cgroups, pod.uid, pod.cgroup), pod.container_ids)
         return victim
 
-    def until(self, condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+    def until(self, condition: Callable[[], object], what: str, seconds: float = 180.0) -> None:
         """Run until something has happened."""
         until = time.monotonic() + seconds
         while not condition():

@@ -44,7 +44,7 @@ _ENTER = 'n=$1; shift; while [ $n -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); 
 _numbers = count()
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 180.0) -> None:
     """Wait for something that will happen, however slow the machine is."""
     until = time.monotonic() + seconds
     while not condition():

@@ -89,7 +89,8 @@ def threshold_of(folder):
 
 def entries(folder):
     file = folder / "state" / "journal.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be being written
 
 
 def kinds(folder, pod):

@@ -256,7 +256,7 @@ def test_an_end_that_the_runtime_notices_late_keeps_its_code_and_does_not_delay_
     assert exits(runtime, 0.3) == []
     before = time.monotonic()
     assert runtime.containers() == []
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 20, "it would wait half a minute for the end"
     engine.knows_ends = True
     assert exits(runtime) == [ContainerExit(NAME, 137, oom_killed=True)]
 

@@ -221,13 +221,16 @@ def test_a_large_review_is_decided_beside_the_others(server):
 
 
 def test_a_decision_that_takes_too_long_is_left_to_the_failure_policy(server):
+    gate = threading.Event()
+
     class Slow(Reviewer):
         def decide(self, *arguments):
-            time.sleep(0.5)
+            gate.wait(300)
             return super().decide(*arguments)
 
     server.webhook.reviewer = Slow()
     status, text = server.ask("/validate?timeout=100ms", large())
+    gate.set()
     assert (status, text) == (504, b"no decision in time\n")
     assert metrics(server)[("podqos_webhook_errors_total", ("reason", "deadline"))] == 1
 
@@ -241,7 +244,7 @@ def test_more_large_reviews_than_can_wait_are_asked_for_again(tmp_path):
             return super().decide(*arguments)
 
     with served(tmp_path, Waiting(), Limits(large_at_once=1)) as server:
-        first = threading.Thread(target=server.ask, args=("/validate", large()))
+        first = threading.Thread(target=server.ask, args=("/validate?timeout=300s", large()))
         first.start()
         end = time.monotonic() + 60
         while not server.webhook._large_waiting and time.monotonic() < end:
@@ -249,7 +252,7 @@ def test_more_large_reviews_than_can_wait_are_asked_for_again(tmp_path):
         assert server.ask("/validate", large())[0] == 429
         gate.set()
         first.join(60)
-        assert server.ask("/validate", large())[0] == 200
+        assert server.ask("/validate?timeout=300s", large())[0] == 200
 
 
 # ---- files that are replaced ----------------------------------------------------------------------------------------
