@@ -520,10 +520,10 @@ def test_an_intent_for_another_cgroup_or_that_cannot_be_read_touches_nothing(sui
 @pytest.mark.slow
 def test_thousands_of_processes_are_killed_in_one_go(suite):
     pod = suite.run("web-0", ("sh", "-c", "i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; wait"))
-    wait_until(lambda: len(suite.processes(pod)) > 3000, "they run", 300)
+    wait_until(lambda: len(suite.processes(pod)) > 3000, "they run")
     with Guard(suite) as guard:
         guard.evict(pod)
-        guard.until(lambda: Did.GONE in guard.done(), "they are gone", 300)
+        guard.until(lambda: Did.GONE in guard.done(), "they are gone")
         assert next(each.count for each in guard.noted if each.what is Did.KILLED) > 3000
 
 

@@ -72,7 +72,7 @@ def guard(kubelet, folder, *options):
         yield process
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(300)
 
 
 def knows_pods(folder):
@@ -157,7 +157,7 @@ def test_a_pod_is_held_while_the_server_is_away_and_never_left_frozen(suite, tmp
         with guard(suite, tmp_path, *options):
             wait_until(lambda: not is_frozen(suite, pod), "the next guard does not wait for the server")
             suite.api.hangs = False
-            wait_until(lambda: suite.is_evicted(pod), "it is evicted", 180)
+            wait_until(lambda: suite.is_evicted(pod), "it is evicted")
             wait_until(lambda: suite.events(pod.uid), "it has its Event")
             wait_until(lambda: not list((tmp_path / "run" / "evictions").iterdir()), "the guard is done with it")
     assert not is_frozen(suite, pod)

@@ -67,10 +67,10 @@ class Served:
         }
 
     def _ask(self, target, method, tcp):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         if not tcp:
             connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.settimeout(60)
+            connection.sock.settimeout(300)
             connection.sock.connect(self.socket)
         connection.request(method, target)
         response = connection.getresponse()
@@ -342,7 +342,7 @@ def test_the_journal_can_be_read_from_a_time_on_and_followed():
                 return False
             return b"CleanedUp" in heard
 
-        node.stage.until(came, 40)
+        node.stage.until(came)
 
 
 def test_ready_until_it_ends():
@@ -384,7 +384,7 @@ def test_answering_takes_the_loop_a_moment_at_a_time():
     with served(HARD) as node:
         names = [f"p{number}" for number in range(30)]
         node.stage.put(*(pod_document(name, "sleep", "1000") for name in names))
-        node.stage.until(lambda: node.stage.is_up(*names), 60)
+        node.stage.until(lambda: node.stage.is_up(*names))
         longest = []
         for target in ("/metrics", "/stats/summary", "/pods", "/status"):
             asked = node.begin(target)
