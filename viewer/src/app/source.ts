@@ -173,7 +173,7 @@ export function useAnswer<T>(source: Source, request: Request | null): Answered<
     );
     return () => control.abort();
   }, [source, key, turn]);
-  return { data: state.data, failure: state.failure, isLoading: state.isLoading, again: () => setTurn(turn + 1) };
+  return { data: state.data, failure: state.failure, isLoading: state.isLoading, again: () => setTurn((before) => before + 1) };
 }
 
 /** The same path with another body is the same view, changed: what it shows may stay until it is answered. */

@@ -1,6 +1,6 @@
 // Long runs on the server: begun, followed, cancelled, and what they gave.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { JobInfo } from "../../schema";
 import { Failure, type Source } from "../source";
 import { Failed } from "../ui";
@@ -17,6 +17,14 @@ export interface JobRequest {
 
 export function begin(source: Source, request: JobRequest): Promise<JobInfo> {
   return source.ask<JobInfo>({ path: "/api/jobs", body: request });
+}
+
+/** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. */
+export function useShown(key: string): (key: string) => boolean {
+  const latest = useRef<string | null>(key);
+  latest.current = key;
+  useLayoutEffect(() => () => void (latest.current = null), []);
+  return (asked) => latest.current === asked;
 }
 
 export interface Followed<T> {

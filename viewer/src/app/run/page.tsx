@@ -8,7 +8,7 @@ import { go, href } from "../router";
 import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
-import { begin, Progress, useJob } from "./jobs";
+import { begin, Progress, useJob, useShown } from "./jobs";
 
 const EXAMPLES = "limits.memory@web=1Gi\npriority@web=1000\nkubelet.evictionHard.memory.available=1Gi\ngrowth@web=0.5";
 
@@ -53,13 +53,14 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
   const key = `${app.info.id} ${app.info.generation}`;
   const known = RUNS.get(key) ?? [];
   const [failure, setFailure] = useState<Failure | null>(null);
+  const isShown = useShown(app.info.id);
   const start = useCallback(
     async (edits: readonly string[]) => {
       setFailure(null);
       try {
         const job = await begin(app.source, { kind: "run", source: app.info.id, ...(edits.length > 0 ? { edits } : {}) });
         RUNS.set(key, [...(RUNS.get(key) ?? []), { id: job.id, edits }]);
-        go(href("run", [job.id]));
+        if (isShown(app.info.id)) go(href("run", [job.id]));
       } catch (error) {
         const found = error instanceof Failure ? error : new Failure({ message: String(error) });
         setFailure(found);
@@ -72,7 +73,7 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
   useEffect(() => {
     if (id !== null || app.source.saved !== null) return;
     const [first] = known;
-    if (first !== undefined) history.replaceState(null, "", href("run", [first.id])), dispatchEvent(new HashChangeEvent("hashchange"));
+    if (first !== undefined) go(href("run", [first.id]), false);
     else void start([]);
   }, [id]);
   const job = useJob<RunView>(app.source, id);
