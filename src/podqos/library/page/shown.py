@@ -16,26 +16,23 @@ from podqos.survival.forecast import CurvePoint
 
 
 class Shown:
-    """A source that is looked at."""
+    """A source that is looked at; ``before`` is an earlier state of it, of which is taken what has not changed."""
 
-    def __init__(self, source: PageSource) -> None:
+    def __init__(self, source: PageSource, before: Shown | None = None) -> None:
         self.source = source
-        self._places: dict[str, Places] = {}
+        self._before = before
         self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
         """Of growing containers, by node and container, with the settings that the node has."""
 
     @cached_property
     def nodes(self) -> PageNodes:
         """The nodes with their pods."""
-        return PageNodes(self.source)
+        before, self._before = self._before, None  # which is not kept alive
+        return PageNodes(self.source, None if before is None else before.nodes)
 
     def places(self, node: PageNode) -> Places | None:
         """Return where the pods of a node stand; None where they are in no order."""
-        if node.report is None:
-            return None
-        if node.name not in self._places:
-            self._places[node.name] = Places.of(node.report)
-        return self._places[node.name]
+        return node.places
 
     def found(self, pod: str, node: str = "") -> tuple[PageNode | None, PodUsage, FoundWorkload]:
         """Return a pod with its node, if it has one, and the object that it is made from."""
@@ -45,9 +42,13 @@ class Shown:
             for entry in at.state.snapshot.pods:
                 if entry.pod.key == pod:
                     return at, entry, self.nodes.workloads[at.state.owners[entry.pod.metadata.uid]]
-        for each in self.nodes.waiting:
+        nodes = [each for each in self.nodes.nodes.values() if not node or each.name == node]
+        for at, each in (
+            *((at, each) for at in nodes for each in at.unranked),
+            *((None, of) for of in self.nodes.waiting),
+        ):
             if each.pod.key == pod:
-                return None, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+                return at, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
         where = f" on {node}" if node else ""
         raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
 

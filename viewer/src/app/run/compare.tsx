@@ -11,6 +11,7 @@ import { href } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Card, Chip, Dom, Empty, Key, NONE, Page, Table, Tile } from "../ui";
 import type { ViewProps } from "../views";
+import { nameOf, useRuns } from "./jobs";
 
 const VERDICTS: Readonly<Record<string, string>> = {
   same: "the same",
@@ -25,14 +26,26 @@ export function ComparePage({ route, app }: ViewProps) {
   const view = useAnswer<CompareView>(app.source, after ? { path: `/api/compare?before=${encodeURIComponent(before)}&after=${encodeURIComponent(after)}` } : null);
   const first = useAnswer<RunView>(app.source, after ? { path: `/api/jobs/${encodeURIComponent(before)}/result` } : null);
   const second = useAnswer<RunView>(app.source, after ? { path: `/api/jobs/${encodeURIComponent(after)}/result` } : null);
+  const [one, ...others] = (useRuns(app) ?? []).filter((each) => each.state === "done");
   if (!after) {
     return (
       <Page title="Compare">
         <div class="wide">
           <Empty title="Which two runs?">
-            <p>
-              <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
-            </p>
+            {one === undefined || others.length === 0 ? (
+              <p>
+                <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
+              </p>
+            ) : (
+              <p class="runs-done">
+                {`${nameOf(one)}, and:`}
+                {others.map((each) => (
+                  <a key={each.id} href={href("compare", [one.id, each.id])}>
+                    {nameOf(each)}
+                  </a>
+                ))}
+              </p>
+            )}
           </Empty>
         </div>
       </Page>
