@@ -35,6 +35,7 @@ from podqos.survival.usage_file import UsageRow
 ROOT = Path(__file__).parents[2]
 PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 
+
 def page(**files):
     return Page(read_given(files or {"shop.yaml": shop()}))
 

@@ -63,9 +63,7 @@ def edited_alike(example: FoundWorkload, made: FoundWorkload, found: FoundWorklo
     if not is_alike or own.resources != before.resources or not found.workload.is_stored:
         return None
     pod = found.workload.pod
-    spec = replace(
-        own, containers=after.containers, init_containers=after.init_containers, resources=after.resources
-    )
+    spec = replace(own, containers=after.containers, init_containers=after.init_containers, resources=after.resources)
     pod = replace(pod, spec=spec, status=replace(pod.status, qos_class=None))
     return replace(found, workload=replace(found.workload, pod=pod))
 

@@ -65,9 +65,7 @@ class Page(Shown):
         made.sort(key=lambda each: (each[0].headroom_bytes is None, each[0].headroom_bytes or 0, each[0].name))
         pods = [block for _, node in made for block in self._blocks(node)]
         pods += [
-            self._block(
-                PodUsage(each.pod, None, ()), "", owner(each.kind, each.workload) or controller(each.pod), None
-            )
+            self._block(PodUsage(each.pod, None, ()), "", owner(each.kind, each.workload) or controller(each.pod), None)
             for each in nodes.waiting
         ]
         assumptions = [assumed for _, node in made for assumed in self._assumptions(node)]
@@ -292,4 +290,3 @@ def _safer_edits(written: Pod, entry: PodUsage, profile: Profile) -> list[tuple[
     lines = tuple(edit if edit.value is not None else replace(edit, value=SOME_CPU) for edit in guaranteed)
     found = [(PodChange.REQUEST, tuple(requests)), (PodChange.GUARANTEED, lines)]
     return sorted((each for each in found if each[1]), key=lambda each: len(each[1]))
-

@@ -95,7 +95,7 @@ class _Move:
         self._page = page
         self._homeless = {each.new.key: each for each in homeless}
         self._states = {
-            name: states.get(name) or node.state
+            name: states.get(name) or page.state(node)
             for name, node in page.nodes.nodes.items()
             if name in states or (node.state is not None and is_known(node))
         }
@@ -127,7 +127,7 @@ class _Move:
             moved.append(self._moved(each, goes_to, "" if goes_to else message))
         preempted = () if placed is None else tuple(self._preempted(placed, to))
         return Rehomed(
-            {name: state for name, state in self._states.items() if state is not None and name in self._touched},
+            {name: state for name, state in self._states.items() if name in self._touched},
             tuple(moved),
             preempted,
         )
@@ -139,11 +139,11 @@ class _Move:
         views: dict[int, PodView] = {}
         bare = set()
         for name, state in self._states.items():
-            for entry in () if state is None else state.snapshot.pods:
+            for entry in state.snapshot.pods:
                 pod, home = entry.pod, "" if entry.pod.key in self._homeless else name
                 view = known.get(id(pod)) or made.of(pod if pod.spec.node_name == home else _bound(pod, home))
                 views[id(view.pod)] = view
-                if state is not None and not workload_of(state, pod):
+                if not workload_of(state, pod):
                     bare.add(pod.key)
         surroundings = Surroundings(
             tuple(node.node for node in page.nodes.nodes.values() if is_known(node)),
@@ -181,13 +181,11 @@ class _Move:
 
     def _take(self, node: str, uid: str) -> None:
         state = self._states[node]
-        assert state is not None
         self._keep(node, state, (entry for entry in state.snapshot.pods if entry.pod.metadata.uid != uid))
 
     def _put(self, node: str, entry: PodUsage, own: tuple[str, str] | None = None) -> None:
         """Put a pod on a node, in the place of the one with its uid."""
-        state = self._states[node]
-        assert state is not None
+        state = self._states.get(node) or self._page.state(self._page.nodes.nodes[node])
         uid = entry.pod.metadata.uid
         others = (each for each in state.snapshot.pods if each.pod.metadata.uid != uid)
         self._keep(node, state if own is None else replace(state, owners={**state.owners, uid: own}), (*others, entry))

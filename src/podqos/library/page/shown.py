@@ -16,8 +16,9 @@ from podqos.library.page.places import Places
 from podqos.library.page.quotas import Quotas
 from podqos.library.page.source import PageSource
 from podqos.model.pod import Pod
+from podqos.model.resources import MEMORY
 from podqos.model.service import Service
-from podqos.model.snapshot import PodUsage
+from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
@@ -58,10 +59,21 @@ class Shown:
         """The quotas of its namespaces, with what is used of them."""
         return Quotas(self.nodes.objects, self.nodes.profile)
 
+    def state(self, node: PageNode) -> NodeState:
+        """Return a node's pods; that of a node without any is empty."""
+        if node.state is not None:
+            return node.state
+        memory = node.node.status.capacity.get(MEMORY) or node.node.status.allocatable.get(MEMORY)
+        if node.problem or memory is None:
+            raise InputError(node.problem or "it has no pods", where=node.name)
+        cluster = self.source.cluster
+        kubelet = self.nodes.kubelet if cluster is None else cluster.kubelet(node.name)
+        return NodeState(Snapshot(NodeUsage(memory.value, name=node.name), ()), kubelet=kubelet)
+
     def places(self, node: PageNode) -> Places | None:
         """Return where the pods of a node stand; None where they are in no order."""
         if node.report is None:
-            return None
+            return Places({}, {}, {}) if node.state is None and not node.problem else None
         if node.name not in self._places:
             self._places[node.name] = Places.of(node.report)
         return self._places[node.name]

@@ -94,7 +94,7 @@ class WhatIfEngine:
         page, profile = self._page, self._profile
         changes = self._changes(request)
         node = self._node(request.node) if request.node or not changes else changes[0].node
-        now = self._state(node)
+        now = self._page.state(node)
         before = page.places(node)
         if before is None:
             raise InputError(node.problem or "its pods are in no order", where=node.name)
@@ -104,7 +104,8 @@ class WhatIfEngine:
         states = self._with_kubelet(request, node, homes.states)
         state = states.get(node.name, now)
         report = node.report if state is now else rank(state, profile=profile)
-        assert report is not None
+        if report is None:
+            raise InputError("it has no pods", where=node.name)
         after = before if state is now else Places.of(report)
         touched = {entry.pod.key for change in changes for _, entry in change.pods}
         changed = [
@@ -147,7 +148,7 @@ class WhatIfEngine:
         node = self._page.found(pod, request.node)[0] if pod else self._node(request.node)
         if node is None:
             raise InputError(f"{pod} runs on no node", fix="choose one that does")
-        now = self._state(node)
+        now = self._page.state(node)
         choices = _choices(now)
         growing = request.growing or choices[0]
         kubelet = edited_kubelet(now, request.kubelet, self._profile)
@@ -203,12 +204,7 @@ class WhatIfEngine:
         ranked = [each for each in nodes.values() if each.state is not None]
         if not ranked:
             raise InputError("there are no pods", fix="give manifests, or a snapshot of a cluster")
-        return min(ranked, key=lambda each: headroom_bytes(self._state(each), self._profile))
-
-    def _state(self, node: PageNode) -> NodeState:
-        if node.state is None:
-            raise InputError(node.problem or "it has no pods", where=node.name)
-        return node.state
+        return min(ranked, key=lambda each: headroom_bytes(self._page.state(each), self._profile))
 
     def _maker(self, at: PageNode, entry: PodUsage, found: FoundWorkload, edit: PodEdit) -> FoundWorkload:
         """Return what is patched so that the pods change: of pods that run, what made them, if that is known."""
@@ -249,9 +245,7 @@ class WhatIfEngine:
 
     def _charged(self, changes: Sequence[_Edited], written: Mapping[str, NodeState]) -> list[Charged]:
         """Return the edited workloads as quotas see them."""
-        after = {
-            entry.pod.metadata.uid: entry.pod for state in written.values() for entry in state.snapshot.pods
-        }
+        after = {entry.pod.metadata.uid: entry.pod for state in written.values() for entry in state.snapshot.pods}
         return [
             Charged(
                 edited(self._page.nodes.objects, change.found, _fields(change.fields, change.found)),
@@ -261,9 +255,7 @@ class WhatIfEngine:
             if change.fields
         ]
 
-    def _with_kubelet(
-        self, request: WhatIf, node: PageNode, states: Mapping[str, NodeState]
-    ) -> dict[str, NodeState]:
+    def _with_kubelet(self, request: WhatIf, node: PageNode, states: Mapping[str, NodeState]) -> dict[str, NodeState]:
         """Return the nodes that change, with the settings of their kubelets."""
         all_nodes = self._page.nodes.nodes
         found = dict(states)
@@ -300,7 +292,7 @@ class WhatIfEngine:
             safer=later,
             at_risk=sooner,
             mixed=sum(min(each) < 0 < max(each) for each in turns),
-            headroom_before_bytes=headroom_bytes(self._state(node), profile),
+            headroom_before_bytes=headroom_bytes(self._page.state(node), profile),
             headroom_after_bytes=headroom_bytes(state, profile),
             problem=problem,
         )
@@ -371,7 +363,7 @@ class WhatIfEngine:
         known = self._page.curves
         key = node.name, growing
         if key not in known:
-            known[key] = forecast(self._state(node), growing=growing, rates=(), profile=self._profile).curve
+            known[key] = forecast(self._page.state(node), growing=growing, rates=(), profile=self._profile).curve
         return known[key]
 
 
