@@ -24,7 +24,7 @@ from podqos.library.inputs.selection import Selection
 from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
 from podqos.library.node_state import USAGE
 from podqos.library.page.editing import edited, patch_of, with_workloads
-from podqos.library.page.nodes import PageNode
+from podqos.library.page.nodes import PageNode, ShownNode
 from podqos.library.page.places import Places, before, is_safer
 from podqos.library.page.shown import Shown, controller, owner, workload_of
 from podqos.library.page.what_if import WhatIfEngine
@@ -61,24 +61,28 @@ class Page(Shown):
     def cluster(self) -> ClusterView:
         """Return all nodes and pods."""
         nodes = self.nodes
-        made = [(self._panel(each), each) for each in nodes.nodes.values()]
-        made.sort(key=lambda each: (each[0].headroom_bytes is None, each[0].headroom_bytes or 0, each[0].name))
-        pods = [block for _, node in made for block in self._blocks(node)]
+        made = [self._shown(each) for each in nodes.nodes.values()]
+        made.sort(key=lambda each: (each.panel.headroom_bytes is None, each.panel.headroom_bytes or 0, each.panel.name))
+        pods = [block for each in made for block in each.blocks]
         pods += [
             self._block(PodUsage(each.pod, None, ()), "", owner(each.kind, each.workload) or controller(each.pod), None)
             for each in nodes.waiting
         ]
-        assumptions = [assumed for _, node in made for assumed in self._assumptions(node)]
         return ClusterView(
             name=self.source.name,
             kubernetes_version=".".join(map(str, nodes.profile.version)),
             taken_at="" if self.source.cluster is None else self.source.cluster.header.taken_at,
-            nodes=tuple(panel for panel, _ in made),
+            nodes=tuple(each.panel for each in made),
             pods=tuple(pods),
-            classes=dict(sorted(Counter(str(each.qos_class) for each in pods).items())),
+            classes={str(each): count for each, count in sorted(Counter(each.qos_class for each in pods).items())},
             notes=tuple(self._notes()),
-            assumptions=tuple(dict.fromkeys(assumptions)),
+            assumptions=tuple(dict.fromkeys(assumed for each in made for assumed in each.assumptions)),
         )
+
+    def _shown(self, node: PageNode) -> ShownNode:
+        if node.shown is None:
+            node.shown = ShownNode(self._panel(node), tuple(self._blocks(node)), tuple(self._assumptions(node)))
+        return node.shown
 
     def _notes(self) -> Iterator[str]:
         """Yield what is wrong with the source, and which pods the API server would not store."""
@@ -116,6 +120,8 @@ class Page(Shown):
 
     def _blocks(self, node: PageNode) -> Iterator[PodBlock]:
         if node.state is None:
+            for each in node.unranked:
+                yield self._block(PodUsage(each.pod, None, ()), node.name, owner(each.kind, each.workload) or controller(each.pod), None)
             return
         places = self.places(node)
         blocks = [

@@ -29,11 +29,11 @@ _TEMPLATE_HASH = "pod-template-hash"
 
 
 class Shown:
-    """A source that is looked at."""
+    """A source that is looked at; ``before`` is an earlier state of it, of which is taken what has not changed."""
 
-    def __init__(self, source: PageSource) -> None:
+    def __init__(self, source: PageSource, before: Shown | None = None) -> None:
         self.source = source
-        self._places: dict[str, Places] = {}
+        self._before = before
         self._requested: dict[str, Amounts] = {}
         self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
         """Of growing containers, by node and container, with the settings that the node has."""
@@ -41,7 +41,8 @@ class Shown:
     @cached_property
     def nodes(self) -> PageNodes:
         """The nodes with their pods."""
-        return PageNodes(self.source)
+        before, self._before = self._before, None  # which is not kept alive
+        return PageNodes(self.source, None if before is None else before.nodes)
 
     @cached_property
     def declared(self) -> Objects:
@@ -72,20 +73,22 @@ class Shown:
 
     def places(self, node: PageNode) -> Places | None:
         """Return where the pods of a node stand; None where they are in no order."""
-        if node.report is None:
-            return Places({}, {}, {}) if node.state is None and not node.problem else None
-        if node.name not in self._places:
-            self._places[node.name] = Places.of(node.report)
-        return self._places[node.name]
+        if node.report is None and node.state is None and not node.problem:
+            return Places({}, {}, {})
+        return node.places
 
     def found(self, pod: str, node: str = "") -> tuple[PageNode | None, PodUsage, FoundWorkload]:
         """Return a pod with its node, if it has one, and the object that it is made from."""
         for at, entry in self._running.get(pod, ()):
             if not node or at.name == node:
                 return at, entry, self.made_from(at, entry)
-        for each in self.nodes.waiting:
+        nodes = [each for each in self.nodes.nodes.values() if not node or each.name == node]
+        for unranked, each in (
+            *((at, each) for at in nodes for each in at.unranked),
+            *((None, of) for of in self.nodes.waiting),
+        ):
             if each.pod.key == pod:
-                return None, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+                return unranked, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
         where = f" on {node}" if node else ""
         raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
 

@@ -182,8 +182,9 @@ class WhatIfEngine:
         changes: dict[tuple[str, str], _Edited] = {}
         for edit in request.edits:
             at, entry, found = page.found(edit.pod)
-            if at is None:
-                raise InputError(f"{edit.pod} runs on no node", fix="choose one that does")
+            if at is None or at.state is None:
+                what = f"{edit.pod} runs on no node" if at is None else at.problem or f"{edit.pod} is in no order"
+                raise InputError(what, fix="choose another")
             pods = [(at, entry)] if edit.alone and found.workload.is_stored else page.alike(at, entry)
             first = pods[0][1].pod.metadata.uid
             key = first, edit.pod if edit.alone else ""

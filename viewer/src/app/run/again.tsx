@@ -3,31 +3,25 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { bytes, count } from "../../format";
-import type { ClusterView, ContainerExplanation, PodPage, RunView } from "../../schema";
+import type { ClusterView, ContainerExplanation, JobInfo, PodPage, RunView } from "../../schema";
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, Slider } from "../controls";
 import { change, href, parse, useRoute } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Copyable, Select } from "../ui";
 import type { App } from "../views";
+import { nameOf } from "./jobs";
 import "./again.css";
 
 const EXAMPLES = "limits.memory@web=1Gi\nnodeLost@worker-1=10m\nphase=5s";
 const HARD = "kubelet.evictionHard.memory.available";
 const DURATION = "spec.duration";
 
-/** A run that was made of the scenario, and what was changed for it. */
-export interface Made {
-  id: string;
-  edits: readonly string[];
-}
-
 const linesOf = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const nameIn = (line: string) => line.slice(0, Math.max(0, line.indexOf("=")));
-const called = (made: Made) => made.edits.join(", ") || "as it is";
 
 /** Run it with other values, and compare. */
-export function Again({ app, run, runs, id, start }: { app: App; run: RunView; runs: readonly Made[]; id: string; start: (edits: readonly string[]) => Promise<void> }) {
+export function Again({ app, run, runs, id, start }: { app: App; run: RunView; runs: readonly JobInfo[]; id: string; start: (edits: readonly string[]) => Promise<void> }) {
   const route = useRoute();
   const own = runs.find((each) => each.id === id);
   const others = runs.filter((each) => each.id !== id);
@@ -46,7 +40,7 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
   return (
     <section class="run-bar" aria-label="Other values">
       <details open={route.query.has("edits") || (own !== undefined && own.edits.length > 0)}>
-        <summary>{`This run: ${own === undefined ? "of an earlier visit" : called(own)}. Run it with other values, and compare.`}</summary>
+        <summary>{`This run: ${own === undefined ? "of an earlier state" : nameOf(own)}. Run it with other values, and compare.`}</summary>
         <form
           class="card run-form controls"
           onSubmit={(event) => {
@@ -79,7 +73,7 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
                 Compare with:
                 {others.map((each) => (
                   <a key={each.id} href={runs.indexOf(each) < runs.findIndex((run) => run.id === id) ? href("compare", [each.id, id]) : href("compare", [id, each.id])}>
-                    {called(each)}
+                    {nameOf(each)}
                   </a>
                 ))}
               </p>

@@ -11,7 +11,7 @@ import { href } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Card, Chip, Dom, Empty, Key, NONE, Page, Table, Tile } from "../ui";
 import type { ViewProps } from "../views";
-import { Progress, useJob } from "./jobs";
+import { nameOf, Progress, useJob, useRuns } from "./jobs";
 
 const VERDICTS: Readonly<Record<string, string>> = {
   same: "the same",
@@ -26,14 +26,26 @@ export function ComparePage({ route, app }: ViewProps) {
   const jobs = [useJob<RunView>(app.source, after ? before : null), useJob<RunView>(app.source, after || null)] as const;
   const [first, second] = [jobs[0].result, jobs[1].result];
   const view = useAnswer<CompareView>(app.source, first === null || second === null ? null : { path: `/api/compare?before=${encodeURIComponent(before)}&after=${encodeURIComponent(after)}` });
+  const [one, ...others] = (useRuns(app) ?? []).filter((each) => each.state === "done");
   if (!after) {
     return (
       <Page title="Compare">
         <div class="wide">
           <Empty title="Which two runs?">
-            <p>
-              <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
-            </p>
+            {one === undefined || others.length === 0 ? (
+              <p>
+                <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
+              </p>
+            ) : (
+              <p class="runs-done">
+                {`${nameOf(one)}, and:`}
+                {others.map((each) => (
+                  <a key={each.id} href={href("compare", [one.id, each.id])}>
+                    {nameOf(each)}
+                  </a>
+                ))}
+              </p>
+            )}
           </Empty>
         </div>
       </Page>

@@ -8,11 +8,8 @@ import { go, href } from "../router";
 import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
-import { Again, type Made } from "./again";
-import { begin, Progress, useJob } from "./jobs";
-
-/** The runs of this visit, by source: the first is the scenario as it is. */
-const RUNS = new Map<string, readonly Made[]>();
+import { Again } from "./again";
+import { begin, Progress, useJob, useRuns } from "./jobs";
 
 export function RunPage({ route, app }: ViewProps) {
   if (app.info.kind === "run") return <FromFile app={app} />;
@@ -45,17 +42,16 @@ function FromFile({ app }: { app: App }) {
 }
 
 function OfScenario({ id, app }: { id: string | null; app: App }) {
-  const key = `${app.info.id} ${app.info.generation}`;
-  const known = RUNS.get(key) ?? [];
+  const runs = useRuns(app);
+  const known = runs ?? [];
   const [failure, setFailure] = useState<Failure | null>(null);
   const start = useCallback(
     async (edits: readonly string[]) => {
       setFailure(null);
       try {
         const job = await begin(app.source, { kind: "run", source: app.info.id, ...(edits.length > 0 ? { edits } : {}) });
-        RUNS.set(key, [...(RUNS.get(key) ?? []), { id: job.id, edits }]);
         // What was changed is seen beside how it is.
-        const plain = (RUNS.get(key) ?? []).find((each) => each.edits.length === 0);
+        const plain = runs?.find((each) => each.edits.length === 0);
         go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id]));
       } catch (error) {
         const found = error instanceof Failure ? error : new Failure({ message: String(error) });
@@ -63,15 +59,15 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
         toast(found.message, true);
       }
     },
-    [app, key],
+    [app, runs],
   );
   // Without a run in the address, the first one of this scenario is shown, or made.
   useEffect(() => {
-    if (id !== null || app.source.saved !== null) return;
+    if (id !== null || app.source.saved !== null || runs === null) return;
     const [first] = known;
     if (first !== undefined) history.replaceState(null, "", href("run", [first.id])), dispatchEvent(new HashChangeEvent("hashchange"));
     else void start([]);
-  }, [id]);
+  }, [id, runs === null]);
   const job = useJob<RunView>(app.source, id);
   const run = job.result;
   const make = useCallback((shown: AbortSignal) => (run === null ? [] : showRun(run, shown)), [run]);
