@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.browser.test_layout import CUT
+from tests.library.shop import shop as manifests
 
 from browser.settling import resize, settle
 from podqos.library.page.page import Page
@@ -19,46 +20,13 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 ROOT = Path(__file__).parents[2]
 SCENARIOS = ROOT / "scenarios"
 INCIDENT = SCENARIOS / "content-platform" / "incident"
-MANIFESTS = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - name: main
-        image: web:1
-        resources:
-          requests: {cpu: 100m, memory: 256Mi}
-          limits: {cpu: 100m, memory: 1Gi}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: shell, namespace: shop}
-spec:
-  containers:
-  - {name: shell, image: "shell:1"}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: db, namespace: shop}
-spec:
-  containers:
-  - name: db
-    image: db:1
-    resources: {limits: {cpu: 1, memory: 2Gi}}
-"""
 WIDTHS = [400, 1280, 2560]
 
 
 @pytest.fixture(scope="module")
 def shop(serve, tmp_path_factory):
     path = tmp_path_factory.mktemp("shop") / "shop.yaml"
-    path.write_text(MANIFESTS)
+    path.write_bytes(manifests())
     return serve(path)
 
 
@@ -183,7 +151,7 @@ def test_the_threshold_that_is_needed_can_be_tried(visit, shop):
 
 def test_findings_are_filtered_and_fixed_as_a_diff_to_download(visit, shop):
     page = visit(shop).open("#/check")
-    expected = Page(read_given({"shop.yaml": MANIFESTS.encode()}))
+    expected = Page(read_given({"shop.yaml": manifests()}))
     expect(page.locator(".finding")).to_have_count(len(expected.check().items))
     page.get_by_role("searchbox", name="Find").fill("shell")
     expect(page.locator(".finding").first).to_contain_text("shop/shell")
