@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from podqos.agent.guard_status import GuardStatus
 from podqos.eviction.signals import SIGNALS
-from podqos.guard.status import GuardStatus
 from podqos.model.time_units import SECOND_US
 from podqos.report.node.guard import span
 from podqos.report.node.lines import duration
@@ -14,8 +14,6 @@ from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import counted, mebibytes
 
-STALE_US = 20 * SECOND_US
-"""A guard that has said nothing for so long has ended, or is stuck."""
 _SWITCHES = {
     "shadow": "shadow: it decides and writes down, and evicts nothing (--enforce)",
     "stop file": "evicts nothing: the stop file is there",
@@ -23,11 +21,6 @@ _SWITCHES = {
     "rate limit": "evicts nothing: it has evicted as many pods as it may in that time",
     "cool-down": "evicts nothing for a moment: it has just evicted a pod",
 }
-
-
-def is_stale(status: GuardStatus, now_us: int) -> bool:
-    """Whether the guard that said this is gone or stuck."""
-    return now_us - status.updated_us > STALE_US
 
 
 def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
@@ -46,7 +39,7 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
     ]
     lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in facts]
-    if is_stale(status, now_us):
+    if status.is_stale(now_us):
         gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
         lines = [style.alarm(gone), *lines]
     if status.signals:
