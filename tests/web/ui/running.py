@@ -22,7 +22,7 @@ simulation.built_viewer = lambda: {VIEWER!r}
 from podqos.cli.main import main
 sys.exit(main(["ui", *sys.argv[1:]]))
 """
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 POD = b"""apiVersion: v1
 kind: Pod

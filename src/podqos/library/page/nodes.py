@@ -27,13 +27,15 @@ from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
-from podqos.model.node import Node, NodeStatus
+from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.placement.allocatable import node_allocatable
+from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
 from podqos.report.page.cluster import NodePanel, PodBlock
 from podqos.report.text.encoding import json_line
@@ -203,13 +205,20 @@ class PageNodes:
             machine = NodeUsage(spec.memory_bytes, spec.swap_bytes, spec.name, system_bytes)
             owners = {pod.metadata.uid: (POD, pod.key) for pod, _ in each.pods}
             state = NodeState(Snapshot(machine, pods), kubelet=Kubelet(spec.config, scenario.name), owners=owners)
-            status = NodeStatus(
-                {
-                    CPU: Quantity.of_milli(spec.cpu_milli),
-                    MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
-                }
+            capacity = {
+                CPU: Quantity.of_milli(spec.cpu_milli),
+                MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
+            }
+            divided = node_allocatable(capacity, spec.config)
+            node = Node(
+                ObjectMeta(name=spec.name, labels={LABEL_HOSTNAME: spec.name, **spec.labels}),
+                NodeSpec((*spec.taints, *spec.config.register_with_taints)),
+                NodeStatus(
+                    divided.capacity,
+                    divided.allocatable,
+                    declared_features=declared_by_default(scenario.profile),
+                ),
             )
-            node = Node(ObjectMeta(name=spec.name), status=_divided(status, state))
             yield PageNode(node, objects, state if pods else None, self.profile, "", is_assumed=False)
 
     def _of_manifests(self) -> Iterator[PageNode]:
