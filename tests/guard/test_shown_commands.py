@@ -29,7 +29,7 @@ from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.requests import ANNOTATION
-from podqos.guard.status import ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
+from podqos.report.node.guard_status import ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.host.api.http_request import Refusal, Request
 from podqos.survival.shadow import GuardExplanation
 from podqos.web.guard_installation import EVICTED_ANNOTATION

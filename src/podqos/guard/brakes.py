@@ -15,7 +15,7 @@ from pathlib import Path
 from podqos.agent.journal import By, Kind, decode
 from podqos.errors import InputError
 from podqos.guard.settings import STOP_FILE, GuardSettings
-from podqos.guard.status import RateLimit
+from podqos.report.node.guard_status import RateLimit
 
 _TAIL_BYTES = 1 << 20
 

@@ -52,7 +52,6 @@ from podqos.guard.metrics import GuardMetrics
 from podqos.guard.node_pods import NodePods
 from podqos.guard.sender import Sender
 from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
-from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.guard.tree import find_kubepods
 from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer
@@ -71,6 +70,7 @@ from podqos.host.storage.syncing import Syncing
 from podqos.host.storage.writing import replace_file
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.report.node.guard_status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.version import __version__
 
 _JOURNAL = "journal.jsonl"

@@ -20,13 +20,14 @@ SUMMARY = "its mode, thresholds and figures, what it knows, how fast it was"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard status``."""
     add_run_option(parser)
-    add_output_options(parser, ("text", "json", "yaml"), "podqos.guard.status:GuardStatus")
+    add_output_options(parser, ("text", "json", "yaml"), "podqos.report.node.guard_status:GuardStatus")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
-    from podqos.guard.status import FILE, read_status
-    from podqos.guard.status_lines import is_stale, status_lines
+    from podqos.library.guard_journal import read_status
+    from podqos.report.node.guard_status import FILE
+    from podqos.report.node.guard_status_lines import is_stale, status_lines
 
     file = Path(arguments.run_dir) / FILE
     try:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import msgspec
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
@@ -86,11 +83,3 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     notes: tuple[str, ...] = ()
     cpu_seconds: float = 0.0
     rss_bytes: int = 0
-
-
-def read_status(run: Path) -> GuardStatus | None:
-    """Return what a guard last said; None where none has run."""
-    try:
-        return msgspec.json.decode((run / FILE).read_bytes(), type=GuardStatus)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from podqos.eviction.signals import SIGNALS
-from podqos.guard.status import GuardStatus
 from podqos.model.time_units import SECOND_US
 from podqos.report.node.guard import span
+from podqos.report.node.guard_status import GuardStatus
 from podqos.report.node.lines import duration
 from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
@@ -32,10 +32,22 @@ def is_stale(status: GuardStatus, now_us: int) -> bool:
 
 def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
     """Return the status of a guard."""
-    mode = _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
-    facts = [
+    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in status_facts(status, now_us, style)]
+    if is_stale(status, now_us):
+        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
+        lines = [style.alarm(gone), *lines]
+    if status.signals:
+        lines += ["", *_thresholds(status, style)]
+    for each in (note for note in status.notes if note not in status.unprotected):
+        lines += wrapped(each, style, "  ", "! ")
+    return lines
+
+
+def status_facts(status: GuardStatus, now_us: int, style: Style) -> list[tuple[str, str]]:
+    """Return what a guard is about, knows and may do, each under its name."""
+    return [
         ("guard", f"node {status.node}, podqos {status.version}, pid {status.pid}, up {_up(status)}"),
-        ("mode", mode),
+        ("mode", mode(status)),
         ("kill switch", _switch(status)),
         ("watches", f"{status.kubepods} (cgroup {status.cgroup})"),
         ("pods", _pods(status)),
@@ -45,15 +57,11 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         ("protection", f"not allowed here: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
         ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
     ]
-    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in facts]
-    if is_stale(status, now_us):
-        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
-        lines = [style.alarm(gone), *lines]
-    if status.signals:
-        lines += ["", *_thresholds(status, style)]
-    for each in (note for note in status.notes if note not in status.unprotected):
-        lines += wrapped(each, style, "  ", "! ")
-    return lines
+
+
+def mode(status: GuardStatus) -> str:
+    """Return whether a guard evicts, and what keeps it from that."""
+    return _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
 
 
 def _up(status: GuardStatus) -> str:
