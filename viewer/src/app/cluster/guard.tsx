@@ -1,7 +1,7 @@
 // The guard that a node is seen through: whether it evicts, what holds it back, and what it decided last.
 
 import type { GuardPanel } from "../../schema";
-import { Card, Facts, Key } from "../ui";
+import { Card, Facts } from "../ui";
 
 export function GuardCard({ guard }: { guard: GuardPanel }) {
   return (
@@ -17,7 +17,7 @@ export function GuardCard({ guard }: { guard: GuardPanel }) {
             <li key={`${time} ${kind} ${pod}`}>
               <details>
                 <summary>
-                  <time dateTime={new Date(time * 1000).toISOString()}>{new Date(time * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })}</time> {pod === "" ? null : <Key of={pod} />} {text}
+                  <time dateTime={new Date(time * 1000).toISOString()}>{new Date(time * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })}</time> <span title={pod}>{text}</span>
                 </summary>
                 <ul class="reasons">
                   {reasons.map((reason) => (
