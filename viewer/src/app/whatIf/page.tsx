@@ -8,7 +8,7 @@ import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve } from "../forecast/curve";
 import { change, href, parse, type Route } from "../router";
-import { useAnswer } from "../source";
+import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Table, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import "./whatIf.css";
@@ -167,7 +167,6 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
-          {isSaved ? <p class="quiet">This page was saved: it shows the edits it was saved with. Start podqos ui to make others.</p> : null}
           <fieldset class="all-controls" disabled={isSaved}>
             <PodPicker cluster={cluster} pod={pod} />
             {isMissing ? <p class="quiet">The pod of this address is gone, or in no order; this one goes first.</p> : null}
@@ -248,6 +247,18 @@ function requestOf(cluster: ClusterView, block: PodBlock, edits: Edits, route: R
   const get = (name: string) => route.query.get(name) ?? "";
   const kubelet: KubeletEdit = { evictionHard: get("hard"), evictionSoft: get("soft"), evictionSoftGracePeriod: get("soft") && get("grace"), systemReserved: "", kubeReserved: "" };
   return { node: route.query.get("at") ?? block.node, edits: asked, kubelet, everywhere: get("everywhere") === "1", isWhole: false, growing: keyOf(block) };
+}
+
+/** What a saved page holds: of many edits that were tried, those that the address has. */
+export async function whatIfToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
+  const cluster = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
+  const placed = cluster.pods.filter((pod) => pod.evictionPlace !== null);
+  const block = placed.find((pod) => keyOf(pod) === route.query.get("pod")) ?? placed[0];
+  if (block === undefined) return [{ path: app.path("cluster") }];
+  const body = requestOf(cluster, block, editsIn(route), route);
+  const asked = [{ path: app.path("cluster") }, { path: podPath(app.path, keyOf(block)) }, { path: app.path("what-if"), body }];
+  const { isWhole } = await app.source.ask<WhatIfView>({ path: app.path("what-if"), body });
+  return isWhole ? asked : [...asked, { path: app.path("what-if"), body: { ...body, isWhole: true } }];
 }
 
 /** All edits, each with a way to take it back. */
