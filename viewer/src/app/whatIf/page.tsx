@@ -142,7 +142,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
           <>
             <Elsewhere view={view} />
             {view.edited.map((each) => (
-              <Class key={each.workload} edited={each} />
+              <Class key={each.workload} edited={each} isMoved={view.moved.length > 0} />
             ))}
             {view.nodes.length > 1 ? <Nodes view={view} /> : null}
             <Orders view={view} pod={pod} />
@@ -287,7 +287,7 @@ function Made({ edits, target, cluster }: { edits: Edits; target: string; cluste
 function Elsewhere({ view }: { view: WhatIfView }) {
   if (view.moved.length + view.preempted.length + view.notes.length === 0) return null;
   return (
-    <Card title="Mind" kind="wide mind">
+    <Card title="What else changes" kind="wide mind">
       <ul class="reasons">
         {view.moved.slice(0, MOST_TOLD).map((each) => (
           <li key={each.pod}>{moved(each)}</li>
@@ -395,7 +395,7 @@ function PodPicker({ cluster, pod }: { cluster: ClusterView; pod: string }) {
   );
 }
 
-function Class({ edited }: { edited: EditedPod }) {
+function Class({ edited, isMoved }: { edited: EditedPod; isMoved: boolean }) {
   const isOther = edited.classBefore !== edited.classAfter;
   return (
     <Card title={edited.workload}>
@@ -420,7 +420,7 @@ function Class({ edited }: { edited: EditedPod }) {
           </li>
         ))}
       </ul>
-      {edited.resize === null ? null : <p class="resize">{sentence(edited.resize.text)}</p>}
+      {edited.resize === null || isMoved ? null : <p class="resize">{sentence(edited.resize.text)}</p>}
     </Card>
   );
 }
@@ -440,7 +440,7 @@ function headline(pod: string, own: ComparedPod | undefined, view: WhatIfView, i
       before.killPlace === after.killPlace ? "" : `is killed ${place(after.killPlace, after.pods)} instead of ${place(before.killPlace, before.pods)}`,
     ].filter(Boolean);
     told.push(parts.length > 0 ? `${pod} ${parts.join(", ")}.` : `${pod} keeps its class and both places.`);
-  } else if (before !== null) told.push(`${pod} leaves ${view.node}.`);
+  } else if (before !== null) told.push(`${pod} leaves ${view.node} for ${view.moved.find((each) => each.pod === pod)?.to ?? "no node"}.`);
   if (!isChanged) return told.join(" ");
   const stuck = view.moved.filter((each) => each.to === null).length;
   if (stuck > 0) told.push(`${plural(stuck, "pod")} ${stuck === 1 ? "finds" : "find"} no node with room.`);
