@@ -1,4 +1,4 @@
-"""What an edit changes beyond one node: replicas elsewhere, pods that no longer fit, quotas and bounds that refuse it."""
+"""What an edit changes beyond one node: replicas elsewhere, pods that no longer fit, what quotas and bounds refuse."""
 
 import json
 

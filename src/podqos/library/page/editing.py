@@ -79,7 +79,11 @@ def patch_of(
     if patch is None:
         return None
     namespace = found.workload.metadata.namespace
-    return PatchText(kubectl_patch(patch, namespace, resizes=resizes and found.workload.is_stored), kustomize_patch(patch), json_patch(patch))
+    return PatchText(
+        kubectl_patch(patch, namespace, resizes=resizes and found.workload.is_stored),
+        kustomize_patch(patch),
+        json_patch(patch),
+    )
 
 
 def with_workloads(

@@ -121,7 +121,12 @@ class Page(Shown):
     def _blocks(self, node: PageNode) -> Iterator[PodBlock]:
         if node.state is None:
             for each in node.unranked:
-                yield self._block(PodUsage(each.pod, None, ()), node.name, owner(each.kind, each.workload) or controller(each.pod), None)
+                yield self._block(
+                    PodUsage(each.pod, None, ()),
+                    node.name,
+                    owner(each.kind, each.workload) or controller(each.pod),
+                    None,
+                )
             return
         places = self.places(node)
         blocks = [

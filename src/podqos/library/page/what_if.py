@@ -334,9 +334,7 @@ class WhatIfEngine:
             resize=None if verdict is None else replace(verdict, text=resize_words(verdict)),
         )
 
-    def _patch(
-        self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeVerdict | None
-    ) -> PatchText | None:
+    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeVerdict | None) -> PatchText | None:
         try:
             fields = list(_fields(edits, maker))
         except InputError:
