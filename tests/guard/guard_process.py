@@ -76,7 +76,7 @@ def main(told: dict) -> None:
         is_falling=lambda: False,
     )
     acting.take_up()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not sender.is_reachable and time.monotonic() < until:
         loop.step(0.01)
     if told["victim"] is not None:

@@ -248,6 +248,36 @@ def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same
     assert any("other settings" in each for each in stage.notes)
 
 
+def counting():
+    """Return how to ask a kubelet whose settings stay the same, and how often that was done."""
+    asked = []
+    return (lambda settings: (asked.append(1), settings)[1]), asked
+
+
+def test_a_kubelet_that_has_answered_is_asked_again_now_and_then(make, monkeypatch):
+    monkeypatch.setattr("podqos.guard.running._ASK_AGAIN_SECONDS", 0.01)
+    ask, asked = counting()
+    stage = make(ask=ask)
+    stage.until(lambda: len(asked) > 2, "it is asked again")
+    assert stage.guard.newer is None
+
+
+def test_a_kubelet_that_has_started_anew_is_asked_soon(make, monkeypatch):
+    monkeypatch.setattr("podqos.guard.running._ASK_SOON_SECONDS", 0.01)
+    ask, asked = counting()
+    stage = make(ask=ask)
+    stage.until(lambda: stage.guard._to_ask is not None, "it was asked once")
+    says = ["Ready since one"]
+    monkeypatch.setattr(type(stage.guard.known), "kubelet_says", property(lambda _self: tuple(says)))
+    stage.guard._changes_settled()
+    stage.guard._changes_settled()
+    stage.guard.loop.run_for(0.1)
+    assert len(asked) == 1, "its first word is no news, nor is the same again"
+    says[0] = "Ready since two"
+    stage.guard._changes_settled()
+    stage.until(lambda: len(asked) == 2, "it is asked")
+
+
 def test_a_kubelet_that_cannot_be_asked_is_asked_again_and_the_guard_goes_on(make, monkeypatch):
     monkeypatch.setattr("podqos.guard.running._ASK_SECONDS", 0.01)
     asked = []

@@ -291,6 +291,33 @@ class _Rising(Kernel):
         return signal
 
 
+def test_a_kernels_signal_counts_although_memory_is_looked_at_because_of_another_level():
+    """The machine's memory has no signal and is looked at now and then; that of all pods has one."""
+    kernel = Kernel(100)
+    machine = MemorySeen(5000 * MI, 0, 0, 5000 * MI, is_all=False)
+
+    def look() -> Look:
+        of_pods = kernel.look().signals[Signal.MEMORY]
+        return Look({Signal.MEMORY: machine, Signal.ALLOCATABLE_MEMORY: of_pods}, ())
+
+    class Signals:
+        def watch_memory(self, path: str, level: int) -> KernelSignal | None:
+            return kernel.watch_memory(path, level) if path == "/pods" else None
+
+        def unwatch_memory(self, _path: str) -> None: ...
+
+    paths = {Signal.MEMORY: "/", Signal.ALLOCATABLE_MEMORY: "/pods"}
+    with virtual_loop() as (loop, clock):
+        told: list[float] = []
+        watch = MemoryWatch(Signals(), loop, paths, look, lambda: told.append(clock.now))
+        watch.watch(WatchMemory((LEVEL, MemoryLevel(Signal.ALLOCATABLE_MEMORY, 100 * MI)), through_cache=True))
+        kernel.use(950)
+        os.eventfd_write(kernel.last, 1)
+        loop.step()
+        assert told == [0.0]
+        watch.close()
+
+
 @BOTH
 def test_a_level_that_is_passed_while_it_is_set_is_looked_at_again(loop, asked):
     watch, told = _watching(_Rising(880), loop, asked)

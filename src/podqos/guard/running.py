@@ -16,7 +16,6 @@ import fcntl
 import gc
 import os
 import resource
-import select
 import sys
 import time
 from collections import deque
@@ -48,6 +47,7 @@ from podqos.guard.explaining import Decided, Explaining
 from podqos.guard.figures import GuardFigures
 from podqos.guard.intents import Intents
 from podqos.guard.known_pods import KnownPods, never_evicted
+from podqos.guard.lifeline import Lifeline
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.node_pods import NodePods
 from podqos.guard.sender import Sender
@@ -62,7 +62,7 @@ from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.linux.notes import Notes
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
-from podqos.host.linux.psi import pressure_trigger
+from podqos.host.linux.psi import PressureWatch
 from podqos.host.linux.stopping import on_stop, stop_at_once
 from podqos.host.node.kernel_kills import oom_kill_entry
 from podqos.host.node.protection import Protection
@@ -80,7 +80,7 @@ _EVERY_SECONDS = 1.0
 _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
-_ASK_SECONDS = 30.0
+_ASK_SECONDS, _ASK_AGAIN_SECONDS, _ASK_SOON_SECONDS = 30.0, 300.0, 1.0
 _STALL_US, _WINDOW_US = 10_000, 500_000
 # What agents note of pods that come and go is the kubelet's doing.
 _NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
@@ -156,6 +156,8 @@ class Guard:
         self._timer: Timer | None = None
         self._again: Timer | None = None
         self._settling: Timer | None = None
+        self._to_ask: Timer | None = None
+        self._kubelet_says: object = ()
         self._entries: deque[Entry] = deque()
         """What is yet to be written."""
         self._decided: list[Decided] = []
@@ -262,6 +264,11 @@ class Guard:
         if self._cluster is None or not (self.settings.enforce or any(intents.left())):
             return
         self._sender = Sender(self.loop, Writer(self._cluster.client))
+        lifeline: Lifeline | None = None
+        try:
+            lifeline = self._open.enter_context(contextlib.closing(Lifeline()))
+        except HostError as error:
+            self._lacks(str(error))
         acting = Acting(
             self.loop,
             self.cgroups,
@@ -271,6 +278,7 @@ class Guard:
             kill_when=self.settings.kill_when,
             tell=self.evictions.told,
             is_falling=self.world.is_falling,
+            lifeline=lifeline,
         )
         self._open.callback(acting.close)
         self.evictions.carry_out_with(acting)
@@ -287,10 +295,8 @@ class Guard:
         if self.cgroups.version is CgroupVersion.V2:
             files.append(self.cgroups.folder(self.cgroups.own) / "memory.pressure")
         for file in files:
-            trigger = pressure_trigger(file, _STALL_US, _WINDOW_US)
-            if trigger is not None:
-                self._open.callback(os.close, trigger)
-                self.loop.watch(trigger, self.world.memory_watch.look, select.EPOLLPRI)
+            watch = PressureWatch(self.loop, file, _STALL_US, _WINDOW_US, self.world.memory_watch.look)
+            self._open.callback(watch.close)
 
     def _warm_up(self) -> None:
         """Take every step of a decision once, without any effect: what it touches stays in memory from then on."""
@@ -416,6 +422,9 @@ class Guard:
         self._is_unsaved = True
         self.pods.refresh()
         self._check_mode()
+        before, self._kubelet_says = self._kubelet_says, self.known.kubelet_says
+        if before and before != self._kubelet_says:
+            self._ask_after(_ASK_SOON_SECONDS)
 
     def _hear_kernel(self, log: KernelLog) -> None:
         for kill in log.kills():
@@ -426,18 +435,29 @@ class Guard:
     # ---- the kubelet's settings ----------------------------------------------------------------------------------
 
     def _ask_kubelet(self) -> None:
-        """Go on with the last known settings until the kubelet says otherwise; it is asked until it answers."""
+        """Go on with the last known settings until the kubelet says otherwise.
+
+        It is asked until it answers, then every few minutes, and soon after the node shows that it has started anew.
+        """
+        self._to_ask = None
         if self._ask is not None:
             self._asking.run(self._ask, self._heard_kubelet)
 
+    def _ask_after(self, seconds: float) -> None:
+        if self._to_ask is not None:
+            self._to_ask.cancel()
+        self._to_ask = self.loop.call_after(seconds, self._ask_kubelet)
+
     def _heard_kubelet(self, result: GuardSettings | Exception) -> None:
-        if isinstance(result, Exception):
-            self.note(f"the last known settings count: {result}")
-            self.loop.call_after(_ASK_SECONDS, self._ask_kubelet)
-        elif result != self.settings:
+        if isinstance(result, GuardSettings) and result != self.settings:
             self.note("the kubelet has other settings by now: the guard begins anew with them")
             self.newer = result
             self.loop.stop()
+            return
+        if isinstance(result, Exception):
+            self.note(f"the last known settings count: {result}")
+        if self._to_ask is None:
+            self._ask_after(_ASK_SECONDS if isinstance(result, Exception) else _ASK_AGAIN_SECONDS)
 
     def _stop(self) -> None:
         self.newer = None

@@ -1,7 +1,7 @@
 // What views are made of: the parts of the design, each with its style in app.css.
 
 import { Component, type ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Assumption } from "../schema";
 import type { Answered, Failure } from "./source";
 
@@ -19,7 +19,7 @@ export function kept<Props extends object>(component: (props: Props) => Componen
 
 /** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and below it the content. */
 export function Page(props: { title: string; facts?: readonly string[]; description?: string; headline?: string; tiles?: ComponentChildren; tools?: ComponentChildren; children?: ComponentChildren }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${props.title} – podqos`;
   }, [props.title]);
   return (

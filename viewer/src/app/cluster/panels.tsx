@@ -1,7 +1,7 @@
 // Nodes as panels: figures above, pods as blocks below. Blocks are drawn on a canvas; a link lies over the one that the
 // keyboard is at, so that it is reached, read and opened like any other link.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { about, bytes, cores, count, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { change, go, href } from "../router";
@@ -217,7 +217,7 @@ function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeo
 /** Which theme is shown: canvases are drawn again when it changes. */
 function useTheme(): number {
   const [turn, setTurn] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = () => setTurn((before) => before + 1);
     const observer = new MutationObserver(changed);
     observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
