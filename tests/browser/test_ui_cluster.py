@@ -17,7 +17,9 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 
 # The blocks of a node that are drawn: the share of pixels that are not empty.
 PAINTED = """(canvas) => {
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
   let painted = 0;
   for (let at = 3; at < data.length; at += 4) painted += data[at] > 0 ? 1 : 0;
   return painted / (data.length / 4);
@@ -29,7 +31,9 @@ COLOUR = """([canvas, place]) => {
   const box = document.querySelectorAll(".spot")[0].getBoundingClientRect();
   const own = canvas.getBoundingClientRect();
   const at = place === "first" ? [box.left - own.left + 3, box.bottom - own.top - 4] : [own.width - 4, own.height - 4];
-  return [...canvas.getContext("2d").getImageData(...at.map((each) => Math.round(each * devicePixelRatio)), 1, 1).data];
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  return [...copy.getImageData(...at.map((each) => Math.round(each * devicePixelRatio)), 1, 1).data];
 }"""
 
 
@@ -125,10 +129,11 @@ def test_blocks_that_the_filters_do_not_let_through_are_drawn_faint(visit, hundr
     page = visit(hundred).open("#/cluster?node=node-3")
     expect(page.locator(".panel")).to_have_count(1)
     _until(lambda: _colour(page, "first")[3] == _colour(page, "last")[3] == 255)
-    page.get_by_label("Priority").select_option("1000")
+    priority = page.get_by_role("combobox", name="Priority")
+    priority.select_option("1000")
     _until(lambda: _colour(page, "first")[3] < 128)
     assert _colour(page, "last")[3] == 255
-    page.get_by_label("Priority").select_option("all")
+    priority.select_option("all")
     _until(lambda: _colour(page, "first")[3] == 255)
 
 
