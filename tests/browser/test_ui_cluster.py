@@ -70,6 +70,7 @@ def test_the_keyboard_goes_from_block_to_block_in_the_order_in_which_they_go(vis
     page.keyboard.press("ArrowUp")
     expect(page.locator(".spot:focus")).not_to_have_attribute("aria-label", re.compile("25th that the kubelet"))
     page.keyboard.press("Home")
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kubelet evicts"))
     name = page.locator(".spot:focus").get_attribute("aria-label").split(",")[0].split("/")[1]
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text(name)

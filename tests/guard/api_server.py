@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -307,6 +308,12 @@ class ApiServer:
         """Whether the test is."""
         return self._is_over.is_set()
 
+    def think(self) -> None:
+        """Be as slow as a test wants, until it wants that no more."""
+        until = time.monotonic() + self.slow_seconds
+        while self.slow_seconds and time.monotonic() < until and not self.is_over:
+            self.wait(0.02)
+
     def wait(self, seconds: float) -> None:
         """Think."""
         self._is_over.wait(seconds)
@@ -365,18 +372,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         request = Request(self.command, url.path, dict(parse_qsl(url.query)), json.loads(data) if data else None)
         api.requests.append(request)
-        thinks = api.slow_seconds if request.method != "GET" else 0.0
+        thinks = request.method != "GET"
         try:
-            if api.is_late:
-                api.wait(thinks)
+            if api.is_late and thinks:
+                api.think()
             status, body = api.answer(request, self.headers.get("Content-Type", ""))
             if request.query.get("watch") in {"1", "true"}:
                 self._watch(request)
                 return
         except _Says as said:
             status, body = said.code, said.body
-        if not api.is_late:
-            api.wait(thinks)
+        if not api.is_late and thinks:
+            api.think()
         request.status = status
         self._say(status, json.dumps(body).encode())
 

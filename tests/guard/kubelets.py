@@ -47,7 +47,7 @@ _ENTER = 'n=$1; shift; while [ $n -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); 
 _numbers = count()
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 300.0) -> None:
     """Wait for something that will happen, however slow the machine is."""
     seconds *= PATIENCE
     until = time.monotonic() + seconds
@@ -277,7 +277,7 @@ class SuiteKubelet(Kubelet):
             time.sleep(0.005)
         self.cgroups.end([pod.cgroup], 0.0 if self._is_over.is_set() else 30.0)
         for container in pod.containers.values():
-            container.process.wait(30)
+            container.process.wait(300)
 
     def _show(self, pod: _Pod, phase: str | None = None, **fields: str | None) -> None:
         """Write the status of a pod; fields that are None are removed. Without a phase, whatever it is by now stays."""

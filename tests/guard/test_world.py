@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from guard.fake_node import MIB, NODE, FakeNode, guarded
+from guard.kubelets import wait_until
 from podqos.agent.commands import CreateCgroup, MemoryLevel, RemoveCgroup, StopPod, WatchMemory
 from podqos.agent.events import PodCleanedUp, PodStopped
 from podqos.eviction.commands import EvictPod, Reclaiming
@@ -193,8 +194,12 @@ def test_watching_memory_leaves_the_kubelets_cgroups_untouched_on_version_2_and_
     stage.world.carry_out(WatchMemory(levels, through_cache=True))
     assert not stage.crossings
     stage.node.uses(701 * MIB)
-    stage.loop.run_for(1.0)
-    assert stage.crossings
+
+    def is_told():
+        stage.loop.step(0.01)
+        return stage.crossings
+
+    wait_until(is_told, "it looks")
     stage.world.memory_watch.close()
     changed = {each.name for each, text in files.items() if each.read_bytes() != text}
     assert changed == {"memory.current", "memory.stat"}, "what the test itself wrote"

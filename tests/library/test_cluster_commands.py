@@ -420,7 +420,7 @@ def test_a_watch_ends_with_what_reads_it(words, served):
         process.stdout.readline()
         process.stdout.close()
         try:
-            code = process.wait(60)
+            code = process.wait(300)
         finally:
             process.kill()
         assert (code, process.stderr.read().count(b"Traceback")) == (0, 0)

@@ -130,7 +130,7 @@ class GrowingNode:
         owners = {
             path: (entry.pod.metadata.uid, name)
             for entry in snapshot.pods
-            for name, path in container_paths(entry, qos_class_of(entry.pod, profile), settings, profile).items()
+            for name, path in container_paths(entry, qos_class_of(entry.pod, profile), settings).items()
         }
         self.path = next(path for path, owner in owners.items() if owner == (growth.uid, growth.container))
         memory = memory_tree(snapshot, settings, profile)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import signal
 import subprocess
@@ -21,7 +22,7 @@ simulation.built_viewer = lambda: {VIEWER!r}
 from podqos.cli.main import main
 sys.exit(main(["ui", *sys.argv[1:]]))
 """
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 POD = b"""apiVersion: v1
 kind: Pod
@@ -139,6 +140,12 @@ class Visitor:
     def ended(self, key):
         eventually(lambda: self.job(key)["state"] not in {"queued", "running"}, "the end of the run")
         return self.job(key)
+
+    def once(self, since="", **headers):
+        """Return the events of a stream that tells how things are now."""
+        status, found, data = self.ask(f"/api/live?once=&since={since}", **headers)
+        assert (status, found["content-type"], int(found["content-length"])) == (200, "text/event-stream", len(data))
+        return list(_events(io.BytesIO(data)))
 
     @contextmanager
     def events(self, path, **headers):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
     from podqos.admission.policies import Cluster, NamespacePolicies, Policies
     from podqos.admission.resource_override import OverrideProfile
-    from podqos.library.inputs.files import Inputs, Rendering
+    from podqos.library.inputs.files import InputFile, Inputs, Rendering
     from podqos.library.inputs.policies import PolicyCollector, Scopes
     from podqos.library.inputs.selection import Selection
     from podqos.manifest.pod_kinds import CustomKind
@@ -480,6 +480,7 @@ def load(
     rendering: Rendering | None = None,
     kinds: Mapping[str, str] | None = None,
     skips_services: bool = False,
+    known: Mapping[InputFile, Source] | None = None,
 ) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
@@ -488,13 +489,13 @@ def load(
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
     many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
     besides the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
-    ``skips_services``: Services need not be parsed.
+    ``skips_services``: Services need not be parsed. ``known`` are files that were read already.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
     problem that says how to render them, unless ``rendering`` asks for it.
     """
-    from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs
+    from podqos.library.inputs.files import NO_RENDERING, Inputs
     from podqos.library.inputs.gathering import gather
 
     objects = Objects(
@@ -519,7 +520,8 @@ def load(
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)
     for number, (file, are_stored) in enumerate(files.values(), 1):
-        objects.add(Source.of(file, objects.kinds, skips_services=skips_services), are_stored=are_stored)
+        source = None if known is None else known.get(file)
+        objects.add(source or Source.of(file, objects.kinds, skips_services=skips_services), are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))
     objects.note_unjudged()

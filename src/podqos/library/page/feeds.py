@@ -75,6 +75,7 @@ class ClusterFeed:
         self._usage_seconds = usage_seconds
         self._known = -1
         self._taken_at = 0.0
+        self._last: ClusterSnapshot | None = None
 
     def look(self) -> PageSource | None:
         """Return the cluster where something has happened, or its usage is old."""
@@ -87,7 +88,8 @@ class ClusterFeed:
         if mirror.changes == self._known and now < self._taken_at + self._usage_seconds:
             return None
         self._known, self._taken_at = mirror.changes, now
-        return of_cluster(mirror.snapshot())
+        self._last = mirror.snapshot(self._last)
+        return of_cluster(self._last)
 
 
 class NodeFeed:

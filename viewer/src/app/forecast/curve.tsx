@@ -2,8 +2,8 @@
 
 import { bytes } from "../../format";
 import type { CurvePoint } from "../../schema";
-import { useWidth } from "../controls";
 import { Table } from "../ui";
+import { useWidth } from "../windowed";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 14, 12, 38];
 
