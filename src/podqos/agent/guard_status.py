@@ -7,6 +7,8 @@ from msgspec import Struct
 from podqos.eviction.signals import Signal
 from podqos.model.time_units import SECOND_US
 
+FILE = "status.json"
+"""In a guard's run directory: its status, replaced every few seconds."""
 _STALE_US = 20 * SECOND_US
 
 

@@ -30,7 +30,7 @@ from podqos.agent.events import (
     Observed,
     Woken,
 )
-from podqos.agent.guard_status import ApiStatus, ExcludedPod, GuardStatus, SignalStatus
+from podqos.agent.guard_status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, GuardMode
 from podqos.agent.state import Looking, Resting
@@ -50,7 +50,6 @@ from podqos.guard.metrics import GuardMetrics
 from podqos.guard.node_pods import NodePods
 from podqos.guard.sender import Sender
 from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
-from podqos.guard.status_file import FILE
 from podqos.guard.tree import find_kubepods
 from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer

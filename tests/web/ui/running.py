@@ -143,7 +143,7 @@ class Visitor:
 
     def once(self, since="", **headers):
         """Return the events of a stream that tells how things are now."""
-        status, found, data = self.ask(f"/api/live?once=&since={since}", **headers)
+        status, found, data = self.ask(f"/api/live?once=1&since={since}", **headers)
         assert (status, found["content-type"], int(found["content-length"])) == (200, "text/event-stream", len(data))
         return list(_events(io.BytesIO(data)))
 

@@ -35,7 +35,8 @@ export interface Request {
   body?: unknown;
 }
 
-function keyOf({ path, body }: Request): string {
+/** The name of an answer in a saved page. */
+export function keyOf({ path, body }: Request): string {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
 }
 
@@ -253,7 +254,9 @@ export function useAnswer<T>(source: Source, request: Request | null): Answered<
       control.abort();
     };
   }, [source, key, turn]);
-  return { data: state.data, failure: state.failure, isLoading: state.isLoading, again: () => setTurn((before) => before + 1) };
+  // What was answered to another request is not shown for this one, not even for the moment until it is asked.
+  const isOwn = state.key === key || sameView(state.key, key);
+  return { data: isOwn ? state.data : null, failure: isOwn ? state.failure : null, isLoading: !isOwn || state.isLoading, again: () => setTurn((before) => before + 1) };
 }
 
 /** The same path with another body is the same view, changed: what it shows may stay until it is answered. */

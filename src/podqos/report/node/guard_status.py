@@ -25,10 +25,22 @@ _SWITCHES = {
 
 def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
     """Return the status of a guard."""
-    mode = _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
-    facts = [
+    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in status_facts(status, now_us, style)]
+    if status.is_stale(now_us):
+        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
+        lines = [style.alarm(gone), *lines]
+    if status.signals:
+        lines += ["", *_thresholds(status, style)]
+    for each in (note for note in status.notes if note not in status.unprotected):
+        lines += wrapped(each, style, "  ", "! ")
+    return lines
+
+
+def status_facts(status: GuardStatus, now_us: int, style: Style) -> list[tuple[str, str]]:
+    """Return what a guard is about, knows and may do, each under its name."""
+    return [
         ("guard", f"node {status.node}, podqos {status.version}, pid {status.pid}, up {_up(status)}"),
-        ("mode", mode),
+        ("mode", mode(status)),
         ("kill switch", _switch(status)),
         ("watches", f"{status.kubepods} (cgroup {status.cgroup})"),
         ("pods", _pods(status)),
@@ -38,15 +50,11 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         ("protection", f"not allowed here: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
         ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
     ]
-    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in facts]
-    if status.is_stale(now_us):
-        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
-        lines = [style.alarm(gone), *lines]
-    if status.signals:
-        lines += ["", *_thresholds(status, style)]
-    for each in (note for note in status.notes if note not in status.unprotected):
-        lines += wrapped(each, style, "  ", "! ")
-    return lines
+
+
+def mode(status: GuardStatus) -> str:
+    """Return whether a guard evicts, and what keeps it from that."""
+    return _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
 
 
 def _up(status: GuardStatus) -> str:

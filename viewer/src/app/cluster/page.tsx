@@ -9,6 +9,7 @@ import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
 import type { ViewProps } from "../views";
 import { fitting, hasUsage, keyOf, matching, panelsOf, WAITING, type Filters, type Order, type Size } from "./model";
+import { GuardCard } from "./guard";
 import { NodeFacts, Panels } from "./panels";
 import { PodTable } from "./table";
 
@@ -111,6 +112,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
         <Panels matches={shown} size={size} />
       )}
       {first && shown.length === 1 && !asTable ? <NodeFacts panel={first.panel} /> : null}
+      {view.guard === null ? null : <GuardCard guard={view.guard} />}
       <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
     </Page>
   );
