@@ -180,9 +180,17 @@ class ApiServer:
 
     def annotate_node(self, **annotations: str) -> None:
         """Change the node's annotations."""
+        self._change_node(lambda node: node["metadata"].update(annotations=annotations))
+
+    def show_node(self, **status: object) -> None:
+        """Change what the kubelet says of itself."""
+        self._change_node(lambda node: node.update(status=status))
+
+    def _change_node(self, by: Callable[[Json], object]) -> None:
         with self.lock:
             self._version += 1
-            self.node_object["metadata"] |= {"annotations": annotations, "resourceVersion": str(self._version)}
+            by(self.node_object)
+            self.node_object["metadata"]["resourceVersion"] = str(self._version)
 
     def watch_nodes(self, query: dict[str, str]) -> Iterator[Json]:
         """Yield the node whenever it has changed since a version, until the test is over."""

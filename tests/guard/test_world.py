@@ -240,3 +240,17 @@ def test_figures_that_cannot_be_read_end_nothing(stage, monkeypatch):
     assert stage.world.summary().pods is None
     assert len(stage.notes) == 1
     assert replace(stage.world.observed, signals={}) == stage.world.observed
+
+
+def test_a_glance_never_promises_more_than_a_look_finds(tmp_path):
+    node = FakeNode(tmp_path)
+    figures = GuardFigures(NODE, node.cgroups, node.procfs)
+    node.uses(800 * MIB)
+    (node.root / "kubepods" / "memory.stat").write_text(f"anon {500 * MIB}\ninactive_file {300 * MIB}\n")
+    found = {signal: seen.available_bytes for signal, seen in figures.look(()).signals.items()}
+    least = figures.at_least()
+    assert (found[Signal.ALLOCATABLE_MEMORY], least[Signal.ALLOCATABLE_MEMORY]) == (500 * MIB, 200 * MIB)
+    assert least[Signal.MEMORY] == found[Signal.MEMORY]
+    node.cgroups.close()
+    (node.root / "kubepods" / "memory.current").unlink()
+    assert figures.at_least()[Signal.ALLOCATABLE_MEMORY] == 0, "what is not known is not promised"

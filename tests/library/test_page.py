@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.library.clusters import snapshot
+from tests.library.shop import shop
 
 from podqos.cli.output import _unindented
 from podqos.errors import InputError
@@ -34,47 +35,9 @@ from podqos.survival.usage_file import UsageRow
 ROOT = Path(__file__).parents[2]
 PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 
-WEB = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: shop}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-      - name: main
-        image: web:1
-        resources:
-          requests: {cpu: 100m, memory: WEB_REQUEST}
-          limits: {memory: WEB_LIMIT}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: shell, namespace: shop}
-spec:
-  containers:
-  - {name: shell, image: "shell:1"}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: db, namespace: shop}
-spec:
-  containers:
-  - name: db
-    image: db:1
-    resources: {limits: {cpu: 1, memory: 2Gi}}
-"""
-
-
-def text(request="256Mi", limit="1Gi"):
-    return WEB.replace("WEB_REQUEST", request).replace("WEB_LIMIT", limit).encode()
-
 
 def page(**files):
-    return Page(read_given(files or {"shop.yaml": text()}))
+    return Page(read_given(files or {"shop.yaml": shop()}))
 
 
 def platform():
@@ -118,16 +81,16 @@ def test_usage_that_a_table_states_for_all_pods_is_not_called_assumed():
     (node,) = page().cluster().nodes
     assert not node.is_measured
     rows = "pod,memory\n"
-    (some,) = page(**{"shop.yaml": text(), "usage.csv": f"{rows}shop/db,1Gi\n".encode()}).cluster().nodes
+    (some,) = page(**{"shop.yaml": shop(), "usage.csv": f"{rows}shop/db,1Gi\n".encode()}).cluster().nodes
     assert not some.is_measured
     pods = {f"{each.namespace}/{each.name}" for each in page().cluster().pods}
     every = rows + "".join(f"{pod},1Gi\n" for pod in sorted(pods))
-    (node,) = page(**{"shop.yaml": text(), "usage.csv": every.encode()}).cluster().nodes
+    (node,) = page(**{"shop.yaml": shop(), "usage.csv": every.encode()}).cluster().nodes
     assert node.is_measured
 
 
 def test_an_assumed_node_is_large_enough_for_its_pods_and_that_is_said():
-    view = page(**{"shop.yaml": text("60Gi", "60Gi")}).cluster()
+    view = page(**{"shop.yaml": shop("60Gi", "60Gi")}).cluster()
     (node,) = view.nodes
     assert node.memory_bytes == 256 << 30
     assert not node.problem
@@ -137,7 +100,7 @@ def test_an_assumed_node_is_large_enough_for_its_pods_and_that_is_said():
 
 def test_a_named_node_that_is_too_small_has_pods_without_an_order_and_says_why():
     node = b"---\napiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {capacity: {memory: 1Gi}}\n"
-    bound = text().replace(b"      containers:", b"      nodeName: one\n      containers:")
+    bound = shop().replace(b"      containers:", b"      nodeName: one\n      containers:")
     view = page(**{"shop.yaml": bound + node}).cluster()
     (panel,) = view.nodes
     assert panel.name == "one"
@@ -152,14 +115,14 @@ def test_pods_of_several_nodes_are_ranked_where_they_run_and_others_wait():
         "  containers: [{name: main, image: 'a:1'}]\n"
         for n in range(4)
     )
-    view = page(**{"pods.yaml": pods.encode(), "shop.yaml": text()}).cluster()
+    view = page(**{"pods.yaml": pods.encode(), "shop.yaml": shop()}).cluster()
     assert sorted(node.name for node in view.nodes) == ["node-0", "node-1"]
     assert {each.name: each.node for each in view.pods if each.node} == {f"p{n}": f"node-{n % 2}" for n in range(4)}
     assert [each.eviction_place for each in view.pods] == [1, 2, 1, 2, None, None, None, None]
 
 
 def test_what_the_api_server_refuses_is_noted():
-    view = page(**{"shop.yaml": text("2Gi", "1Gi")}).cluster()
+    view = page(**{"shop.yaml": shop("2Gi", "1Gi")}).cluster()
     assert any("must be less than or equal to memory limit" in note for note in view.notes), view.notes
     assert {each.name for each in view.pods} == {"shell", "db"}
 
@@ -202,7 +165,7 @@ def test_quotas_count_all_workloads_in_the_admission_of_one():
     quota = (
         b"---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\nspec: {hard: {pods: '2'}}\n"
     )
-    shown = page(**{"shop.yaml": text() + quota})
+    shown = page(**{"shop.yaml": shop() + quota})
     expected = {each.name: each for each in admit(shown.nodes.objects).items}
     assert shown.pod("shop/shell").admission == expected["shell"]
     assert expected["shell"].refusal is not None
@@ -214,7 +177,7 @@ def test_a_safer_edit_does_what_it_says():
     assert [each.change for each in own.safer] == ["limits equal to requests"]
     (safer,) = own.safer
     again = rank(
-        load_text(text("1Gi", "1Gi").replace(b"limits: {memory", b"limits: {cpu: 100m, memory")), usage=rows(shown)
+        load_text(shop("1Gi", "1Gi").replace(b"limits: {memory", b"limits: {cpu: 100m, memory")), usage=rows(shown)
     )
     assert safer.after.eviction_place == next(each.place for each in again.eviction_order if each.pod == "shop/web-1")
     assert safer.after.qos_class == "Guaranteed"
@@ -261,14 +224,14 @@ def test_an_edit_is_what_the_edited_manifest_makes(request, limit):
     shown = page()
     edit = PodEdit("shop/web-1", "main", {"memory": f"{request}Mi"}, {"memory": limit})
     view = shown.what_if(WhatIf(edits=(edit,)))
-    again = rank(load_text(text(f"{request}Mi", limit)), usage=rows(shown))
+    again = rank(load_text(shop(f"{request}Mi", limit)), usage=rows(shown))
     assert [each.pod for each in view.pods] == [each.pod for each in again.eviction_order]
     for each, place in zip(view.pods, again.eviction_order, strict=True):
         assert (each.after.eviction_place, each.after.kill_place) == (place.place, place.kernel_place)
         assert each.is_edited == each.pod.startswith("shop/web")
     (edited,) = view.edited
     assert edited.pods == 2
-    assert edited.class_after == explain(load_text(text(f"{request}Mi", limit))).items[0].qos_class
+    assert edited.class_after == explain(load_text(shop(f"{request}Mi", limit))).items[0].qos_class
 
 
 def test_an_edit_changes_class_and_score_and_removing_a_limit_too():
@@ -376,7 +339,7 @@ def test_a_forecast_without_sense_is_an_error(request_):
 
 def test_the_findings_are_those_of_check_and_the_fixes_those_of_check_fix():
     shown = page()
-    report = check(load_text(text()))
+    report = check(load_text(shop()))
     view = shown.check()
     assert [(each.check, each.reason, each.fingerprint) for each in view.items] == [
         (each.check, each.reason, each.fingerprint) for each in report.items

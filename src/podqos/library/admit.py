@@ -13,7 +13,7 @@ from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import decoding_refusal, read_pod
 from podqos.admission.policies import NamespacePolicies, Policies
 from podqos.admission.refusal import Refusal
-from podqos.admission.resource_override import PROFILES
+from podqos.admission.resource_override import PROFILES, OverrideProfile
 from podqos.admission.workloads import Admissions, Operation, WorkloadAdmission
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.assumptions import cluster_assumptions, without_policies
@@ -213,13 +213,17 @@ class Admitting:
 
     def _policies_of(self, item: _Item) -> NamespacePolicies:
         """Return what applies to the pods of a file; classes that the cluster may have are taken to exist."""
-        path = item.source.path
-        scopes = self._objects.scopes(path)
+        scopes = self._objects.scopes(item.source.path)
         if scopes not in self._policies:
-            cluster = self._objects.cluster(path, self._override)
-            assumed = self._objects.with_assumed_classes(cluster.policies, scopes, cluster.known_classes)
-            self._policies[scopes] = NamespacePolicies(replace(cluster, policies=assumed))
+            self._policies[scopes] = policies_for(self._objects, item.source.path, self._override)
         return self._policies[scopes]
+
+
+def policies_for(objects: Objects, path: str, override: OverrideProfile | None = None) -> NamespacePolicies:
+    """Return what applies to the pods of a file, quotas included; classes that the cluster may have exist."""
+    cluster = objects.cluster(path, override)
+    assumed = objects.with_assumed_classes(cluster.policies, objects.scopes(path), cluster.known_classes)
+    return NamespacePolicies(replace(cluster, policies=assumed))
 
 
 def _items(objects: Objects) -> Iterator[_Item]:

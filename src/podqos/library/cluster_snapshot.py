@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
@@ -25,6 +25,7 @@ from podqos.eviction.observation import decode_summary
 from podqos.library.inputs.files import InputFile, Inputs, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import FoundWorkload, Objects, load
+from podqos.library.inputs.sources import Source
 from podqos.library.written_files import write_chunks
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
@@ -113,15 +114,21 @@ class _List(Struct, frozen=True):
 
 
 class ClusterSnapshot:
-    """A cluster at a moment. ``lines`` are those of a file, or what a live cluster yields; ``source`` names them."""
+    """A cluster at a moment. ``lines`` are those of a file, or what a live cluster yields; ``source`` names them.
 
-    def __init__(self, lines: Iterable[bytes], source: str) -> None:
+    ``before`` is the same cluster at an earlier moment: what has not changed since is not read again.
+    """
+
+    def __init__(self, lines: Iterable[bytes], source: str, before: ClusterSnapshot | None = None) -> None:
         self.source = source
+        self._entries: list[tuple[bytes, _List | Note]] = []
+        self._sources: dict[InputFile, Source] = {} if before is None else before._sources  # noqa: SLF001 - of the same class
         self._lists: list[_List] = []
         self._summaries: dict[str, bytes] = {}
         self._kubelets: dict[str, bytes] = {}
         self._missing: list[Missing] = []
-        self.header = self._read(lines)
+        known = [] if before is None else before._entries  # noqa: SLF001
+        self.header = self._read(lines, known)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -161,16 +168,30 @@ class ClusterSnapshot:
     @cached_property
     def objects(self) -> Objects:
         """The pods, and what decides about them."""
-        return load(self.running())
+        inputs = self.running()
+        objects = load(inputs, known=self._sources)
+        self._sources = dict(zip(inputs.files, objects.sources, strict=True))
+        return objects
+
+    def decisive_for(self, node: str) -> tuple[object, ...]:
+        """Return everything that decides about the pods of a node, besides node and pods: as it is, to be compared."""
+        own = self._summaries.get(node), self._kubelets.get(node)
+        return (*own, self.header.server_version, *self._missing, *self._of_all)
+
+    @cached_property
+    def _of_all(self) -> tuple[bytes, ...]:
+        about = {_PODS, "NodeList", "EventList", *_WORKLOADS}
+        return tuple(each.data for each in self._lists if each.kind not in about)
 
     def on_node(self, name: str) -> Objects:
         """Return the same with the pods of one node alone."""
         objects = copy(self.objects)
-        objects.workloads = self._by_node.get(name, [])
+        objects.workloads = self.by_node.get(name, [])
         return objects
 
     @cached_property
-    def _by_node(self) -> dict[str, list[FoundWorkload]]:
+    def by_node(self) -> dict[str, list[FoundWorkload]]:
+        """The pods by the name of their node; those without one under an empty name."""
         found: dict[str, list[FoundWorkload]] = {}
         for each in self.objects.workloads:
             found.setdefault(each.workload.pod.spec.node_name, []).append(each)
@@ -231,18 +252,17 @@ class ClusterSnapshot:
 
     # ---- reading -----------------------------------------------------------------------------------------------------
 
-    def _read(self, lines: Iterable[bytes]) -> Header:
+    def _read(self, lines: Iterable[bytes], known: Sequence[tuple[bytes, _List | Note]]) -> Header:
         numbered = enumerate(lines, 1)
         header = self._header(next(numbered, (1, b""))[1])
         count, end = 1, None
         for number, line in numbered:
             if end is not None:
                 raise self._error(number, "there is more after the end", "keep one snapshot per file")
-            kind = self._kind(number, line)
-            if kind not in _NOTES:
-                self._lists.append(_List(kind, number, line))
-            else:
-                end = self._note(number, line)
+            before = known[number - 2] if number - 2 < len(known) else None
+            entry = before[1] if before is not None and before[0] == line else self._entry(number, line)
+            self._entries.append((line, entry))
+            end = self._take(entry)
             count = number
         if end is None or end.lines != count - 1:
             raise InputError("it was cut off", where=self.source, fix="take the snapshot again")
@@ -261,12 +281,19 @@ class ClusterSnapshot:
         except REFUSALS as error:
             raise self._error(number, f"broken: {error}") from None
 
-    def _note(self, number: int, line: bytes) -> End | None:
+    def _entry(self, number: int, line: bytes) -> _List | Note:
+        kind = self._kind(number, line)
+        if kind not in _NOTES:
+            return _List(kind, number, line)
         try:
-            note: Note = msgspec.json.decode(line, type=Note)
+            return msgspec.json.decode(line, type=Note)  # type: ignore[no-any-return] # a union is no type to mypy
         except REFUSALS as error:
             raise self._error(number, f"broken: {error}") from None
+
+    def _take(self, note: _List | Note) -> End | None:
         match note:
+            case _List():
+                self._lists.append(note)
             case NodeSummary():
                 self._summaries[note.node] = bytes(note.summary)
             case NodeKubelet():

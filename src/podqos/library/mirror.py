@@ -53,6 +53,8 @@ class Mirror:
         self._version = ""
         self._usage: list[bytes] = []
         self._usage_at: float | None = None
+        self._encoded: dict[tuple[str, str], tuple[list[Any], bytes]] = {}
+        """By kind and node: objects, and the line they make; what has not changed is not encoded again."""
         self.fatal: ClusterError | None = None
         """Why nothing can be mirrored: what cannot do without may not be watched."""
 
@@ -82,8 +84,11 @@ class Mirror:
         """How many watches are interrupted."""
         return sum(bool(kind.trouble) for kind in self._kinds)
 
-    def snapshot(self) -> ClusterSnapshot:
-        """Return the cluster as it is now; usage is at most as old as it may be."""
+    def snapshot(self, before: ClusterSnapshot | None = None) -> ClusterSnapshot:
+        """Return the cluster as it is now; usage is at most as old as it may be.
+
+        What has not changed since ``before``, an earlier one, is not read again.
+        """
         with self._lock:
             nodes = [each.metadata.name for each in self._kinds[0].objects.values()]
         check_node(self._cluster, self._part, nodes)
@@ -91,19 +96,37 @@ class Mirror:
         if self._usage_at is None or now - self._usage_at >= self._usage_seconds:
             self._usage = list(measured(self._cluster, nodes, self._part, None))
             self._usage_at = now
-        return ClusterSnapshot(self._lines(), self._cluster.name)
+        return ClusterSnapshot(self._lines(), self._cluster.name, before)
 
     def _lines(self) -> Iterator[bytes]:
         taken_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         lines = [msgspec.json.encode(Header(taken_at=taken_at, server_version=self._version, node=self._part.node))]
         with self._lock:
+            encoded: dict[tuple[str, str], tuple[list[Any], bytes]] = {}
             for kind in self._kinds:
                 resource = kind.resource
-                lines.append(encoded_list(resource.api_version, f"{resource.kind}List", list(kind.objects.values())))
+                for node, items in self._groups(kind):
+                    key = resource.kind, node
+                    known = self._encoded.get(key)
+                    if known is None or known[0] != items:
+                        known = items, encoded_list(resource.api_version, f"{resource.kind}List", items)
+                    encoded[key] = known
+                    lines.append(known[1])
                 if kind.refusal:
                     lines.append(msgspec.json.encode(unread(resource, kind.refusal, "list and watch")))
+            self._encoded = encoded
         lines += self._usage
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
+
+    def _groups(self, kind: Kind) -> Iterator[tuple[str, list[Any]]]:
+        """Yield the objects of a kind, pods by node: a change of one leaves the lists of other nodes as they are."""
+        if kind.resource is not PODS:
+            yield "", list(kind.objects.values())
+            return
+        groups: dict[str, list[Any]] = {"": [], **{each.metadata.name: [] for each in self._kinds[0].objects.values()}}
+        for pod in kind.objects.values():
+            groups.setdefault((pod.spec and pod.spec.node_name) or "", []).append(pod)
+        yield from groups.items()
 
     def _follow(self, kind: Kind) -> None:
         resource = replace(kind.resource, model=pruned_type(kind.resource.kind))

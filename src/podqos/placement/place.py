@@ -69,11 +69,12 @@ def place(
     bare: Container[str] = frozenset(),
     progress: Progress | None = None,
     chooser: Callable[[Cluster], Chooser] | None = None,
+    view: Callable[[Pod], PodView] | None = None,
 ) -> Placement:
     """Place ``pods``, which are used as given: defaulted, with their priorities (see ``admission``).
 
     ``bare`` are the keys of pods without a controller that replaces them. ``progress`` is called now and then with how
-    many pods have had their turn.
+    many pods have had their turn. ``view`` is for those who place nearly the same pods often, and keep their views.
     """
     profile = surroundings.profile
     cluster = Cluster(
@@ -81,8 +82,7 @@ def place(
         Namespaces(surroundings.namespaces, selectors_leak=profile.namespace_selectors_leak),
         profile,
     )
-    views = Views(profile, surroundings.services)
-    every = [views.of(pod) for pod in pods]
+    every = [*map(view or Views(profile, surroundings.services).of, pods)]
     _check_names(cluster, every)
     run = _Run(cluster, Budgets(surroundings.budgets, every, profile), bare)
     waiting = [view for view in every if run.receive(view)]

@@ -130,7 +130,7 @@ class GrowingNode:
         owners = {
             path: (entry.pod.metadata.uid, name)
             for entry in snapshot.pods
-            for name, path in container_paths(entry, qos_class_of(entry.pod, profile), settings, profile).items()
+            for name, path in container_paths(entry, qos_class_of(entry.pod, profile), settings).items()
         }
         self.path = next(path for path, owner in owners.items() if owner == (growth.uid, growth.container))
         memory = memory_tree(snapshot, settings, profile)
@@ -339,7 +339,9 @@ def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
 
     def container(usage: ContainerUsage) -> ContainerUsage:
         more = usage.anon_bytes + by_bytes
-        return replace(usage, anon_bytes=more, is_measured=True) if usage.name == growth.container else usage
+        if usage.name != growth.container:
+            return usage
+        return replace(usage, anon_bytes=more, is_measured=True, processes=max(1, usage.processes))
 
     def pod(entry: PodUsage) -> PodUsage:
         if entry.pod.metadata.uid != growth.uid:

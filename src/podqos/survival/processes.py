@@ -17,7 +17,7 @@ from podqos.kernel.oom import Process
 from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
-from podqos.qos.cgroup import Level, pod_cgroups
+from podqos.qos.cgroup_paths import cgroup_uid, container_location, pod_path
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import OOMScore, oom_scores
@@ -27,7 +27,7 @@ FIRST_PID = 1000
 
 
 class ContainerProcesses(Struct, frozen=True, gc=False):
-    """A container with its processes, largest first."""
+    """A container with its processes, largest first; none where it has not started."""
 
     pod: PodUsage
     qos_class: QOSClass
@@ -47,7 +47,7 @@ def container_processes(
         scores = {
             score.container: score for score in oom_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
         }
-        paths = container_paths(entry, qos_class, settings, profile)
+        paths = container_paths(entry, qos_class, settings)
         for usage in entry.containers:
             score, path = scores[usage.name], paths[usage.name]
             processes = tuple(_processes(usage, score.value, path, next_pid))
@@ -56,20 +56,15 @@ def container_processes(
     return tuple(found)
 
 
-def container_paths(
-    entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
-) -> dict[str, str]:
-    """Return the cgroup of each container; container ids are unknown, so their names stand for them."""
-    ids = {usage.name: usage.name for usage in entry.containers}
-    return {
-        cgroup.container: cgroup.path
-        for cgroup in pod_cgroups(entry.pod, qos_class, settings, profile, ids)
-        if cgroup.level is Level.CONTAINER and cgroup.path is not None
-    }
+def container_paths(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, str]:
+    """Return the cgroup of each container that runs; container ids are unknown, so their names stand for them."""
+    parent = pod_path(cgroup_uid(entry.pod), qos_class, settings)
+    places = {usage.name: container_location(parent, usage.name, settings).path for usage in entry.containers}
+    return {name: path for name, path in places.items() if path is not None}
 
 
 def _processes(usage: ContainerUsage, oom_score_adj: int, path: str, first_pid: int) -> Iterator[Process]:
-    count = max(1, usage.processes)
+    count = usage.processes
     amounts = (usage.anon_bytes, usage.swap_bytes, usage.page_table_bytes)
     shares = [_evenly(amount // PAGE_BYTES, count) for amount in amounts]
     for index in range(count):
@@ -78,5 +73,5 @@ def _processes(usage: ContainerUsage, oom_score_adj: int, path: str, first_pid: 
 
 
 def _evenly(pages: int, count: int) -> list[int]:
-    whole, rest = divmod(pages, count)
+    whole, rest = divmod(pages, count) if count else (0, 0)
     return [whole + (index < rest) for index in range(count)]

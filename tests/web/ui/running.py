@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import signal
 import subprocess
@@ -139,6 +140,12 @@ class Visitor:
     def ended(self, key):
         eventually(lambda: self.job(key)["state"] not in {"queued", "running"}, "the end of the run")
         return self.job(key)
+
+    def once(self, since="", **headers):
+        """Return the events of a stream that tells how things are now."""
+        status, found, data = self.ask(f"/api/live?once=1&since={since}", **headers)
+        assert (status, found["content-type"], int(found["content-length"])) == (200, "text/event-stream", len(data))
+        return list(_events(io.BytesIO(data)))
 
     @contextmanager
     def events(self, path, **headers):

@@ -316,6 +316,9 @@ def test_a_visitor_has_so_many_streams_and_others_have_theirs(server):
     with ExitStack() as held:
         for _ in range(8):
             next(held.enter_context(one.events("/api/live")))
-        assert one.error("/api/live")[0] == 429
+        for _ in range(192):
+            assert one.error("/api/live")[0] == 429
+        # Whoever has too many still hears how things are, and others have their own.
+        assert "cluster" in [kind for kind, _, _ in one.once()]
         with other.events("/api/live") as events:
-            assert next(events)[0] == "cluster"
+            assert "cluster" in [next(events)[0] for _ in range(3)]

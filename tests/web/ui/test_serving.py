@@ -40,7 +40,7 @@ def test_without_a_source_the_page_begins_empty_and_takes_uploads(server):
     assert visitor.ask("/")[2].decode() == VIEWER
     assert visitor.value("/api/session")["sources"] == []
     assert visitor.error("/api/sources/start/cluster")[0] == 404
-    assert visitor.error("/api/live")[0] == 404
+    assert [kind for kind, _, _ in visitor.once()] == ["hello", "jobs", "age"]
     source = visitor.value("/api/sources?name=pod.yaml", POD)
     assert (source["kind"], source["files"]) == ("manifests", ["pod.yaml"])
     assert visitor.value(f"/api/sources/{source['id']}/cluster")["pods"][0]["name"] == "leaky"
@@ -72,7 +72,7 @@ def test_it_ends_when_told_with_open_streams_and_says_no_more(folder, how):
     with running(folder) as server:
         visitor = server.visitor()
         with visitor.events("/api/live") as events:
-            next(events)
+            next(clusters(events))
             out, said = server.stop(how)
         assert server.process.returncode == 0
         assert (out, said) == ("", "podqos ui: Ctrl-C ends it\n")
@@ -170,8 +170,9 @@ def test_a_file_that_changes_is_shown_as_it_is_now_and_a_broken_one_as_it_was(fo
             # At once: between the two halves of a write the file is empty, and that is a change, too.
             (folder.parent / "partial").write_bytes(POD.replace(b"leaky", b"other"))
             (folder.parent / "partial").rename(folder / "pod.yaml")
-            _, second, value = next(clusters(events))
-            assert [each["name"] for each in value["cluster"]["pods"]] == ["other"]
+            _, second, value = next(each for each in events if each[0] == "change")
+            [pod] = value["change"]["pods"]
+            assert (pod["name"], value["since"]) == ("other", 1)
             assert first != second
             folder.rename(folder.parent / "away")
             trouble = next(each for each in events if each[0] == "age" and each[2]["trouble"])
@@ -185,10 +186,16 @@ def test_whoever_comes_back_is_not_sent_what_is_known(folder):
         visitor = server.visitor()
         with visitor.events("/api/live") as events:
             _, known, _ = next(clusters(events))
-        with visitor.events("/api/live", Last_Event_ID=known) as events:
-            assert next(events)[0] == "age"
-        with visitor.events("/api/live", Last_Event_ID="of-another-server") as events:
-            assert next(events)[0] == "cluster"
+        for asked, then in (
+            ({"Last_Event_ID": known}, "age"),
+            ({"since": known}, "age"),
+            ({"Last_Event_ID": "of-another-server"}, "cluster"),
+            ({}, "cluster"),
+        ):
+            since = asked.pop("since", "")
+            with visitor.events(f"/api/live?since={since}", **asked) as events:
+                assert [next(events)[0] for _ in range(3)] == ["hello", "jobs", then]
+            assert [kind for kind, _, _ in visitor.once(since, **asked)] == ["hello", "jobs", then]
 
 
 @pytest.mark.slow
@@ -207,10 +214,13 @@ def test_a_view_that_has_not_changed_is_not_sent_again(folder):
 def test_a_run_tells_how_far_it_is_and_ends_with_its_result(server):
     visitor = server.visitor()
     key = visitor.begin({"dir/short.yaml": SHORT, "dir/pod.yaml": POD})
-    with visitor.events(f"/api/jobs/{key}/events") as events:
-        states = [value["state"] for _, _, value in events]
-    assert states[-1] == "done"
-    assert visitor.job(key)["progress"] == 1.0
+    with visitor.events("/api/live") as events:
+        told = (value[0] for kind, _, value in events if kind == "jobs")
+        done = next(each for each in told if each["state"] not in {"queued", "running"})
+    assert (done["id"], done["state"], done["progress"]) == (key, "done", 1.0)
+    # Whoever loads the page again is told the same.
+    assert visitor.value("/api/jobs") == [done]
+    assert [value for kind, _, value in visitor.once() if kind == "jobs"] == [[done]]
     assert visitor.value(f"/api/jobs/{key}/result")["kind"] == "SimulationReport"
 
 

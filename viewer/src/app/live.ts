@@ -1,66 +1,213 @@
-// What the server sends by itself: the newest state of a cluster, a node or a file, and how old it is. The browser's own
-// EventSource gives up where the server was gone for a moment; this one does not.
+// What the server sends by itself: the newest state of a cluster, a node or a file, how old it is, and how far runs are. One
+// stream for all of it, because a browser has few connections to a server: a page that is not looked at gives its own back.
+//
+// A state comes whole or as what has changed since the one that the page has. Where a stream cannot be had, or is silent (a
+// proxy keeps it back, there are too many), the same is asked for every few seconds.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Age, ClusterChange, ClusterView, Hello, JobInfo } from "../schema";
 
 export interface Live<T> {
   state: "connecting" | "live" | "lost";
   cluster: T | null;
   generation: number;
-  /** When the newest state was taken, by this machine's clock. */
-  takenAt: number | null;
-  /** What hinders the server to see a newer one. */
+  /** When the newest state was known to be so. */
+  takenAt: Moment | null;
+  /** What hinders the server to see a newer one, or the page to hear of it. */
   trouble: string;
 }
 
+/** Who hears what comes, besides whoever shows it. */
+export interface Heard {
+  jobs(jobs: readonly JobInfo[]): void;
+  /** There is a newer state; `cluster` is null where it has no pods. */
+  state(cluster: ClusterView | null): void;
+  /** Another server is at this address: nothing that was left with the one before is there. */
+  restarted(): void;
+}
+
+/** By two clocks: one goes on while the machine sleeps, the other is never set. */
+export interface Moment {
+  wall: number;
+  steady: number;
+}
+
+function ago(milliseconds: number): Moment {
+  return { wall: Date.now() - milliseconds, steady: performance.now() - milliseconds };
+}
+
+export function since({ wall, steady }: Moment): number {
+  return Math.max(Date.now() - wall, performance.now() - steady);
+}
+
+type News = Age & { generation: number; since?: number; cluster?: ClusterView; change?: ClusterChange };
+
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
+/** The server says something every five seconds. */
+const SILENCE = 15_000;
+const POLL = 2_000;
+/** So often it is asked before a stream is tried again. */
+const POLLS = 15;
+const KINDS = ["hello", "jobs", "cluster", "change", "source", "age"] as const;
 
-/** Listen as long as `path` is not null; `arrived` hears of every state. */
-export function useLive<T>(path: string | null, arrived: (cluster: T) => void): Live<T> {
-  const [live, setLive] = useState<Live<T>>({ state: "connecting", cluster: null, generation: 0, takenAt: null, trouble: "" });
+/** Listen for as long as it is mounted and looked at. */
+export function useLive(isOn: boolean, heard: Heard): Live<ClusterView> {
+  const [live, setLive] = useState<Live<ClusterView>>({ state: "connecting", cluster: null, generation: 0, takenAt: null, trouble: "" });
+  const latest = useRef(heard);
+  latest.current = heard;
   useEffect(() => {
-    if (path === null) return;
-    let events: EventSource;
-    let wait = FIRST_WAIT;
-    let timer = 0;
-    const connect = () => {
-      events = new EventSource(path);
-      events.addEventListener("open", () => {
-        wait = FIRST_WAIT;
-        setLive((before) => ({ ...before, state: "live" }));
-      });
-      events.addEventListener("cluster", (event) => {
-        const { generation, takenAt, cluster } = JSON.parse((event as MessageEvent<string>).data) as { generation: number; takenAt: string; cluster: T };
-        arrived(cluster);
-        setLive({ state: "live", cluster, generation, takenAt: Date.parse(takenAt), trouble: "" });
-      });
-      events.addEventListener("age", (event) => {
-        const { ageSeconds, trouble } = JSON.parse((event as MessageEvent<string>).data) as { ageSeconds: number; trouble: string };
-        setLive((before) => ({ ...before, state: "live", takenAt: Date.now() - ageSeconds * 1000, trouble }));
-      });
-      events.addEventListener("error", () => {
-        events.close();
-        setLive((before) => ({ ...before, state: "lost" }));
-        timer = window.setTimeout(connect, wait);
-        wait = Math.min(LONGEST_WAIT, wait * 2);
-      });
-    };
-    const now = () => {
-      // Back from sleep or from another network: no need to wait.
-      if (events.readyState !== EventSource.CLOSED) return;
-      clearTimeout(timer);
-      connect();
-    };
-    connect();
-    addEventListener("online", now);
-    return () => {
-      removeEventListener("online", now);
-      clearTimeout(timer);
-      events.close();
-    };
-  }, [path]);
+    if (!isOn) return;
+    const stream = new Stream(latest, setLive);
+    return () => stream.end();
+  }, [isOn]);
   return live;
+}
+
+class Stream {
+  private live: Live<ClusterView> = { state: "connecting", cluster: null, generation: 0, takenAt: null, trouble: "" };
+  private events: EventSource | null = null;
+  private asking: AbortController | null = null;
+  private timer = 0;
+  private wait = FIRST_WAIT;
+  /** How often to ask before a stream is tried. */
+  private polls = 0;
+  private heardAt = ago(0);
+  private instance = "";
+  private last = "";
+  private readonly watch = window.setInterval(() => this.look(), 1000);
+
+  constructor(
+    private readonly heard: { current: Heard },
+    private readonly show: (live: Live<ClusterView>) => void,
+  ) {
+    addEventListener("online", this.turn);
+    document.addEventListener("visibilitychange", this.turn);
+    this.turn();
+  }
+
+  end(): void {
+    removeEventListener("online", this.turn);
+    document.removeEventListener("visibilitychange", this.turn);
+    clearInterval(this.watch);
+    this.close();
+  }
+
+  /** Back from another page or network, there is no need to wait; away from this one, none to listen. */
+  private readonly turn = (): void => {
+    this.close();
+    if (document.visibilityState === "visible") this.connect();
+  };
+
+  private close(): void {
+    clearTimeout(this.timer);
+    this.events?.close();
+    this.asking?.abort();
+    this.events = this.asking = null;
+  }
+
+  private look(): void {
+    if (this.events === null || since(this.heardAt) < SILENCE) return;
+    this.polls = POLLS;
+    this.lose("");
+  }
+
+  private connect(): void {
+    this.heardAt = ago(0);
+    const query = new URLSearchParams(this.last ? { since: this.last } : {});
+    if (this.polls > 0) {
+      this.polls--;
+      query.set("once", "1");
+      void this.ask(`/api/live?${query}`);
+      return;
+    }
+    const events = (this.events = new EventSource(`/api/live?${query}`));
+    let hasHeard = false;
+    for (const kind of KINDS) {
+      events.addEventListener(kind, ({ data, lastEventId }: MessageEvent<string>) => {
+        if (this.events !== events) return;
+        hasHeard = true;
+        this.wait = FIRST_WAIT;
+        this.take(kind, data, lastEventId);
+      });
+    }
+    events.addEventListener("error", () => {
+      if (this.events !== events) return;
+      // Asked for without a stream, a server that refuses says why.
+      if (!hasHeard) this.polls = POLLS;
+      this.lose("");
+    });
+  }
+
+  private async ask(path: string): Promise<void> {
+    const asking = (this.asking = new AbortController());
+    try {
+      const response = await fetch(path, { signal: asking.signal });
+      const text = await response.text();
+      if (!response.ok) return this.lose((JSON.parse(text) as { error: { message: string } }).error.message);
+      for (const block of text.split("\n\n")) {
+        const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s, 2))) as Record<string, string>;
+        if (fields["event"] !== undefined) this.take(fields["event"], fields["data"] ?? "null", fields["id"] ?? "");
+      }
+      this.wait = FIRST_WAIT;
+      this.timer = window.setTimeout(() => this.connect(), POLL);
+    } catch {
+      if (!asking.signal.aborted) this.lose("");
+    }
+  }
+
+  private lose(trouble: string): void {
+    this.close();
+    this.tell({ state: "lost", trouble });
+    this.timer = window.setTimeout(() => this.connect(), this.wait);
+    this.wait = Math.min(LONGEST_WAIT, this.wait * 2);
+  }
+
+  private tell(changed: Partial<Live<ClusterView>>): void {
+    this.live = { ...this.live, ...changed };
+    this.show(this.live);
+  }
+
+  private take(kind: string, data: string, id: string): void {
+    const value: unknown = JSON.parse(data);
+    this.heardAt = ago(0);
+    if (kind === "hello") {
+      const { instance } = value as Hello;
+      if (this.instance !== "" && this.instance !== instance) this.heard.current.restarted();
+      this.instance = instance;
+      this.tell({ state: "live" });
+    } else if (kind === "jobs") this.heard.current.jobs(value as readonly JobInfo[]);
+    else if (kind === "age") {
+      const { ageSeconds, trouble } = value as Age;
+      this.tell({ state: "live", takenAt: ago(ageSeconds * 1000), trouble });
+    } else this.news(value as News, id);
+  }
+
+  private news(news: News, id: string): void {
+    const { cluster: before, generation } = this.live;
+    let cluster = news.cluster ?? null;
+    if (news.change !== undefined) {
+      if (before === null || news.since !== generation) {
+        // Not from the state that this page has: begin anew.
+        this.last = "";
+        this.turn();
+        return;
+      }
+      cluster = { ...before, ...news.change, nodes: joined(before.nodes, news.change.nodes), pods: joined(before.pods, news.change.pods) };
+    }
+    this.last = id;
+    this.heard.current.state(cluster);
+    this.tell({ state: "live", cluster, generation: news.generation, takenAt: ago(news.ageSeconds * 1000), trouble: news.trouble });
+  }
+}
+
+/** A list of its parts, each new or a run of the list before. What has not changed is the same object. */
+function joined<T extends object>(before: readonly T[], parts: readonly (T | readonly number[])[]): T[] {
+  return parts.flatMap((part) => {
+    if (!Array.isArray(part)) return [part as T];
+    const [start, count] = part as readonly [number, number];
+    return before.slice(start, start + count);
+  });
 }
 
 /** The age of a state in words that do not change too often. */

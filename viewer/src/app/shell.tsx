@@ -4,9 +4,9 @@ import { render } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
-import { age, useLive, type Live } from "./live";
+import { age, since, useLive, type Live } from "./live";
 import { go, href, useRoute, type Route } from "./router";
-import { Failure, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
+import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
 import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
 import { VIEWS, type App, type View } from "./views";
@@ -39,8 +39,15 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const info = session.sources.find((each) => each.id === id) ?? null;
   const isLive = info !== null && info.isLive && source.saved === null;
   const path = useCallback((rest: string) => `/api/sources/${encodeURIComponent(id)}/${rest}`, [id]);
-  const arrived = useCallback((cluster: ClusterView) => (source as ServerSource).keep({ path: path("cluster") }, cluster), [source, path]);
-  const live = useLive<ClusterView>(isLive ? `/api/live?source=${encodeURIComponent(id)}` : null, arrived);
+  const live = useLive(source instanceof ServerSource, {
+    jobs: (jobs) => (source as ServerSource).tellJobs(jobs),
+    state: (cluster) => {
+      (source as ServerSource).tellState(START, cluster);
+      // Files may have other problems now; a cluster changes too often to ask about that.
+      if (session.sources.some((each) => each.id === START && each.kind !== "snapshot")) reload();
+    },
+    restarted: () => (source as ServerSource).tellRestarted(),
+  });
   const [window, setWindow] = useState<"help" | "open" | null>(null);
   const view = VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
   const app = useMemo<App | null>(() => (info === null ? null : { source, session, info, live: isLive ? live : null, path }), [source, session, info, isLive, live, path]);
@@ -85,7 +92,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     try {
       const more = (await view.toSave?.({ route, app })) ?? [];
       const answers: Record<string, unknown> = { ...source.answers(id) };
-      for (const request of more) answers[request.path] ??= await source.ask(request);
+      for (const request of more) answers[keyOf(request)] ??= await source.ask(request);
       await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: location.hash || href(view.id), savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
     } catch (error) {
       toast(`The page could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
@@ -158,6 +165,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
           </main>
         ) : (
           <>
+            {source.saved === null ? null : <p class="saved-note">{`This page was saved. It cannot ${view.unsaved}: podqos ui can.`}</p>}
             {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
             <view.component key={`${view.id}/${id}`} route={route} app={app} />
           </>
@@ -218,13 +226,13 @@ function Sources({ sources, id }: { sources: readonly SourceInfo[]; id: string }
 
 /** Whether what is shown is how things are, and since when it is not. */
 function Indicator({ live }: { live: Live<ClusterView> }) {
-  const [now, setNow] = useState(Date.now());
+  const [, setNow] = useState(0);
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 1000);
+    const timer = setInterval(() => setNow(performance.now()), 1000);
     return () => clearInterval(timer);
   }, []);
-  const words = live.state === "lost" ? "connection lost, trying again" : live.state === "connecting" ? "connecting" : live.trouble ? `stale: ${live.trouble}` : "live";
-  const old = live.takenAt === null ? "" : age(Math.max(now, Date.now()) - live.takenAt);
+  const words = live.state === "lost" ? `connection lost, trying again${live.trouble ? `: ${live.trouble}` : ""}` : live.state === "connecting" ? "connecting" : live.trouble ? `stale: ${live.trouble}` : "live";
+  const old = live.takenAt === null ? "" : age(since(live.takenAt));
   return (
     <span class={`indicator ${live.trouble ? "stale" : live.state}`}>
       <span role="status">{words}</span>

@@ -1,6 +1,6 @@
 // Where answers come from: the server of the page, or the page itself where it was saved as one file.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ErrorInfo, JobInfo, Session, SourceInfo } from "../schema";
 
 /** What is written into a page that was saved. */
@@ -35,7 +35,8 @@ export interface Request {
   body?: unknown;
 }
 
-function keyOf({ path, body }: Request): string {
+/** The name of an answer in a saved page. */
+export function keyOf({ path, body }: Request): string {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
 }
 
@@ -44,19 +45,45 @@ export abstract class Source {
   abstract ask<T>(request: Request, signal?: AbortSignal): Promise<T>;
   /** What was answered about one source, and about the runs made of it: what the reader may hand on. */
   abstract answers(of: string): Readonly<Record<string, unknown>>;
+
+  private readonly listeners = new Set<(about: string) => void>();
+
+  /** Whether an answer comes without being asked for, whenever there is a newer one. */
+  isTold(_path: string): boolean {
+    return false;
+  }
+
+  /** Hear when what is at some addresses has changed, by how they begin; return what ends that. */
+  listen(listener: (about: string) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  protected tell(about: string): void {
+    for (const each of [...this.listeners]) each(about);
+  }
 }
 
 const MOST_KEPT = 64;
+const JOBS = "/api/jobs";
 
 export class ServerSource extends Source {
   readonly saved = null;
   private readonly kept = new Map<string, unknown>();
+  /** The runs of this visitor; null until the server has told. */
+  jobs: readonly JobInfo[] | null = null;
+  /** Where the server would answer what it tells without being asked. */
+  private told = "";
 
   async ask<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const { path, body } = request;
     const answer = await fetched(path, body === undefined ? { method: "GET" } : { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } }, signal);
-    this.keep(request, answer);
+    if (!this.isTold(path)) this.keep(request, answer);
     return answer as T;
+  }
+
+  override isTold(path: string): boolean {
+    return path === this.told;
   }
 
   /** Remember an answer, for the page that the reader may save. */
@@ -68,10 +95,40 @@ export class ServerSource extends Source {
     if (this.kept.size > MOST_KEPT && oldest !== undefined) this.kept.delete(oldest);
   }
 
+  /** Ask for the runs where nothing was told of them yet. */
+  askJobs(): void {
+    if (this.jobs !== null) return;
+    fetched(JOBS, { method: "GET" }).then(
+      (jobs) => this.jobs ?? this.tellJobs(jobs as readonly JobInfo[]),
+      () => {}, // the stream tells, once there is one
+    );
+  }
+
+  /** Take what the server told of runs: all of them, or of one that was just begun. */
+  tellJobs(jobs: readonly JobInfo[]): void {
+    this.jobs = jobs;
+    this.tell(JOBS);
+  }
+
+  /** Take the newest state of a source: what was answered before was about another. */
+  tellState(of: string, cluster: unknown): void {
+    const about = `/api/sources/${encodeURIComponent(of)}/`;
+    for (const key of [...this.kept.keys()]) if (key.startsWith(about)) this.kept.delete(key);
+    if (cluster !== null) this.keep({ path: (this.told = `${about}cluster`) }, cluster);
+    this.tell(about);
+  }
+
+  /** Another server answers from now on. */
+  tellRestarted(): void {
+    this.kept.clear();
+    this.jobs = null;
+    this.tell("/api/session");
+  }
+
   answers(of: string): Readonly<Record<string, unknown>> {
     const isOwn = (path: string): boolean => {
       const jobs = [...path.matchAll(/(?:\/jobs\/|before=|after=)(\w+)/g)].map((found) => found[1] ?? "");
-      return path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) || (jobs.length > 0 && jobs.every((job) => location.hash.includes(job) || (this.kept.get(`/api/jobs/${job}`) as JobInfo | undefined)?.source === of));
+      return path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) || (jobs.length > 0 && jobs.every((job) => location.hash.includes(job) || this.jobs?.find((each) => each.id === job)?.source === of));
     };
     return Object.fromEntries([...this.kept].filter(([key]) => isOwn(key.split(" ", 1)[0] ?? "")));
   }
@@ -148,7 +205,11 @@ export interface Answered<T> {
   again(): void;
 }
 
-/** Ask when the request is new; null asks nothing. `live` is an answer that came by itself, and is newer. */
+const LEAST_PAUSE = 1000;
+/** So much of the time, at most, goes into asking again. */
+const SHARE = 0.1;
+
+/** Ask when the request is new, and again when what it is about has changed; null asks nothing. */
 export function useAnswer<T>(source: Source, request: Request | null): Answered<T> {
   const key = request === null ? null : keyOf(request);
   const [turn, setTurn] = useState(0);
@@ -162,21 +223,56 @@ export function useAnswer<T>(source: Source, request: Request | null): Answered<
       return;
     }
     const control = new AbortController();
-    setState((before) => ({ ...before, isLoading: true, data: sameView(before.key, key) ? before.data : null, failure: null, key }));
-    source.ask<T>(asked, control.signal).then(
-      (data) => control.signal.aborted || setState({ key, data, failure: null, isLoading: false }),
-      (error: unknown) => {
-        if (control.signal.aborted) return;
+    let [isAsking, isOld, timer, pauseUntil] = [false, false, 0, 0];
+    const ask = async (): Promise<void> => {
+      [isAsking, isOld, timer] = [true, false, 0];
+      const began = performance.now();
+      try {
+        const data = await source.ask<T>(asked, control.signal);
+        if (!control.signal.aborted) setState({ key, data, failure: null, isLoading: false });
+      } catch (error) {
         const failure = error instanceof Failure ? error : new Failure({ message: String(error) });
-        setState((before) => ({ ...before, failure, isLoading: false }));
-      },
-    );
-    return () => control.abort();
+        if (!control.signal.aborted) setState((before) => ({ ...before, failure, isLoading: false }));
+      }
+      isAsking = false;
+      pauseUntil = performance.now() + Math.max(LEAST_PAUSE, (performance.now() - began) / SHARE);
+      askAgain();
+    };
+    const askAgain = (): void => {
+      if (isOld && !isAsking && timer === 0 && !control.signal.aborted) timer = window.setTimeout(() => void ask(), Math.max(0, pauseUntil - performance.now()));
+    };
+    const end = source.listen((about) => {
+      if (!asked.path.startsWith(about) || source.isTold(asked.path)) return;
+      isOld = true;
+      askAgain();
+    });
+    setState((before) => ({ ...before, isLoading: true, data: sameView(before.key, key) ? before.data : null, failure: null, key }));
+    void ask();
+    return () => {
+      end();
+      clearTimeout(timer);
+      control.abort();
+    };
   }, [source, key, turn]);
-  return { data: state.data, failure: state.failure, isLoading: state.isLoading, again: () => setTurn((before) => before + 1) };
+  // What was answered to another request is not shown for this one, not even for the moment until it is asked.
+  const isOwn = state.key === key || sameView(state.key, key);
+  return { data: isOwn ? state.data : null, failure: isOwn ? state.failure : null, isLoading: !isOwn || state.isLoading, again: () => setTurn((before) => before + 1) };
 }
 
 /** The same path with another body is the same view, changed: what it shows may stay until it is answered. */
 function sameView(one: string | null, other: string | null): boolean {
   return one !== null && other !== null && one.split(" ", 1)[0] === other.split(" ", 1)[0];
+}
+
+/** The runs of this visitor, newest last; null where the server has not told of them yet. */
+export function useJobs(source: Source): readonly JobInfo[] | null {
+  const [jobs, setJobs] = useState(source instanceof ServerSource ? source.jobs : null);
+  useLayoutEffect(() => {
+    if (!(source instanceof ServerSource)) return;
+    const take = () => setJobs(source.jobs);
+    take();
+    source.askJobs();
+    return source.listen(take);
+  }, [source]);
+  return jobs;
 }

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from podqos.admission.chain import within_bounds
+from podqos.admission.pod_validation import validate_pod
 from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.fixes.patches import object_patch, plain_value
 from podqos.errors import InputError
@@ -23,6 +25,7 @@ from podqos.manifest.edits.values import with_field
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.problems import Problem
+from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_patch
 from podqos.report.page.pod import PatchText
@@ -33,7 +36,10 @@ RECORDED_CLASS = FieldEdit("status.qosClass", None)
 
 
 def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -> FoundWorkload:
-    """Return a workload as it is with other fields; raise ``InputError`` where that says nothing."""
+    """Return a workload as it is with other fields.
+
+    Raises ``InputError`` where that says nothing, or where the API server would not let a pod that runs have it.
+    """
     value: Plain = _object(objects, found)
     fields = (*edits, *((RECORDED_CLASS,) if found.workload.is_stored else ()))
     for edit in fields:
@@ -44,16 +50,40 @@ def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -
     reading = Source(found.source, msgspec.json.encode(value), kinds=objects.kinds).reading
     if len(reading.workloads) != 1 or reading.problems:
         raise _refusal(reading.problems)
-    return replace(found, workload=in_namespace(reading.workloads[0], objects.namespace))
+    made = replace(found, workload=in_namespace(reading.workloads[0], objects.namespace))
+    if found.workload.is_stored:
+        _check_running(objects, made)
+    return made
 
 
-def patch_of(objects: Objects, found: FoundWorkload, edits: Sequence[FieldEdit]) -> PatchText | None:
-    """Return edits as patches to copy; None where they change nothing or the object is only a part of one."""
+def edited_alike(example: FoundWorkload, made: FoundWorkload, found: FoundWorkload) -> FoundWorkload | None:
+    """Return a pod edited as another was that has the same containers; None where it has others."""
+    before, after, own = (each.workload.pod.spec for each in (example, made, found))
+    is_alike = own.containers == before.containers and own.init_containers == before.init_containers
+    if not is_alike or own.resources != before.resources or not found.workload.is_stored:
+        return None
+    pod = found.workload.pod
+    spec = replace(own, containers=after.containers, init_containers=after.init_containers, resources=after.resources)
+    pod = replace(pod, spec=spec, status=replace(pod.status, qos_class=None))
+    return replace(found, workload=replace(found.workload, pod=pod))
+
+
+def patch_of(
+    objects: Objects, found: FoundWorkload, edits: Sequence[FieldEdit], *, resizes: bool = False
+) -> PatchText | None:
+    """Return edits as patches to copy; None where they change nothing or the object is only a part of one.
+
+    ``resizes``: whether a pod that runs can have them in place.
+    """
     patch = object_patch(objects.plain(found) if found.place.taken_for else _object(objects, found), edits)
     if patch is None:
         return None
     namespace = found.workload.metadata.namespace
-    return PatchText(kubectl_patch(patch, namespace), kustomize_patch(patch), json_patch(patch))
+    return PatchText(
+        kubectl_patch(patch, namespace, resizes=resizes and found.workload.is_stored),
+        kustomize_patch(patch),
+        json_patch(patch),
+    )
 
 
 def with_workloads(
@@ -80,6 +110,18 @@ def with_workloads(
         for entry in state.snapshot.pods
     )
     return replace(state, snapshot=replace(state.snapshot, pods=pods))
+
+
+def _check_running(objects: Objects, found: FoundWorkload) -> None:
+    """Raise ``InputError`` where the API server would not let a pod that runs have other resources."""
+    pod = found.workload.pod
+    error = next(iter(validate_pod(pod, is_stored=True)), None)
+    if error is not None:
+        raise InputError(error.words, where=error.path)
+    policies = objects.namespace_policies(found.source).of(pod.metadata.namespace)
+    bounded = within_bounds(pod, policies.stored_limit_ranges())
+    if not isinstance(bounded, Pod):
+        raise InputError(bounded.message)
 
 
 def _object(objects: Objects, found: FoundWorkload) -> dict[str, Plain]:

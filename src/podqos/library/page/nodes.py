@@ -6,7 +6,8 @@ as ``podqos rank`` does, and that is an assumption; so is that this node is larg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 from msgspec import Struct
@@ -21,18 +22,22 @@ from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.node_figures import used_bytes
 from podqos.library.node_state import NodeState, cluster_state, node_state
+from podqos.library.page.places import Places
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
-from podqos.model.node import Node, NodeStatus
+from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.placement.allocatable import node_allocatable
+from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
+from podqos.report.page.cluster import NodePanel, PodBlock
 from podqos.report.text.encoding import json_line
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
@@ -52,8 +57,23 @@ class _PodList(Struct, frozen=True, rename="camel"):
     kind: str = "PodList"
 
 
+class ShownNode(Struct, frozen=True):
+    """What the cluster view shows of a node."""
+
+    panel: NodePanel
+    blocks: tuple[PodBlock, ...]
+    assumptions: tuple[Assumption, ...]
+
+
 class PageNode:
     """A node with its pods."""
+
+    shown: ShownNode | None = None
+    """What the cluster view shows of it, once that was made."""
+    basis: tuple[object, ...] = ()
+    """All that this was made from; where it is the same, so is this."""
+    noted: tuple[Problem, ...] = ()
+    """What was found to be wrong while it was made."""
 
     def __init__(
         self, node: Node, objects: Objects, state: NodeState | None, profile: Profile, problem: str, *, is_assumed: bool
@@ -83,17 +103,30 @@ class PageNode:
             self.problem = str(error)
             return None
 
+    @cached_property
+    def unranked(self) -> list[NodePod]:
+        """Its pods where they are in no order, because nothing is known of what they run on."""
+        if self.state is not None:
+            return []
+        running = [each for each in self.objects.workloads if each.workload.pod.status.phase not in ENDED]
+        return node_pods(self.objects.only(running), profile=self._profile, node=self.name) if running else []
+
+    @cached_property
+    def places(self) -> Places | None:
+        """Where its pods stand; None where they are in no order."""
+        return None if self.report is None else Places.of(self.report)
+
 
 class PageNodes:
-    """The nodes of a source."""
+    """The nodes of a source; ``before`` are those of an earlier state of it: what is the same is not ranked again."""
 
-    def __init__(self, source: PageSource) -> None:
+    def __init__(self, source: PageSource, before: PageNodes | None = None) -> None:
         cluster, objects = source.cluster, source.objects
         self._source = source
         self.objects = cluster.objects if cluster is not None else objects if objects is not None else Objects()
         self.profile = cluster.profile if cluster is not None else LATEST
         if cluster is not None:
-            nodes = self._of_cluster(cluster)
+            nodes = self._of_cluster(cluster, {} if before is None else before.nodes)
         elif source.scenario is not None:
             self.profile = source.scenario.profile
             nodes = self._of_scenario(source.scenario)
@@ -122,6 +155,8 @@ class PageNodes:
 
     @cached_property
     def _by_node(self) -> dict[str, list[FoundWorkload]]:
+        if self._source.cluster is not None:
+            return self._source.cluster.by_node
         found: dict[str, list[FoundWorkload]] = {}
         for each in self.objects.latest(warn=False):
             found.setdefault(each.workload.pod.spec.node_name, []).append(each)
@@ -132,17 +167,30 @@ class PageNodes:
         """Whether the pods of manifests name one node: then what is not bound runs there as well."""
         return self._source.cluster is None and len([name for name in self._by_node if name]) == 1
 
-    def _of_cluster(self, cluster: ClusterSnapshot) -> Iterator[PageNode]:
+    def _of_cluster(self, cluster: ClusterSnapshot, before: Mapping[str, PageNode]) -> Iterator[PageNode]:
         for name in dict.fromkeys((*cluster.nodes, *filter(None, self._by_node))):
             objects = cluster.on_node(name)
+            node = cluster.nodes.get(name) or Node(ObjectMeta(name=name))
+            # The memory of a node that does not tell it is taken to be that of others.
+            others = () if MEMORY in node.status.capacity else tuple(cluster.nodes.values())
+            basis = (node, others, objects.workloads, *cluster.decisive_for(name))
+            known = before.get(name)
+            if known is not None and known.basis == basis:
+                made = copy(known)
+                made.objects, made.basis = objects, basis
+                objects.note(*made.noted)
+                yield made
+                continue
+            noted = len(objects.problems)
             state, problem = None, ""
             if any(each.workload.pod.status.phase not in ENDED for each in objects.workloads):
                 try:
                     state = cluster_state(cluster, name, profile=self.profile)
                 except InputError as error:
                     problem = str(error)
-            node = cluster.nodes.get(name) or Node(ObjectMeta(name=name))
-            yield PageNode(node, objects, state, self.profile, problem, is_assumed=False)
+            made = PageNode(node, objects, state, self.profile, problem, is_assumed=False)
+            made.basis, made.noted = basis, tuple(objects.problems[noted:])
+            yield made
 
     def _of_scenario(self, scenario: Scenario) -> Iterator[PageNode]:
         """Yield the nodes of a scenario at its beginning; its pods have been admitted."""
@@ -157,13 +205,20 @@ class PageNodes:
             machine = NodeUsage(spec.memory_bytes, spec.swap_bytes, spec.name, system_bytes)
             owners = {pod.metadata.uid: (POD, pod.key) for pod, _ in each.pods}
             state = NodeState(Snapshot(machine, pods), kubelet=Kubelet(spec.config, scenario.name), owners=owners)
-            status = NodeStatus(
-                {
-                    CPU: Quantity.of_milli(spec.cpu_milli),
-                    MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
-                }
+            capacity = {
+                CPU: Quantity.of_milli(spec.cpu_milli),
+                MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
+            }
+            divided = node_allocatable(capacity, spec.config)
+            node = Node(
+                ObjectMeta(name=spec.name, labels={LABEL_HOSTNAME: spec.name, **spec.labels}),
+                NodeSpec((*spec.taints, *spec.config.register_with_taints)),
+                NodeStatus(
+                    divided.capacity,
+                    divided.allocatable,
+                    declared_features=declared_by_default(scenario.profile),
+                ),
             )
-            node = Node(ObjectMeta(name=spec.name), status=_divided(status, state))
             yield PageNode(node, objects, state if pods else None, self.profile, "", is_assumed=False)
 
     def _of_manifests(self) -> Iterator[PageNode]:

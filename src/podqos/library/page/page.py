@@ -19,14 +19,14 @@ from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
 from podqos.library.check import Checked, run_checks
 from podqos.library.checking.configuration import check_named
-from podqos.library.inputs.objects import FoundWorkload, Objects, load
+from podqos.library.inputs.objects import FoundWorkload
 from podqos.library.inputs.selection import Selection
 from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
-from podqos.library.node_state import USAGE, NodeState
+from podqos.library.node_state import USAGE
 from podqos.library.page.editing import edited, patch_of, with_workloads
-from podqos.library.page.nodes import PageNode
-from podqos.library.page.places import Places, before
-from podqos.library.page.shown import Shown
+from podqos.library.page.nodes import PageNode, ShownNode
+from podqos.library.page.places import Places, before, is_safer
+from podqos.library.page.shown import Shown, controller, owner, workload_of
 from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption
@@ -36,7 +36,6 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
-from podqos.placement.workloads import POD
 from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
 from podqos.report.admission.value import AdmissionReport
@@ -44,12 +43,13 @@ from podqos.report.check.object_patches import patch_lines
 from podqos.report.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
 from podqos.report.page.forecast import ForecastRequest, ForecastView
-from podqos.report.page.pod import PodPage, PodStanding, SaferEdit
+from podqos.report.page.pod import PodPage, SaferEdit
 from podqos.report.page.what_if import WhatIf, WhatIfView
 from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
+from podqos.survival.pods import NodePod
 
 _MOST_NOTES = 100
 
@@ -62,24 +62,26 @@ class Page(Shown):
     def cluster(self) -> ClusterView:
         """Return all nodes and pods."""
         nodes = self.nodes
-        made = [(self._panel(each), each) for each in nodes.nodes.values()]
-        made.sort(key=lambda each: (each[0].headroom_bytes is None, each[0].headroom_bytes or 0, each[0].name))
-        pods = [block for _, node in made for block in self._blocks(node)]
-        pods += [
-            self._block(PodUsage(each.pod, None, ()), "", _owner(each.kind, each.workload), None)
-            for each in nodes.waiting
-        ]
-        assumptions = [assumed for _, node in made for assumed in self._assumptions(node)]
+        made = [self._shown(each) for each in nodes.nodes.values()]
+        made.sort(key=lambda each: (each.panel.headroom_bytes is None, each.panel.headroom_bytes or 0, each.panel.name))
+        pods = [block for each in made for block in each.blocks]
+        pods += [self._unranked(each, "") for each in nodes.waiting]
         return ClusterView(
             name=self.source.name,
             kubernetes_version=".".join(map(str, nodes.profile.version)),
             taken_at="" if self.source.cluster is None else self.source.cluster.header.taken_at,
-            nodes=tuple(panel for panel, _ in made),
+            nodes=tuple(each.panel for each in made),
             pods=tuple(pods),
-            classes=dict(sorted(Counter(str(each.qos_class) for each in pods).items())),
+            classes={str(each): count for each, count in sorted(Counter(each.qos_class for each in pods).items())},
             notes=tuple(self._notes()),
-            assumptions=tuple(dict.fromkeys(assumptions)),
+            guard=self.source.guard,
+            assumptions=tuple(dict.fromkeys(assumed for each in made for assumed in each.assumptions)),
         )
+
+    def _shown(self, node: PageNode) -> ShownNode:
+        if node.shown is None:
+            node.shown = ShownNode(self._panel(node), tuple(self._blocks(node)), tuple(self._assumptions(node)))
+        return node.shown
 
     def _notes(self) -> Iterator[str]:
         """Yield what is wrong with the source, and which pods the API server would not store."""
@@ -117,13 +119,18 @@ class Page(Shown):
 
     def _blocks(self, node: PageNode) -> Iterator[PodBlock]:
         if node.state is None:
+            yield from (self._unranked(each, node.name) for each in node.unranked)
             return
         places = self.places(node)
         blocks = [
-            self._block(entry, node.name, _owner_of(node.state, entry.pod), places)
+            self._block(entry, node.name, workload_of(node.state, entry.pod), places)
             for entry in node.state.snapshot.pods
         ]
         yield from sorted(blocks, key=lambda block: block.eviction_place or 0)
+
+    def _unranked(self, entry: NodePod, node: str) -> PodBlock:
+        workload = owner(entry.kind, entry.workload) or controller(entry.pod)
+        return self._block(PodUsage(entry.pod, None, ()), node, workload, None)
 
     def _block(self, entry: PodUsage, node: str, workload: str, places: Places | None) -> PodBlock:
         pod = entry.pod
@@ -161,12 +168,11 @@ class Page(Shown):
         kills = () if places is None else tuple(places.kills.get(pod, ()))
         deaths = self._deaths_of(pod)
         report = None if at is None else at.report
-        own = _owner(found.workload.kind, found.workload.pod.key)
         return PodPage(
             namespace=entry.pod.metadata.namespace or "default",
             name=entry.pod.metadata.name or entry.pod.metadata.generate_name,
             node="" if at is None else at.name,
-            workload=own,
+            workload=owner(found.workload.kind, found.workload.pod.key) or controller(entry.pod),
             kubernetes_version=".".join(map(str, profile.version)),
             explanation=explained.items[0],
             admission=None if found.workload.is_stored else self._admission(found),
@@ -206,13 +212,13 @@ class Page(Shown):
                 after = Places.of(rank(state, profile=self.nodes.profile)).standing(entry.pod.key)
             except InputError:
                 continue
-            if after is not None and _is_later(now, after):
+            if after is not None and is_safer(now, after):
                 yield SaferEdit(change, lines, patch_of(objects, found, fields), after)
 
     # ---- what if -----------------------------------------------------------------------------------------------------
 
     def what_if(self, request: WhatIf) -> WhatIfView:
-        """Return what edits of pods and of their kubelet would do; only their node is looked at again."""
+        """Return what edits of pods and of their kubelet would do; only the nodes they touch are looked at again."""
         return WhatIfEngine(self).answer(request)
 
     def forecast(self, request: ForecastRequest) -> ForecastView:
@@ -222,13 +228,8 @@ class Page(Shown):
     # ---- checks ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _to_check(self) -> Objects:
-        cluster = self.source.cluster
-        return self.nodes.objects if cluster is None else load(cluster.declared())
-
-    @cached_property
     def _checked(self) -> Checked:
-        return run_checks(self._to_check, CheckOptions(profile=self.nodes.profile))
+        return run_checks(self.declared, CheckOptions(profile=self.nodes.profile))
 
     def check(self) -> CheckView:
         """Return what ``podqos check`` finds."""
@@ -241,7 +242,7 @@ class Page(Shown):
             options = CheckOptions(
                 profile=self.nodes.profile, only=frozenset(check_named(each, "checks").id for each in request.checks)
             )
-            checked = run_checks(self._to_check, options)
+            checked = run_checks(self.declared, options)
         if self.source.cluster is not None:
             patches = tuple(patch_lines(checked.patches(), "kubectl"))
             return FixView((), (), patches, len(checked.open) - len(patches))
@@ -276,14 +277,6 @@ class Page(Shown):
         )
 
 
-def _owner(kind: str, key: str) -> str:
-    return "" if kind == POD else f"{kind} {key}"
-
-
-def _owner_of(state: NodeState, pod: Pod) -> str:
-    return _owner(*state.owners.get(pod.metadata.uid, (POD, "")))
-
-
 def _bytes(amount: Quantity | None) -> int:
     return 0 if amount is None else amount.value
 
@@ -305,14 +298,3 @@ def _safer_edits(written: Pod, entry: PodUsage, profile: Profile) -> list[tuple[
     lines = tuple(edit if edit.value is not None else replace(edit, value=SOME_CPU) for edit in guaranteed)
     found = [(PodChange.REQUEST, tuple(requests)), (PodChange.GUARANTEED, lines)]
     return sorted((each for each in found if each[1]), key=lambda each: len(each[1]))
-
-
-def _is_later(now: PodStanding, after: PodStanding) -> bool:
-    """Whether a pod goes later in one order, and earlier in none."""
-    evicted = _later(now.eviction_place, after.eviction_place)
-    killed = _later(now.kill_place, after.kill_place)
-    return min(evicted, killed) >= 0 and max(evicted, killed) > 0
-
-
-def _later(now: int | None, after: int | None) -> int:
-    return 0 if now is None or after is None else after - now

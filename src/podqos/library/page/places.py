@@ -46,6 +46,25 @@ class Places(Struct):
         )
 
 
+def turn(now: PodStanding, after: PodStanding) -> tuple[int, int]:
+    """Return by how much a pod goes later than now, in the kubelet's order and in the kernel's; below zero: sooner."""
+    if now.spared or after.spared:
+        evicted = bool(after.spared) - bool(now.spared)
+    else:
+        evicted = _later(now.eviction_place, after.eviction_place)
+    return evicted, _later(now.kill_place, after.kill_place)
+
+
+def is_safer(now: PodStanding, after: PodStanding) -> bool:
+    """Whether a pod goes later in one order, and sooner in none."""
+    turned = turn(now, after)
+    return min(turned) >= 0 and max(turned) > 0
+
+
+def _later(now: int | None, after: int | None) -> int:
+    return 0 if now is None or after is None else after - now
+
+
 def before(place: Place | None, order: Sequence[Place]) -> Place | None:
     """Return what goes just before; places begin with 1."""
     return None if place is None or place.place < 2 else order[place.place - 2]

@@ -2,54 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.explain import ExplainOptions, explain
-from podqos.library.inputs.objects import FoundWorkload
+from podqos.library.inputs.objects import FoundWorkload, Objects, load
+from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode, PageNodes
 from podqos.library.page.places import Places
+from podqos.library.page.quotas import Quotas
 from podqos.library.page.source import PageSource
-from podqos.model.snapshot import PodUsage
+from podqos.model.pod import Pod
+from podqos.model.resources import MEMORY
+from podqos.model.service import Service
+from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
+from podqos.placement.demand import Amounts, demand_of
+from podqos.placement.pod_view import PodView, Views
+from podqos.placement.workloads import POD
 from podqos.report.explain.explanation import ExplanationList
 from podqos.survival.forecast import CurvePoint
 
+_TEMPLATE_HASH = "pod-template-hash"
+
 
 class Shown:
-    """A source that is looked at."""
+    """A source that is looked at; ``before`` is an earlier state of it, of which is taken what has not changed."""
 
-    def __init__(self, source: PageSource) -> None:
+    def __init__(self, source: PageSource, before: Shown | None = None) -> None:
         self.source = source
-        self._places: dict[str, Places] = {}
+        self._before = before
+        self._requested: dict[str, Amounts] = {}
         self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
         """Of growing containers, by node and container, with the settings that the node has."""
 
     @cached_property
     def nodes(self) -> PageNodes:
         """The nodes with their pods."""
-        return PageNodes(self.source)
+        before, self._before = self._before, None  # which is not kept alive
+        return PageNodes(self.source, None if before is None else before.nodes)
+
+    @cached_property
+    def declared(self) -> Objects:
+        """What pods are made from: the manifests; of a cluster its workloads."""
+        cluster = self.source.cluster
+        return self.nodes.objects if cluster is None else load(cluster.declared())
+
+    @cached_property
+    def makers(self) -> dict[tuple[str, str], FoundWorkload]:
+        """What can be patched, by kind and ``namespace/name``."""
+        return {(each.workload.kind, each.workload.pod.key): each for each in self.declared.latest(warn=False)}
+
+    @cached_property
+    def quotas(self) -> Quotas:
+        """The quotas of its namespaces, with what is used of them."""
+        return Quotas(self.nodes.objects, self.nodes.profile)
+
+    def state(self, node: PageNode) -> NodeState:
+        """Return a node's pods; that of a node without any is empty."""
+        if node.state is not None:
+            return node.state
+        memory = node.node.status.capacity.get(MEMORY) or node.node.status.allocatable.get(MEMORY)
+        if node.problem or memory is None:
+            raise InputError(node.problem or "it has no pods", where=node.name)
+        cluster = self.source.cluster
+        kubelet = self.nodes.kubelet if cluster is None else cluster.kubelet(node.name)
+        return NodeState(Snapshot(NodeUsage(memory.value, name=node.name), ()), kubelet=kubelet)
 
     def places(self, node: PageNode) -> Places | None:
         """Return where the pods of a node stand; None where they are in no order."""
-        if node.report is None:
-            return None
-        if node.name not in self._places:
-            self._places[node.name] = Places.of(node.report)
-        return self._places[node.name]
+        if node.report is None and node.state is None and not node.problem:
+            return Places({}, {}, {})
+        return node.places
 
     def found(self, pod: str, node: str = "") -> tuple[PageNode | None, PodUsage, FoundWorkload]:
         """Return a pod with its node, if it has one, and the object that it is made from."""
-        for at in self.nodes.nodes.values():
-            if at.state is None or (node and at.name != node):
-                continue
-            for entry in at.state.snapshot.pods:
-                if entry.pod.key == pod:
-                    return at, entry, self.nodes.workloads[at.state.owners[entry.pod.metadata.uid]]
-        for each in self.nodes.waiting:
+        for at, entry in self._running.get(pod, ()):
+            if not node or at.name == node:
+                return at, entry, self.made_from(at, entry)
+        nodes = [each for each in self.nodes.nodes.values() if not node or each.name == node]
+        unranked = [(at, each) for at in nodes for each in at.unranked]
+        for place, each in (*unranked, *((None, each) for each in self.nodes.waiting)):
             if each.pod.key == pod:
-                return None, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+                return place, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
         where = f" on {node}" if node else ""
         raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
+
+    def alike(self, at: PageNode, entry: PodUsage) -> Sequence[tuple[PageNode, PodUsage]]:
+        """Return the pods of the same workload, on all nodes; a pod of its own is alone."""
+        assert at.state is not None
+        return self._by_workload.get(workload_of(at.state, entry.pod), [(at, entry)])
+
+    def made_from(self, at: PageNode, entry: PodUsage) -> FoundWorkload:
+        """Return the object that a pod is read from: a pod that runs, or the workload of a manifest."""
+        assert at.state is not None
+        return self.nodes.workloads[at.state.owners[entry.pod.metadata.uid]]
+
+    @cached_property
+    def _running(self) -> dict[str, list[tuple[PageNode, PodUsage]]]:
+        """The pods of all nodes by ``namespace/name``, which two nodes may share."""
+        found: dict[str, list[tuple[PageNode, PodUsage]]] = {}
+        for node in self.nodes.nodes.values():
+            for entry in () if node.state is None else node.state.snapshot.pods:
+                found.setdefault(entry.pod.key, []).append((node, entry))
+        return found
+
+    @cached_property
+    def _by_workload(self) -> dict[str, list[tuple[PageNode, PodUsage]]]:
+        found: dict[str, list[tuple[PageNode, PodUsage]]] = {}
+        for node, entry in (each for of in self._running.values() for each in of):
+            workload = "" if node.state is None else workload_of(node.state, entry.pod)
+            if workload:
+                found.setdefault(workload, []).append((node, entry))
+        return found
+
+    def requested(self, node: PageNode) -> Amounts:
+        """Return what the pods of a node request together, as the scheduler counts."""
+        if node.name not in self._requested:
+            total: Amounts = {}
+            for entry in () if node.state is None else node.state.snapshot.pods:
+                for name, amount in demand_of(entry.pod, self.nodes.profile).requested.items():
+                    total[name] = total.get(name, 0) + amount
+            self._requested[node.name] = total
+        return self._requested[node.name]
+
+    @cached_property
+    def views(self) -> dict[int, PodView]:
+        """The pods of nodes as the scheduler sees them, by the identity of the pod, which the nodes keep."""
+        made = Views(self.nodes.profile, self.nodes.objects.of(Service))
+        return {
+            id(entry.pod): made.of(replace(entry.pod, spec=replace(entry.pod.spec, node_name=name)))
+            for name, node in self.nodes.nodes.items()
+            for entry in (() if node.state is None else node.state.snapshot.pods)
+        }
 
     def explained(self, found: FoundWorkload) -> ExplanationList:
         """Return what ``podqos explain`` says of one workload."""
@@ -59,3 +146,26 @@ class Shown:
             first = next(iter(objects.problems), None)
             raise InputError("the API server would not store it" if first is None else str(first))
         return explained
+
+
+def workload_of(state: NodeState, pod: Pod) -> str:
+    """Return what a pod is a replica of, as ``Deployment shop/web``; empty where it is on its own."""
+    kind, key = state.owners.get(pod.metadata.uid, (POD, ""))
+    return owner(kind, key) or controller(pod)
+
+
+def owner(kind: str, key: str) -> str:
+    """Return the name of a workload; empty for a pod of its own."""
+    return "" if kind == POD else f"{kind} {key}"
+
+
+def controller(pod: Pod) -> str:
+    """Return what made a pod that runs; a Deployment does so by way of a ReplicaSet that it names by a hash."""
+    metadata = pod.metadata
+    for each in metadata.owner_references:
+        if each.controller:
+            suffix = f"-{metadata.labels.get(_TEMPLATE_HASH, '')}"
+            if each.kind == "ReplicaSet" and len(suffix) > 1 and each.name.endswith(suffix):
+                return f"Deployment {metadata.namespace}/{each.name.removesuffix(suffix)}"
+            return f"{each.kind} {metadata.namespace}/{each.name}"
+    return ""

@@ -1,11 +1,11 @@
-"""What edits of pods and of their kubelet would do to a node, and how a growing container ends there.
+"""What edits of workloads and of kubelets would do to the nodes they touch, and how a growing container ends there.
 
-Only the edited workloads are read and admitted again, and only their node is ranked again.
+Only the edited workloads are read and admitted again, and only the nodes of their pods are ranked again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,19 +19,25 @@ from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import FoundWorkload
 from podqos.library.node_figures import headroom_bytes, threshold_bytes, used_bytes
 from podqos.library.node_state import NodeState
-from podqos.library.page.editing import edited, patch_of, with_workloads
+from podqos.library.page.editing import edited, edited_alike, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
-from podqos.library.page.places import Places
-from podqos.library.page.shown import Shown
+from podqos.library.page.places import Places, turn
+from podqos.library.page.quotas import Charged
+from podqos.library.page.rehoming import rehomed
+from podqos.library.page.shown import Shown, workload_of
 from podqos.library.rank import rank
 from podqos.manifest.plain import format_path
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
+from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
+from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.page.forecast import ForecastRequest, ForecastView
+from podqos.report.page.pod import PatchText
 from podqos.report.page.what_if import (
+    ChangedNode,
     ComparedPod,
     EditedPod,
     ForecastChange,
@@ -41,8 +47,10 @@ from podqos.report.page.what_if import (
     WhatIf,
     WhatIfView,
 )
+from podqos.report.survival.drift import resize_words
 from podqos.report.survival.forecast import race_text
 from podqos.survival.forecast import CurvePoint
+from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
 from podqos.wording import mebibytes
 
 _MOST_CHOICES = 500
@@ -54,11 +62,22 @@ class _Edited(Struct):
     """A workload, and what is written into it."""
 
     pod: str
+    node: PageNode
+    """Where that pod runs."""
     found: FoundWorkload
-    fields: list[FieldEdit]
+    """What it is read from."""
+    pods: Sequence[tuple[PageNode, PodUsage]]
+    """All that change."""
+    maker: FoundWorkload
+    """What is to be patched."""
+    fields: list[PodEdit] = []
     priority: int | None = None
-    alike: Sequence[FoundWorkload] = ()
-    """Live pods of the same owner, which change with it."""
+
+    @property
+    def name(self) -> str:
+        """Of the workload."""
+        of = self.maker.workload
+        return f"{of.kind} {of.pod.key}"
 
 
 class WhatIfEngine:
@@ -67,40 +86,55 @@ class WhatIfEngine:
     def __init__(self, page: Shown) -> None:
         self._page = page
         self._profile = page.nodes.profile
+        self._examples: list[tuple[FoundWorkload, FoundWorkload, Sequence[PodEdit]]] = []
+        """Pods before and after the same edits."""
 
     def answer(self, request: WhatIf) -> WhatIfView:
         """Return what the edits would do."""
         page, profile = self._page, self._profile
-        node, changes = self._changes(request)
-        now = self._state(node)
+        changes = self._changes(request)
+        node = self._node(request.node) if request.node or not changes else changes[0].node
+        now = self._page.state(node)
         before = page.places(node)
         if before is None:
             raise InputError(node.problem or "its pods are in no order", where=node.name)
-        state = self._edited_state(node, changes)
-        kubelet = edited_kubelet(now, request.kubelet, profile)
-        if kubelet is not None:
-            state = replace(state, kubelet=kubelet)
+        written = self._written(changes)
+        notes = page.quotas.check(self._charged(changes, written))
+        homes = rehomed(page, written)
+        states = self._with_kubelet(request, node, homes.states)
+        state = states.get(node.name, now)
         report = node.report if state is now else rank(state, profile=profile)
-        assert report is not None
+        if report is None:
+            raise InputError("it has no pods", where=node.name)
         after = before if state is now else Places.of(report)
-        touched = [_touched(change, now) for change in changes]
-        pods = []
-        for pod in after.evicted:
-            old, new = before.standing(pod), after.standing(pod)
-            if old is not None and new is not None:
-                pods.append(ComparedPod(pod, any(pod in each for each in touched), old, new))
+        touched = {entry.pod.key for change in changes for _, entry in change.pods}
+        changed = [
+            self._changed(each, states, after if each == node.name else None, touched)
+            if request.is_whole or each == node.name
+            else _uncounted(each, states[each], touched)
+            for each in states
+        ]
+        changed.sort(key=lambda each: (each.node != node.name, -(each.at_risk or 0) - (each.safer or 0), each.node))
         return WhatIfView(
             node=node.name,
-            edited=tuple(
-                self._edited_pod(change, before, after, len(own)) for change, own in zip(changes, touched, strict=True)
+            edited=tuple(self._edited_pod(change, node, before, after) for change in changes),
+            pods=tuple(
+                ComparedPod(pod, pod in touched, before.standing(pod), after.standing(pod))
+                for pod in dict.fromkeys((*after.evicted, *before.evicted))
             ),
-            pods=tuple(pods),
+            nodes=tuple(changed),
+            is_whole=all(each.safer is not None for each in changed),
+            safer=sum(each.safer or 0 for each in changed),
+            at_risk=sum(each.at_risk or 0 for each in changed),
+            mixed=sum(each.mixed or 0 for each in changed),
+            moved=homes.moved,
+            preempted=homes.preempted,
             threshold_before_bytes=threshold_bytes(now, profile),
             threshold_after_bytes=threshold_bytes(state, profile),
             headroom_before_bytes=headroom_bytes(now, profile),
             headroom_after_bytes=headroom_bytes(state, profile),
             forecast=self._forecast_change(request.growing, node, state) if request.growing else None,
-            notes=tuple(_notes(state, set().union(*touched))),
+            notes=(*notes, *(note for each in states.values() for note in _notes(each, touched))),
             assumptions=report.assumptions,
         )
 
@@ -114,7 +148,7 @@ class WhatIfEngine:
         node = self._page.found(pod, request.node)[0] if pod else self._node(request.node)
         if node is None:
             raise InputError(f"{pod} runs on no node", fix="choose one that does")
-        now = self._state(node)
+        now = self._page.state(node)
         choices = _choices(now)
         growing = request.growing or choices[0]
         kubelet = edited_kubelet(now, request.kubelet, self._profile)
@@ -142,25 +176,25 @@ class WhatIfEngine:
 
     # ---- what is asked -----------------------------------------------------------------------------------------------
 
-    def _changes(self, request: WhatIf) -> tuple[PageNode, list[_Edited]]:
-        """Return the node, and what is written into its workloads."""
-        changes: dict[str, _Edited] = {}
-        node = self._node(request.node) if request.node or not request.edits else None
+    def _changes(self, request: WhatIf) -> list[_Edited]:
+        """Return what is written into which workloads."""
+        page = self._page
+        changes: dict[tuple[str, str], _Edited] = {}
         for edit in request.edits:
-            at, entry, found = self._page.found(edit.pod, request.node if node is None else node.name)
-            if at is None:
-                raise InputError(f"{edit.pod} runs on no node", fix="choose one that does")
-            if node is not None and at is not node:
-                raise InputError(f"{edit.pod} runs on {at.name}, not on {node.name}", fix="edit pods of one node")
-            node = at
-            key = f"{found.workload.kind} {found.workload.pod.key}"
+            at, entry, found = page.found(edit.pod)
+            if at is None or at.state is None:
+                what = f"{edit.pod} runs on no node" if at is None else at.problem or f"{edit.pod} is in no order"
+                raise InputError(what, fix="choose another")
+            pods = [(at, entry)] if edit.alone and found.workload.is_stored else page.alike(at, entry)
+            first = pods[0][1].pod.metadata.uid
+            key = first, edit.pod if edit.alone else ""
             if key not in changes:
-                changes[key] = _Edited(edit.pod, found, [], alike=self._alike(at, found, entry.pod))
-            changes[key].fields += _fields(edit, found)
+                changes[key] = _Edited(edit.pod, at, found, pods, self._maker(at, entry, found, edit))
+            if edit.container or edit.requests or edit.limits:
+                changes[key].fields.append(edit)
             if edit.priority is not None:
                 changes[key].priority = edit.priority
-        assert node is not None
-        return node, list(changes.values())
+        return list(changes.values())
 
     def _node(self, name: str) -> PageNode:
         nodes = self._page.nodes.nodes
@@ -171,46 +205,117 @@ class WhatIfEngine:
         ranked = [each for each in nodes.values() if each.state is not None]
         if not ranked:
             raise InputError("there are no pods", fix="give manifests, or a snapshot of a cluster")
-        return min(ranked, key=lambda each: headroom_bytes(self._state(each), self._profile))
+        return min(ranked, key=lambda each: headroom_bytes(self._page.state(each), self._profile))
 
-    def _state(self, node: PageNode) -> NodeState:
-        if node.state is None:
-            raise InputError(node.problem or "it has no pods", where=node.name)
-        return node.state
-
-    def _alike(self, node: PageNode, found: FoundWorkload, pod: Pod) -> list[FoundWorkload]:
-        """Return the objects that change together: live pods of one owner are made from one template."""
-        owners = {(each.kind, each.name) for each in pod.metadata.owner_references if each.controller}
-        if not found.workload.is_stored or not owners:
-            return [found]
-        return [
-            each
-            for each in node.objects.workloads
-            if each.workload.metadata.namespace == found.workload.metadata.namespace
-            and owners & {(owner.kind, owner.name) for owner in each.workload.metadata.owner_references}
-        ]
+    def _maker(self, at: PageNode, entry: PodUsage, found: FoundWorkload, edit: PodEdit) -> FoundWorkload:
+        """Return what is patched so that the pods change: of pods that run, what made them, if that is known."""
+        if edit.alone or not found.workload.is_stored or at.state is None:
+            return found
+        kind, _, key = workload_of(at.state, entry.pod).partition(" ")
+        return self._page.makers.get((kind, key), found) if kind else found
 
     # ---- what follows ------------------------------------------------------------------------------------------------
 
-    def _edited_state(self, node: PageNode, changes: Sequence[_Edited]) -> NodeState:
-        if not changes:
-            return self._state(node)
-        objects, made, priorities = self._page.nodes.objects, [], {}
-        for change in changes:
-            for each in change.alike:
-                made.append(edited(objects, each, change.fields))
-                if change.priority is not None:
-                    priorities[f"{each.workload.kind} {each.workload.pod.key}"] = change.priority
-        return with_workloads(node, made, priorities, self._profile)
-
-    def _edited_pod(self, change: _Edited, before: Places, after: Places, pods: int) -> EditedPod:
+    def _written(self, changes: Sequence[_Edited]) -> dict[str, NodeState]:
+        """Return the nodes of edited pods with these as they are then, each where it is."""
         page = self._page
+        by_node: dict[str, dict[str, tuple[FoundWorkload, list[PodEdit]]]] = {}
+        priorities: dict[str, int] = {}
+        for change in changes:
+            for node, entry in change.pods:
+                found = page.made_from(node, entry)
+                name = f"{found.workload.kind} {found.workload.pod.key}"
+                _, edits = by_node.setdefault(node.name, {}).setdefault(name, (found, []))
+                edits += (each for each in change.fields if each not in edits)
+                if change.priority is not None:
+                    priorities[name] = change.priority
+        states = {}
+        for node_name, own in by_node.items():
+            made = [self._edited(found, edits) for found, edits in own.values()]
+            states[node_name] = with_workloads(page.nodes.nodes[node_name], made, priorities, self._profile)
+        return states
+
+    def _edited(self, found: FoundWorkload, edits: Sequence[PodEdit]) -> FoundWorkload:
+        """Return an edited workload; replicas are alike, so that one of them is read for all."""
+        for example, made, same in self._examples:
+            if same == edits and (alike := edited_alike(example, made, found)) is not None:
+                return alike
+        made = edited(self._page.nodes.objects, found, _fields(edits, found))
+        self._examples.append((found, made, edits))
+        return made
+
+    def _charged(self, changes: Sequence[_Edited], written: Mapping[str, NodeState]) -> list[Charged]:
+        """Return the edited workloads as quotas see them."""
+        after = {entry.pod.metadata.uid: entry.pod for state in written.values() for entry in state.snapshot.pods}
+        return [
+            Charged(
+                edited(self._page.nodes.objects, change.found, _fields(change.fields, change.found)),
+                [(entry.pod, after[entry.pod.metadata.uid]) for _, entry in change.pods],
+            )
+            for change in changes
+            if change.fields
+        ]
+
+    def _with_kubelet(self, request: WhatIf, node: PageNode, states: Mapping[str, NodeState]) -> dict[str, NodeState]:
+        """Return the nodes that change, with the settings of their kubelets."""
+        all_nodes = self._page.nodes.nodes
+        found = dict(states)
+        for name in all_nodes if request.everywhere else (node.name,):
+            state = states.get(name) or all_nodes[name].state
+            kubelet = None if state is None else edited_kubelet(state, request.kubelet, self._profile)
+            if state is not None and kubelet is not None:
+                found[name] = replace(state, kubelet=kubelet)
+        return found
+
+    def _changed(
+        self, name: str, states: Mapping[str, NodeState], after: Places | None, touched: Collection[str]
+    ) -> ChangedNode:
+        """Return what becomes of the pods of a node; ``after`` is where they stand, if that is known."""
+        node, state, profile = self._page.nodes.nodes[name], states[name], self._profile
+        before, problem = self._page.places(node), node.problem
+        if node.state is not None and self._has_same_orders(node.state, state):
+            after = before
+        if before is not None and after is None:
+            try:
+                after = Places.of(rank(state, profile=profile))
+            except InputError as error:
+                problem = str(error)
+        turns = [] if before is None or after is None else [*_turns(before, after)]
+        sooner = sum(min(each) < 0 and max(each) <= 0 for each in turns)
+        later = sum(min(each) >= 0 and max(each) > 0 for each in turns)
+        return ChangedNode(
+            node=name,
+            edited=sum(entry.pod.key in touched for entry in state.snapshot.pods),
+            safer=later,
+            at_risk=sooner,
+            mixed=sum(min(each) < 0 < max(each) for each in turns),
+            headroom_before_bytes=headroom_bytes(self._page.state(node), profile),
+            headroom_after_bytes=headroom_bytes(state, profile),
+            problem=problem,
+        )
+
+    def _has_same_orders(self, now: NodeState, then: NodeState) -> bool:
+        """Whether only settings of the kubelet differ that decide nothing about the orders."""
+        if now.snapshot is not then.snapshot:
+            return False
+        kubelets = (each.kubelet or DEFAULT_KUBELET for each in (now, then))
+        one, other = (now.cgroups(each, CgroupVersion.V2, self._profile) for each in kubelets)
+        return one == other
+
+    def _edited_pod(self, change: _Edited, node: PageNode, before: Places, after: Places) -> EditedPod:
+        page = self._page
+        fields = list(_fields(change.fields, change.found))
         old = page.explained(change.found).items[0]
-        new = page.explained(edited(page.nodes.objects, change.found, change.fields)).items[0] if change.fields else old
-        scores = {each.container: each for each in after.kills.get(change.pod, ())}
+        changed = edited(page.nodes.objects, change.found, fields) if fields else change.found
+        new = page.explained(changed).items[0] if fields else old
+        # The scores are those of one of its pods on the node that is looked at, if there is one.
+        shown = next((entry.pod.key for at, entry in change.pods if at is node), change.pod)
+        scores = {each.container: each for each in after.kills.get(shown, ())}
+        verdict = resizing(change.found.workload.pod, changed.workload.pod, self._profile) if fields else None
         return EditedPod(
-            workload=f"{change.found.workload.kind} {change.found.workload.pod.key}",
-            pods=pods,
+            workload=change.name,
+            pods=len(change.pods),
+            nodes=len({at.name for at, _ in change.pods}),
             class_before=old.qos_class,
             class_after=new.qos_class,
             reason_before=old.reason,
@@ -222,13 +327,29 @@ class WhatIfEngine:
                     scores[each.container].oom_score_adj,
                     scores[each.container].oom_reason,
                 )
-                for each in before.kills.get(change.pod, ())
+                for each in before.kills.get(shown, ())
                 if each.container in scores
             ),
-            patch=patch_of(page.nodes.objects, change.found, change.fields),
+            patch=self._patch(change.maker, change.fields, verdict),
+            resize=None if verdict is None else replace(verdict, text=resize_words(verdict)),
         )
 
-    def _forecast_change(self, growing: str, node: PageNode, state: NodeState) -> ForecastChange:
+    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeVerdict | None) -> PatchText | None:
+        try:
+            fields = list(_fields(edits, maker))
+        except InputError:
+            return None  # a container that something injected
+        objects = self._page.nodes.objects if maker.workload.is_stored else self._page.declared
+        resizes = verdict is not None and verdict.outcome is not Resizing.REFUSED
+        return patch_of(objects, maker, fields, resizes=resizes)
+
+    def _forecast_change(self, growing: str, node: PageNode, state: NodeState) -> ForecastChange | None:
+        """Return how a container's growth ends, if its pod stays on the node; unless one is named, the pod's first."""
+        pod, _, container = growing.partition(":")
+        entry = next((each for each in state.snapshot.pods if each.pod.key == pod), None)
+        if entry is None or not entry.containers:
+            return None
+        growing = f"{pod}:{container or entry.containers[0].name}"
         before = self._curve(growing, node)
         after = (
             before if state is node.state else forecast(state, growing=growing, rates=(), profile=self._profile).curve
@@ -240,7 +361,7 @@ class WhatIfEngine:
         known = self._page.curves
         key = node.name, growing
         if key not in known:
-            known[key] = forecast(self._state(node), growing=growing, rates=(), profile=self._profile).curve
+            known[key] = forecast(self._page.state(node), growing=growing, rates=(), profile=self._profile).curve
         return known[key]
 
 
@@ -274,29 +395,43 @@ def edited_kubelet(state: NodeState, edit: KubeletEdit, profile: Profile) -> Kub
     return replace(own, config=config)
 
 
-def _fields(edit: PodEdit, found: FoundWorkload) -> Iterator[FieldEdit]:
-    """Yield the fields of an object that an edit writes."""
+def _fields(edits: Iterable[PodEdit], found: FoundWorkload) -> Iterator[FieldEdit]:
+    """Yield the fields of an object that edits write."""
     spec = found.workload.pod.spec
-    path = "spec"
-    if edit.container:
-        lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
-        places = {each.name: f"spec.{field}[{number}]" for field, of in lists for number, each in enumerate(of)}
-        if edit.container not in places:
+    lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
+    places = {each.name: f"spec.{field}[{number}]" for field, of in lists for number, each in enumerate(of)}
+    for edit in edits:
+        if edit.container and edit.container not in places:
             raise InputError(f"{edit.pod} has no container {edit.container}", fix=f"one of {', '.join(places)}")
-        path = places[edit.container]
-    for side, amounts in (("requests", edit.requests), ("limits", edit.limits)):
-        for resource, amount in amounts.items():
-            key = format_path(("resources", side, resource))
-            yield FieldEdit(found.workload.at(f"{path}.{key}"), amount)
+        path = places[edit.container] if edit.container else "spec"
+        for side, amounts in (("requests", edit.requests), ("limits", edit.limits)):
+            for resource, amount in amounts.items():
+                key = format_path(("resources", side, resource))
+                yield FieldEdit(found.workload.at(f"{path}.{key}"), amount)
 
 
-def _touched(change: _Edited, state: NodeState) -> set[str]:
-    """Return the pods of a node that change."""
-    keys = {(each.workload.kind, each.workload.pod.key) for each in change.alike}
-    return {entry.pod.key for entry in state.snapshot.pods if state.owners.get(entry.pod.metadata.uid) in keys}
+def _turns(before: Places, after: Places) -> Iterator[tuple[int, int]]:
+    """Yield how the pods that stay turn among each other: that others come or go makes none of them go sooner."""
+    orders = []
+    for own, other in ((before, after), (after, before)):
+        evicted = (pod for pod in own.evicted if pod in other.evicted)
+        killed = (pod for pod in own.killed if pod in other.killed)
+        orders.append([{pod: place for place, pod in enumerate(order)} for order in (evicted, killed)])
+    for pod in orders[0][0]:
+        was, becomes = (
+            replace(standing, eviction_place=evicted[pod], kill_place=killed.get(pod))
+            for places, (evicted, killed) in zip((before, after), orders, strict=True)
+            if (standing := places.standing(pod)) is not None
+        )
+        yield turn(was, becomes)
 
 
-def _notes(state: NodeState, touched: set[str]) -> Iterator[str]:
+def _uncounted(name: str, state: NodeState, touched: Collection[str]) -> ChangedNode:
+    edited_pods = sum(entry.pod.key in touched for entry in state.snapshot.pods)
+    return ChangedNode(name, edited_pods, None, None, None, None, None)
+
+
+def _notes(state: NodeState, touched: Collection[str]) -> Iterator[str]:
     """Yield which containers use more than the limit they are given."""
     for entry in state.snapshot.pods:
         if entry.pod.key in touched:

@@ -5,11 +5,16 @@ The shape is stable: fields are added, never renamed or removed; ``docs/schema/p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import TypeVar
+
 from msgspec import Struct
 
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.report.cluster.overview import NodeOverview
+from podqos.report.page.guard import GuardPanel
 
 
 class NodePanel(NodeOverview, frozen=True, rename="camel"):
@@ -73,5 +78,66 @@ class ClusterView(Struct, frozen=True, rename="camel"):
     """What is wrong with the source."""
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    guard: GuardPanel | None = None
+    """The guard that this is seen through."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ClusterView"
+
+
+Run = tuple[int, ...]
+"""A part of a list as it was: where it begins, and how many follow each other."""
+
+
+class ClusterChange(Struct, frozen=True, rename="camel"):
+    """What makes one cluster view of another: its lists in parts, each new or a run of the list as it was."""
+
+    name: str
+    kubernetes_version: str
+    taken_at: str
+    nodes: tuple[NodePanel | Run, ...]
+    pods: tuple[PodBlock | Run, ...]
+    classes: dict[str, int]
+    notes: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    guard: GuardPanel | None
+
+
+Item = TypeVar("Item", NodePanel, PodBlock)
+
+
+def change(before: ClusterView, after: ClusterView) -> ClusterChange:
+    """Return what makes one view of another."""
+    return ClusterChange(
+        after.name,
+        after.kubernetes_version,
+        after.taken_at,
+        tuple(_parts(before.nodes, after.nodes, attrgetter("name"))),
+        tuple(_parts(before.pods, after.pods, attrgetter("node", "namespace", "name"))),
+        after.classes,
+        after.notes,
+        after.assumptions,
+        after.guard,
+    )
+
+
+def _parts(before: Sequence[Item], after: Sequence[Item], key: Callable[[Item], object]) -> Iterator[Item | Run]:
+    """Yield the parts of a list. Of two with the same key, what is not as the one that is found counts as new."""
+    places = {key(each): place for place, each in enumerate(before)}
+    start = end = 0
+    for each in after:
+        place = end if end < len(before) and before[end] is each else places.get(key(each))
+        if place is not None and before[place] == each:
+            if place != end:
+                yield from _run(start, end)
+                start = place
+            end = place + 1
+        else:
+            yield from _run(start, end)
+            start = end = 0 if place is None else place + 1
+            yield each
+    yield from _run(start, end)
+
+
+def _run(start: int, end: int) -> Iterator[Run]:
+    if end > start:
+        yield start, end - start

@@ -37,6 +37,19 @@ class JobInfo(Struct, frozen=True, rename="camel"):
     """How long it has run."""
     error: str
     """Why it failed; empty where it did not."""
+    generation: int
+    """Which state of the source it is of."""
+    node: str
+    """Of a blast in a cluster."""
+    edits: tuple[str, ...]
+    """What was changed for it."""
+
+
+class Hello(Struct, frozen=True, rename="camel"):
+    """Who tells: another instance knows nothing of what was left with the one before."""
+
+    instance: str
+    version: str
 
 
 class Age(Struct, frozen=True, rename="camel"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.report.page.check import CheckView, FixRequest, FixView
-from podqos.report.page.cluster import ClusterView
+from podqos.report.page.cluster import ClusterChange, ClusterView
 from podqos.report.page.compare import CompareView
 from podqos.report.page.forecast import ForecastRequest, ForecastView
-from podqos.report.page.job import Age, JobInfo
+from podqos.report.page.job import Age, Hello, JobInfo
 from podqos.report.page.pod import PodPage
 from podqos.report.page.session import ErrorAnswer, Session
 from podqos.report.page.what_if import WhatIf, WhatIfView
@@ -18,6 +18,7 @@ class PageValues(Struct, frozen=True, rename="camel"):
     """What the page asks for, and what it is answered."""
 
     cluster: ClusterView
+    change: ClusterChange
     pod: PodPage
     what_if_request: WhatIf
     what_if: WhatIfView
@@ -29,5 +30,6 @@ class PageValues(Struct, frozen=True, rename="camel"):
     compare: CompareView
     session: Session
     job: JobInfo
+    hello: Hello
     age: Age
     error: ErrorAnswer

@@ -5,16 +5,19 @@ The shape is stable: fields are added, never renamed or removed; ``docs/schema/p
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.report.page.pod import PatchText, PodStanding
 from podqos.survival.forecast import CurvePoint
+from podqos.survival.resizing import ResizeVerdict
 
 
 class PodEdit(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is written into the manifest of a pod; all pods of its workload change with it."""
+    """What is written into the manifest of a pod; all pods of its workload change with it, on all nodes."""
 
     pod: str
     """``namespace/name``."""
@@ -25,6 +28,8 @@ class PodEdit(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     limits: dict[str, str | None] = {}
     priority: int | None = None
     """That of the class to give it."""
+    alone: bool = False
+    """Whether only this pod changes: one that runs, resized or made anew by itself."""
 
 
 class KubeletEdit(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -47,8 +52,12 @@ class WhatIf(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The node to look at; empty: that of the first edit, or the only one."""
     edits: tuple[PodEdit, ...] = ()
     kubelet: KubeletEdit = KubeletEdit()
+    everywhere: bool = False
+    """Whether all kubelets have these settings; otherwise that of the node alone."""
+    is_whole: bool = False
+    """Whether to count the pods of all nodes that are touched, which takes longer; otherwise of one."""
     growing: str = ""
-    """``namespace/name:container`` that grows, for the forecast; empty: none."""
+    """``namespace/name:container`` that grows, or the first container of a pod, for the forecast; empty: none."""
 
 
 class ScoreChange(Struct, frozen=True, rename="camel"):
@@ -67,14 +76,18 @@ class EditedPod(Struct, frozen=True, rename="camel"):
     workload: str
     """``Deployment shop/web``, or ``Pod shop/web``."""
     pods: int
-    """How many of them are on the node."""
+    """How many of them run."""
+    nodes: int
+    """On how many nodes."""
     class_before: QOSClass
     class_after: QOSClass
     reason_before: str
     reason_after: str
     scores: tuple[ScoreChange, ...]
     patch: PatchText | None
-    """The edit, to be copied; null where nothing but the priority changes."""
+    """The edit, to be copied; null where nothing but the priority changes, or a container that something injected."""
+    resize: ResizeVerdict | None
+    """Whether running pods can have it in place; null where no amount changes."""
 
 
 class ComparedPod(Struct, frozen=True, rename="camel"):
@@ -82,8 +95,61 @@ class ComparedPod(Struct, frozen=True, rename="camel"):
 
     pod: str
     is_edited: bool
-    before: PodStanding
-    after: PodStanding
+    before: PodStanding | None
+    """Null where it comes from another node."""
+    after: PodStanding | None
+    """Null where it goes to another node, or to none."""
+
+
+class ChangedNode(Struct, frozen=True, rename="camel"):
+    """A node that edits touch: its pods change, come or go, or its kubelet has other settings."""
+
+    node: str
+    edited: int
+    """How many of its pods are edited."""
+    safer: int | None
+    """How many pods go later in one of the orders, and sooner in none; null where that is not counted yet."""
+    at_risk: int | None
+    """How many go sooner in one, and later in none."""
+    mixed: int | None
+    """How many go sooner in one, and later in the other."""
+    headroom_before_bytes: int | None
+    headroom_after_bytes: int | None
+    problem: str = ""
+    """Why its pods are in no order then; empty where they are."""
+
+
+class ResizeWait(StrEnum):
+    """What a kubelet says to a resize that its node has no room for."""
+
+    DEFERRED = "Deferred"
+    """Not now: other pods request it."""
+    INFEASIBLE = "Infeasible"
+    """Never: the node has less."""
+
+
+class MovedPod(Struct, frozen=True, rename="camel"):
+    """An edited pod that its node has no room for any more; where it waits it runs on as it is."""
+
+    pod: str
+    node: str
+    """Where it is now."""
+    lacks: str
+    """Which resources, with the amounts."""
+    resize: ResizeWait | None
+    """What becomes of a resize in place; null where the API server refuses one."""
+    to: str | None
+    """Where the scheduler puts a new pod; null where no node has room, and it waits."""
+    message: str
+    """The scheduler's, where it waits."""
+
+
+class PreemptedPod(Struct, frozen=True, rename="camel"):
+    """A pod that the scheduler removes so that an edited one has room."""
+
+    pod: str
+    node: str
+    by: str
 
 
 class ForecastChange(Struct, frozen=True, rename="camel"):
@@ -100,14 +166,26 @@ class WhatIfView(Struct, frozen=True, rename="camel"):
     node: str
     edited: tuple[EditedPod, ...]
     pods: tuple[ComparedPod, ...]
-    """In the kubelet's order after the edits."""
+    """Of that node, in the kubelet's order after the edits; those that leave it last."""
+    nodes: tuple[ChangedNode, ...]
+    """All that the edits touch, this one first."""
+    is_whole: bool
+    """Whether the pods of all these nodes are counted."""
+    safer: int
+    """Pods of all counted nodes together."""
+    at_risk: int
+    mixed: int
+    moved: tuple[MovedPod, ...]
+    """Edited pods that do not fit where they are."""
+    preempted: tuple[PreemptedPod, ...]
     threshold_before_bytes: int
     threshold_after_bytes: int
     headroom_before_bytes: int
     headroom_after_bytes: int
     forecast: ForecastChange | None
+    """Null where none is asked for, or the pod is not on the node then."""
     notes: tuple[str, ...]
-    """What to know about the edits: a limit below what is used."""
+    """What to know about the edits: a limit below what is used, a quota that then refuses another workload."""
     assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "WhatIfView"

@@ -15,7 +15,7 @@ import signal
 import struct
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Annotated
@@ -31,7 +31,6 @@ from podqos.report.page.job import JobInfo, JobKind, JobState
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
 _MOST_BYTES = 1 << 28
-_TOLD_SECONDS = 0.2
 _READING_SECONDS = 60.0
 
 
@@ -69,9 +68,14 @@ class Reading(Struct, frozen=True):
 class Job:
     """A run that is waiting, under way or over."""
 
-    def __init__(self, request: JobRequest, task: Task) -> None:
+    def __init__(
+        self, request: JobRequest, task: Task, generation: int = 1, tell: Callable[[], None] = lambda: None
+    ) -> None:
+        """``tell`` is called whenever it gets on."""
         self.id = new_id()
         self.request = request
+        self._generation = generation
+        self._tell = tell
         self.task: Task | None = task
         self.state = JobState.QUEUED
         self.progress = 0.0
@@ -81,7 +85,6 @@ class Job:
         self.process: asyncio.subprocess.Process | None = None
         self._began: float | None = None
         self._ended: float | None = None
-        self._changed = asyncio.Event()
 
     @property
     def is_over(self) -> bool:
@@ -100,6 +103,9 @@ class Job:
             round(self.progress, 4),
             round(seconds, 3),
             self.error,
+            self._generation,
+            self.request.node,
+            self.request.edits,
         )
 
     def begin(self) -> bool:
@@ -140,20 +146,6 @@ class Job:
         if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-
-    def _tell(self) -> None:
-        self._changed.set()
-
-    async def changes(self) -> AsyncGenerator[JobInfo, None]:
-        """Yield how it is now, and whenever that changes, until it is over."""
-        while True:
-            changed = self._changed = asyncio.Event() if self._changed.is_set() else self._changed
-            yield self.info()
-            if self.is_over:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), 5.0)
-            await asyncio.sleep(_TOLD_SECONDS)
 
 
 class Jobs:

@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import ipaddress
 import re
+import secrets
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +38,7 @@ from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id, read_apart
-from podqos.web.ui.live import Live
+from podqos.web.ui.live import Live, told
 from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name
 from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
 
@@ -46,6 +47,8 @@ T = TypeVar("T")
 FILES_TYPE = "application/vnd.podqos.files+json"
 _HTML = "text/html; charset=utf-8"
 _EVENTS = "text/event-stream"
+_UNBUFFERED = (("x-accel-buffering", "no"),)
+"""For a proxy before this server."""
 _KEPT_HEADERS = frozenset(
     {b"host", b"cookie", b"authorization", b"origin", b"sec-fetch-site", b"if-none-match", b"last-event-id"}
 )
@@ -143,6 +146,8 @@ class Ui:
         self._slow = ThreadPoolExecutor(1, "slow")
         self._reading = asyncio.Semaphore(1)
         self._cookie = "podqos"
+        self.instance = secrets.token_hex(4)
+        """Which of the servers at this address it is: another one after a restart."""
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, live: Live | None, port: int) -> None:
@@ -279,7 +284,10 @@ class Ui:
             case "GET" | "HEAD", ["session"]:
                 return _json(self._session(visitor))
             case "GET", ["live"]:
-                return self._stream(visitor, self._live().events(request.headers.get("last-event-id", "")))
+                last = request.headers.get("last-event-id", "") or query.get("since", "")
+                is_once = "once" in query
+                parts = told(self.live, visitor, self.instance, last, is_once=is_once)
+                return await _at_once(parts) if is_once else self._stream(visitor, parts)
             case "POST", ["sources"]:
                 return await self._upload(request, query, visitor)
             case "GET" | "HEAD", ["sources", key]:
@@ -297,7 +305,7 @@ class Ui:
             case "GET" | "HEAD", ["jobs"]:
                 return _json([each.info() for each in visitor.jobs.values()])
             case method, ["jobs", key, *rest]:
-                return self._job(method, rest, visitor, _known(visitor.jobs, key, "run"))
+                return self._job(method, rest, _known(visitor.jobs, key, "run"))
             case "GET" | "HEAD", ["compare"]:
                 return await self._compare(query, visitor)
         raise Refusal(404, "there is no such path")
@@ -318,11 +326,6 @@ class Ui:
     def _info(self, shown: Shown) -> SourceInfo:
         return shown.info(is_live=shown.id == START and self.live is not None and self.live.is_live)
 
-    def _live(self) -> Live:
-        if self.live is None:
-            raise Refusal(404, "nothing is live here")
-        return self.live
-
     def _shown(self, visitor: Visitor, key: str) -> Shown:
         if key == START and self.live is not None:
             return self.live.shown
@@ -332,7 +335,7 @@ class Ui:
         limits = self.limits
         if visitor.streams >= limits.streams or sum(each.streams for each in self.visitors.all()) >= limits.all_streams:
             raise Refusal(429, "too many pages are open; close some")
-        return Stream(_counted(visitor, parts), _EVENTS)
+        return Stream(_counted(visitor, parts), _EVENTS, _UNBUFFERED)
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         """Keep files, as a source of their own or beside those of another."""
@@ -366,7 +369,8 @@ class Ui:
         if request.headers.get("if-none-match") == etag:
             return Response(b"", 304, headers=(("etag", etag),))
         if self.live is not None and shown is self.live.shown:
-            _, data = await self.live.view()
+            newest, data = await self.live.whole()
+            etag = f'"{newest}"'
         else:
             data = await self._asked(shown, shown.page.cluster)
         return Response(data, headers=(("etag", etag),))
@@ -412,7 +416,8 @@ class Ui:
 
     def _begin_job(self, request: Request, visitor: Visitor) -> Response:
         asked = _decoded(request.body, JobRequest)
-        source = self._shown(visitor, asked.source).source
+        shown = self._shown(visitor, asked.source)
+        source = shown.source
         check_request(asked, source)
         limits = self.limits
         if sum(not each.is_over for each in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
@@ -420,12 +425,13 @@ class Ui:
         over = [key for key, each in visitor.jobs.items() if each.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
-        job = Job(asked, Task(asked.kind, source, asked.node, asked.edits))
+        job = Job(asked, Task(asked.kind, source, asked.node, asked.edits), shown.generation, visitor.bell.ring)
         visitor.jobs[job.id] = job
+        visitor.bell.ring()
         self.jobs.add(job)
         return Response(encoded(job), 201)
 
-    def _job(self, method: str, rest: list[str], visitor: Visitor, job: Job) -> Answer:
+    def _job(self, method: str, rest: list[str], job: Job) -> Answer:
         match "GET" if method == "HEAD" else method, rest:
             case "GET", []:
                 return Response(encoded(job))
@@ -434,8 +440,6 @@ class Ui:
                     what = job.error or f"it is {job.state}"
                     raise Refusal(409, f"there is no result: {what}")
                 return Response(job.result)
-            case "GET", ["events"]:
-                return self._stream(visitor, _told(job))
             case "DELETE", []:
                 job.cancel()
                 return Response(encoded(job))
@@ -466,9 +470,9 @@ async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> Asyn
         await parts.aclose()
 
 
-async def _told(job: Job) -> AsyncGenerator[bytes, None]:
-    async for info in job.changes():
-        yield b"event: job\ndata: %s\n\n" % msgspec.json.encode(info)
+async def _at_once(parts: AsyncGenerator[bytes, None]) -> Response:
+    """Return a stream that has an end as one answer, which whatever is between here and the page passes on."""
+    return Response(b"".join([part async for part in parts]), 200, _EVENTS)
 
 
 def _known(kept: Mapping[str, T], key: str, what: str) -> T:

@@ -60,7 +60,7 @@ async def _run(ui: Ui, started: Started, listening: Listening, ready: Callable[[
         if not listening.or_any_port:
             raise
         address = await ui.server.start(listening.host, 0, context)
-    live = None if started.source is None else Live(started.source, started.feed, ui.pool, ui.say)
+    live = None if started.source is None else Live(started.source, started.feed, ui.pool, ui.say, ui.instance)
     ui.begin(live, address[1])
     if live is not None:
         await live.prepare()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import pickle
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 
 from podqos.errors import InputError
@@ -26,15 +27,43 @@ class NoRoom(InputError):
     """A visitor, or all of them, have left as much as they may."""
 
 
-class Shown:
-    """A source with its page; one question at a time."""
+class Bell:
+    """Wakes whoever listens."""
 
-    def __init__(self, key: str, source: PageSource, files: Mapping[str, bytes], generation: int = 1) -> None:
+    def __init__(self) -> None:
+        self._listening: set[asyncio.Event] = set()
+
+    @contextmanager
+    def heard_by(self, event: asyncio.Event) -> Iterator[None]:
+        """Set an event whenever it rings."""
+        self._listening.add(event)
+        try:
+            yield
+        finally:
+            self._listening.discard(event)
+
+    def ring(self) -> None:
+        """Wake them."""
+        for each in self._listening:
+            each.set()
+
+
+class Shown:
+    """A source with its page; one question at a time. ``before`` is the page of an earlier state of it."""
+
+    def __init__(
+        self,
+        key: str,
+        source: PageSource,
+        files: Mapping[str, bytes],
+        generation: int = 1,
+        before: Page | None = None,
+    ) -> None:
         self.id = key
         self.source = source
         self.files = files
         self.generation = generation
-        self.page = Page(source)
+        self.page = Page(source, before)
         self.lock = asyncio.Lock()
         self.lock_apart = asyncio.Lock()
         self.used_at = 0.0
@@ -59,6 +88,8 @@ class Visitor:
         self.sources: dict[str, Shown] = {}
         self.jobs: dict[str, Job] = {}
         self.streams = 0
+        self.bell = Bell()
+        """Rings when one of the jobs gets on."""
 
     @property
     def size_bytes(self) -> int:

@@ -11,6 +11,7 @@ import { href } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Card, Chip, Dom, Empty, Key, NONE, Page, Table, Tile } from "../ui";
 import type { ViewProps } from "../views";
+import { nameOf, Progress, useJob, useRuns } from "./jobs";
 
 const VERDICTS: Readonly<Record<string, string>> = {
   same: "the same",
@@ -22,35 +23,51 @@ const VERDICTS: Readonly<Record<string, string>> = {
 
 export function ComparePage({ route, app }: ViewProps) {
   const [before = "", after = ""] = route.parts;
-  const view = useAnswer<CompareView>(app.source, after ? { path: `/api/compare?before=${encodeURIComponent(before)}&after=${encodeURIComponent(after)}` } : null);
-  const first = useAnswer<RunView>(app.source, after ? { path: `/api/jobs/${encodeURIComponent(before)}/result` } : null);
-  const second = useAnswer<RunView>(app.source, after ? { path: `/api/jobs/${encodeURIComponent(after)}/result` } : null);
+  const jobs = [useJob<RunView>(app.source, after ? before : null), useJob<RunView>(app.source, after || null)] as const;
+  const [first, second] = [jobs[0].result, jobs[1].result];
+  const view = useAnswer<CompareView>(app.source, first === null || second === null ? null : { path: `/api/compare?before=${encodeURIComponent(before)}&after=${encodeURIComponent(after)}` });
+  const [one, ...others] = (useRuns(app) ?? []).filter((each) => each.state === "done");
   if (!after) {
     return (
       <Page title="Compare">
         <div class="wide">
           <Empty title="Which two runs?">
-            <p>
-              <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
-            </p>
+            {one === undefined || others.length === 0 ? (
+              <p>
+                <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
+              </p>
+            ) : (
+              <p class="runs-done">
+                {`${nameOf(one)}, and:`}
+                {others.map((each) => (
+                  <a key={each.id} href={href("compare", [one.id, each.id])}>
+                    {nameOf(each)}
+                  </a>
+                ))}
+              </p>
+            )}
           </Empty>
         </div>
       </Page>
     );
   }
-  const failed = [view, first, second].find((each) => each.failure !== null);
-  if (failed !== undefined || view.data === null || first.data === null || second.data === null) {
+  if (first === null || second === null || view.data === null || view.failure !== null) {
+    const awaited = jobs.find((each) => each.result === null);
     return (
-      <Page title="Compare">
+      <Page title="Compare" tools={<a href={href("run", [before])}>← The earlier run</a>}>
         <div class="wide">
-          <Awaited<unknown> answer={failed ?? { ...view, data: null }} what="Comparing…">
-            {() => null}
-          </Awaited>
+          {awaited === undefined ? (
+            <Awaited answer={view} what="Comparing…">
+              {() => null}
+            </Awaited>
+          ) : (
+            <Progress job={awaited} what="Simulating" />
+          )}
         </div>
       </Page>
     );
   }
-  return <Shown view={view.data} runs={[first.data, second.data]} ids={[before, after]} />;
+  return <Shown view={view.data} runs={[first, second]} ids={[before, after]} />;
 }
 
 function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView, RunView]; ids: readonly [string, string] }) {

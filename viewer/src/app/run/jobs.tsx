@@ -1,22 +1,34 @@
 // Long runs on the server: begun, followed, cancelled, and what they gave.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobInfo } from "../../schema";
-import { Failure, type Source } from "../source";
+import { Failure, ServerSource, useAnswer, useJobs, type Source } from "../source";
 import { Failed } from "../ui";
+import type { App } from "../views";
 import "./jobs.css";
 
-const LOOK_AGAIN_MS = 300;
-
 export interface JobRequest {
-  kind: "run" | "blast";
+  kind: JobInfo["kind"];
   source: string;
   node?: string;
   edits?: readonly string[];
 }
 
-export function begin(source: Source, request: JobRequest): Promise<JobInfo> {
-  return source.ask<JobInfo>({ path: "/api/jobs", body: request });
+export async function begin(source: Source, request: JobRequest): Promise<JobInfo> {
+  const job = await source.ask<JobInfo>({ path: "/api/jobs", body: request });
+  if (source instanceof ServerSource) source.tellJobs([...(source.jobs ?? []).filter((each) => each.id !== job.id), job]);
+  return job;
+}
+
+/** The runs of the source as it is now, in the order in which they were begun, also before the page was loaded; null: not known yet. */
+export function useRuns(app: App): readonly JobInfo[] | null {
+  const jobs = useJobs(app.source);
+  return useMemo(() => jobs?.filter((each) => each.kind === "run" && each.source === app.info.id && each.generation === app.info.generation) ?? null, [jobs, app.info]);
+}
+
+/** What a run is called: by what was changed for it. */
+export function nameOf({ edits }: JobInfo): string {
+  return edits.join(", ") || "as it is";
 }
 
 /** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. */
@@ -34,42 +46,22 @@ export interface Followed<T> {
   cancel(): void;
 }
 
-/** Follow a job until it is over, then take its result; null follows nothing. */
+/** Follow a job until it is over, as the server tells of it, then take its result; null follows nothing. */
 export function useJob<T>(source: Source, id: string | null): Followed<T> {
-  const [state, setState] = useState<{ id: string | null; info: JobInfo | null; result: T | null; failure: Failure | null }>({ id, info: null, result: null, failure: null });
-  const cancelled = useRef(() => {});
-  useEffect(() => {
-    setState({ id, info: null, result: null, failure: null });
-    if (id === null) return;
-    let isOver = false;
-    let timer = 0;
-    const path = `/api/jobs/${encodeURIComponent(id)}`;
-    const tell = (error: unknown) => !isOver && setState((before) => ({ ...before, failure: error instanceof Failure ? error : new Failure({ message: String(error) }) }));
-    const look = async (): Promise<void> => {
-      try {
-        // A saved file has the result, and no job.
-        const info = source.saved === null ? await source.ask<JobInfo>({ path }) : null;
-        if (isOver) return;
-        if (info !== null) setState((before) => ({ ...before, info }));
-        if (info === null || info.state === "done") {
-          const result = await source.ask<T>({ path: `${path}/result` });
-          if (!isOver) setState((before) => ({ ...before, result }));
-        } else if (info.state === "queued" || info.state === "running") timer = window.setTimeout(() => void look(), LOOK_AGAIN_MS);
-      } catch (error) {
-        tell(error);
-      }
-    };
-    cancelled.current = () => {
-      fetch(path, { method: "DELETE" }).then(() => void look(), tell);
-    };
-    void look();
-    return () => {
-      isOver = true;
-      clearTimeout(timer);
-    };
-  }, [source, id]);
-  const isOwn = state.id === id;
-  return { info: isOwn ? state.info : null, result: isOwn ? state.result : null, failure: isOwn ? state.failure : null, cancel: () => cancelled.current() };
+  const jobs = useJobs(source);
+  const told = jobs?.find((each) => each.id === id) ?? null;
+  const path = `/api/jobs/${encodeURIComponent(id ?? "")}`;
+  // One that the server does not tell of is asked for: it says why.
+  const asked = useAnswer<JobInfo>(source, id !== null && jobs !== null && told === null ? { path } : null);
+  const info = told ?? asked.data;
+  // A saved file has the result, and no job.
+  const isDone = info?.state === "done" || (id !== null && source.saved !== null);
+  const result = useAnswer<T>(source, isDone ? { path: `${path}/result` } : null);
+  const [refused, setRefused] = useState<Failure | null>(null);
+  const cancel = () => {
+    fetch(path, { method: "DELETE" }).catch((error: unknown) => setRefused(new Failure({ message: String(error) })));
+  };
+  return { info, result: result.data, failure: result.failure ?? (result.data === null ? asked.failure : null) ?? refused, cancel };
 }
 
 /** How far a job is, with a way to end it. */

@@ -4,20 +4,12 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { showRun } from "../../runPage";
 import type { RunView } from "../../schema";
-import { go, href } from "../router";
+import { go, href, parse } from "../router";
 import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
-import { begin, Progress, useJob, useShown } from "./jobs";
-
-const EXAMPLES = "limits.memory@web=1Gi\npriority@web=1000\nkubelet.evictionHard.memory.available=1Gi\ngrowth@web=0.5";
-
-/** The runs of this visit, by source: the first is the scenario as it is. */
-interface Done {
-  id: string;
-  edits: readonly string[];
-}
-const RUNS = new Map<string, readonly Done[]>();
+import { Again } from "./again";
+import { begin, Progress, useJob, useRuns, useShown } from "./jobs";
 
 export function RunPage({ route, app }: ViewProps) {
   if (app.info.kind === "run") return <FromFile app={app} />;
@@ -49,9 +41,15 @@ function FromFile({ app }: { app: App }) {
   );
 }
 
+/** What the address wants to be changed, which stays while its run is made. */
+function asked(): Record<string, string | null> {
+  const { query } = parse(location.hash);
+  return { edits: query.get("edits"), of: query.get("of") };
+}
+
 function OfScenario({ id, app }: { id: string | null; app: App }) {
-  const key = `${app.info.id} ${app.info.generation}`;
-  const known = RUNS.get(key) ?? [];
+  const runs = useRuns(app);
+  const known = runs ?? [];
   const [failure, setFailure] = useState<Failure | null>(null);
   const isShown = useShown(app.info.id);
   const start = useCallback(
@@ -59,23 +57,25 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
       setFailure(null);
       try {
         const job = await begin(app.source, { kind: "run", source: app.info.id, ...(edits.length > 0 ? { edits } : {}) });
-        RUNS.set(key, [...(RUNS.get(key) ?? []), { id: job.id, edits }]);
-        if (isShown(app.info.id)) go(href("run", [job.id]));
+        if (!isShown(app.info.id)) return;
+        // What was changed is seen beside how it is.
+        const plain = runs?.find((each) => each.edits.length === 0);
+        go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id], edits.length > 0 ? {} : asked()));
       } catch (error) {
         const found = error instanceof Failure ? error : new Failure({ message: String(error) });
         setFailure(found);
         toast(found.message, true);
       }
     },
-    [app, key],
+    [app, runs],
   );
   // Without a run in the address, the first one of this scenario is shown, or made.
   useEffect(() => {
-    if (id !== null || app.source.saved !== null) return;
+    if (id !== null || app.source.saved !== null || runs === null) return;
     const [first] = known;
-    if (first !== undefined) go(href("run", [first.id]), false);
+    if (first !== undefined) go(href("run", [first.id], asked()), false);
     else void start([]);
-  }, [id]);
+  }, [id, runs === null]);
   const job = useJob<RunView>(app.source, id);
   const run = job.result;
   const make = useCallback((shown: AbortSignal) => (run === null ? [] : showRun(run, shown)), [run]);
@@ -91,55 +91,10 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
         </Page>
       ) : (
         <>
-          {app.source.saved === null ? <Again runs={known} id={id} start={start} /> : null}
+          {app.source.saved === null ? <Again app={app} run={run} runs={known} id={id} start={start} /> : null}
           <Dom make={make} />
         </>
       )}
     </>
-  );
-}
-
-/** Run it with other values, and compare. */
-function Again({ runs, id, start }: { runs: readonly Done[]; id: string; start: (edits: readonly string[]) => Promise<void> }) {
-  const own = runs.find((each) => each.id === id);
-  const [text, setText] = useState(own?.edits.join("\n") ?? "");
-  const [isBusy, setBusy] = useState(false);
-  const others = runs.filter((each) => each.id !== id);
-  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
-  const name = (each: Done) => each.edits.join(", ") || "as it is";
-  return (
-    <section class="run-bar" aria-label="Other values">
-      <details open={own !== undefined && own.edits.length > 0}>
-        <summary>{`This run: ${own === undefined ? "of an earlier visit" : name(own)}. Run it with other values, and compare.`}</summary>
-        <form
-          class="card run-form"
-          onSubmit={(event) => {
-            event.preventDefault();
-            setBusy(true);
-            void start(lines).finally(() => setBusy(false));
-          }}
-        >
-          <label class="field">
-            <span>One change a line, as podqos simulate --what-if takes them</span>
-            <textarea rows={4} value={text} placeholder={EXAMPLES} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} />
-          </label>
-          <div class="row">
-            <button type="submit" class="tool primary" disabled={isBusy || lines.length === 0}>
-              Run with these
-            </button>
-            {others.length > 0 ? (
-              <p class="runs-done">
-                Compare with:
-                {others.map((each) => (
-                  <a key={each.id} href={runs.indexOf(each) < runs.findIndex((run) => run.id === id) ? href("compare", [each.id, id]) : href("compare", [id, each.id])}>
-                    {name(each)}
-                  </a>
-                ))}
-              </p>
-            ) : null}
-          </div>
-        </form>
-      </details>
-    </section>
   );
 }

@@ -1,23 +1,30 @@
-// What if: requests, limits, priority and thresholds with controls; class, score, both orders and forecast change at once.
+// What if: requests, limits, priority and thresholds with controls; class, score, both orders and forecast change at once,
+// on every node that an edit touches.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { about, bytes, count, plural, signed } from "../../format";
-import type { ClusterView, ComparedPod, ContainerExplanation, EditedPod, KubeletEdit, PodEdit, PodPage, PodStanding, WhatIf, WhatIfView } from "../../schema";
+import type { ChangedNode, ClusterView, ComparedPod, ContainerExplanation, EditedPod, KubeletEdit, MovedPod, PodBlock, PodEdit, PodPage, PodStanding, WhatIf, WhatIfView } from "../../schema";
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve } from "../forecast/curve";
-import { change, href, type Route } from "../router";
-import { useAnswer } from "../source";
-import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Tile } from "../ui";
+import { change, href, parse, type Route } from "../router";
+import { useAnswer, type Request } from "../source";
+import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Table, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import "./whatIf.css";
 
 const MOST_SUGGESTED = 60;
 const MOST_ROWS = 120;
+const MOST_TOLD = 12;
+const SETTLED_MS = 400;
 type Side = "requests" | "limits";
 
-/** What is written, as the address has it: `CONTAINER.requests.memory` by name. */
+/** What is written into one workload or pod: `CONTAINER.requests.memory` and `priority`, by name. */
 type Written = Readonly<Record<string, string>>;
+/** The same of all: by `Deployment shop/web`, or by `shop/web-0` for a pod alone. */
+type Edits = Readonly<Record<string, Written>>;
+
+const keyOf = (pod: PodBlock) => `${pod.namespace}/${pod.name}`;
 
 export function WhatIfPage({ route, app }: ViewProps) {
   const cluster = useAnswer<ClusterView>(app.source, { path: app.path("cluster") });
@@ -47,51 +54,97 @@ export function WhatIfPage({ route, app }: ViewProps) {
     );
   }
   const wanted = route.query.get("pod") ?? "";
-  const chosen = placed.find((pod) => `${pod.namespace}/${pod.name}` === wanted) ?? first;
-  return <Editor key={`${chosen.namespace}/${chosen.name}`} app={app} route={route} cluster={view} pod={`${chosen.namespace}/${chosen.name}`} node={chosen.node} isMissing={wanted !== "" && wanted !== `${chosen.namespace}/${chosen.name}`} />;
+  const found = placed.find((pod) => keyOf(pod) === wanted);
+  const chosen = found ?? first;
+  return <Editor key={keyOf(chosen)} app={app} route={route} cluster={view} block={chosen} isMissing={wanted !== "" && found === undefined} />;
 }
 
-function writtenIn(route: Route): Written {
+/** Return a value once it has stayed for a while. */
+function useSettled(value: string, ms: number): string {
+  const [settled, setSettled] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
+}
+
+function editsIn(route: Route): Edits {
+  const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
   try {
     const found: unknown = JSON.parse(route.query.get("write") ?? "{}");
-    if (typeof found !== "object" || found === null) return {};
-    return Object.fromEntries(Object.entries(found).filter((each): each is [string, string] => typeof each[1] === "string"));
+    if (!isRecord(found)) return {};
+    const texts = (of: unknown): Written => (isRecord(of) ? Object.fromEntries(Object.entries(of).filter((each): each is [string, string] => typeof each[1] === "string")) : {});
+    return Object.fromEntries(Object.entries(found).map(([target, of]) => [target, texts(of)]));
   } catch {
     return {};
   }
 }
 
-function Editor({ app, route, cluster, pod, node, isMissing }: { app: App; route: Route; cluster: ClusterView; pod: string; node: string; isMissing: boolean }) {
+/** What the address says now, for a link that keeps the edits. */
+function kept(): Record<string, string> {
+  return Object.fromEntries(parse(location.hash).query);
+}
+
+/** Change what is written into one target; the others stay as the address has them now. */
+function rewrite(target: string, turn: (before: Written) => Written, more: Readonly<Record<string, string | boolean>> = {}): void {
+  const now = editsIn(parse(location.hash));
+  const next = Object.entries({ ...now, [target]: turn(now[target] ?? {}) }).filter(([, of]) => Object.keys(of).length > 0);
+  change({ ...more, write: next.length > 0 ? JSON.stringify(Object.fromEntries(next)) : null }, true);
+}
+
+const SETTINGS = ["hard", "soft", "grace", "everywhere"] as const;
+
+function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Route; cluster: ClusterView; block: PodBlock; isMissing: boolean }) {
+  const pod = keyOf(block);
+  const isSaved = app.source.saved !== null;
   const details = useAnswer<PodPage>(app.source, { path: podPath(app.path, pod) });
-  const written = writtenIn(route);
-  const containers = useMemo(() => (details.data?.explanation.containers ?? []).filter((each) => each.type !== "ephemeral"), [details.data]);
-  const request = useMemo(() => requestOf(pod, node, containers, written, route), [pod, node, containers, route]);
-  const key = JSON.stringify(request);
-  const question = useMemo(() => (details.data === null ? null : { path: app.path("what-if"), body: JSON.parse(key) as WhatIf }), [app, key, details.data === null]);
+  const edits = editsIn(route);
+  // Replicas that run can be changed one by one; those of a manifest are all alike.
+  const replicas = block.workload === "" ? 1 : cluster.pods.filter((each) => each.workload === block.workload && each.evictionPlace !== null).length;
+  const isAlone = block.workload !== "" && (route.query.get("alone") === "1" || (edits[pod] !== undefined && edits[block.workload] === undefined));
+  const target = block.workload === "" || isAlone ? pod : block.workload;
+  const written = edits[target] ?? {};
+  const key = JSON.stringify(requestOf(cluster, block, edits, route));
+  const question = useMemo(() => ({ path: app.path("what-if"), body: JSON.parse(key) as WhatIf }), [app, key]);
   const answer = useNewest<WhatIfView>(app.source, question);
-  const panel = cluster.nodes.find((each) => each.name === node);
+  // The node that is looked at is answered at once; all that are touched, once nothing is turned any more.
+  const hasMore = answer.isCurrent && answer.data !== null && !answer.data.isWhole;
+  const settled = useSettled(hasMore ? key : "", isSaved ? 0 : SETTLED_MS);
+  const whole = useNewest<WhatIfView>(app.source, useMemo(() => (settled === "" ? null : { path: app.path("what-if"), body: { ...(JSON.parse(settled) as WhatIf), isWhole: true } }), [app, settled]));
+  const panel = cluster.nodes.find((each) => each.name === block.node);
   const memory = panel?.memoryBytes ?? 2 ** 36;
-  const view = answer.data;
+  const threshold = bytes(panel?.thresholdBytes ?? 0);
+  const view = hasMore && settled === key && whole.isCurrent && whole.data !== null ? whole.data : answer.data;
   const own = view?.pods.find((each) => each.pod === pod);
-  const edited = view?.edited[0];
-  const write = (name: string, value: string, was: string) => {
-    const next = { ...written, [name]: value };
-    if (sameAmount(value, was)) delete next[name];
-    change({ pod, write: Object.keys(next).length > 0 ? JSON.stringify(next) : null }, true);
-  };
+  const isChanged = Object.keys(edits).length > 0 || SETTINGS.some((name) => route.query.get(name));
+  const write = (name: string, value: string, was: string) =>
+    rewrite(
+      target,
+      (before) => {
+        const { [name]: _, ...others } = before;
+        return sameAmount(value, was) ? others : { ...others, [name]: value };
+      },
+      { pod, alone: isAlone },
+    );
+  const containers = useMemo(() => (details.data?.explanation.containers ?? []).filter((each) => each.type !== "ephemeral"), [details.data]);
   return (
     <Page
       title="What if"
-      facts={[cluster.name, ...(node ? [node] : ["one assumed node"]), `Kubernetes ${cluster.kubernetesVersion}`]}
-      headline={view === null || own === undefined ? "" : headline(pod, own, edited)}
+      facts={[cluster.name, ...(block.node ? [block.node] : ["one assumed node"]), `Kubernetes ${cluster.kubernetesVersion}`]}
+      headline={view === null ? "" : headline(pod, own, view, isChanged)}
       tiles={own === undefined || view === null ? null : <Tiles own={own} view={view} />}
     >
-      <div class={`column ${answer.isCurrent || app.source.saved !== null ? "" : "stale-answer"}`} aria-busy={!answer.isCurrent}>
+      <div class={`column ${answer.isCurrent || isSaved ? "" : "stale-answer"}`} aria-busy={!answer.isCurrent && !isSaved}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
         {view === null && answer.failure !== null ? <Failed failure={answer.failure} /> : null}
         {view === null ? null : (
           <>
-            {edited === undefined ? null : <Class edited={edited} />}
+            <Elsewhere view={view} />
+            {view.edited.map((each) => (
+              <Class key={each.workload} edited={each} isMoved={view.moved.length > 0} />
+            ))}
+            {view.nodes.length > 1 ? <Nodes view={view} /> : null}
             <Orders view={view} pod={pod} />
             {view.forecast === null ? null : (
               <Card title={`If ${view.forecast.growing} grows: how likely the kubelet is first`}>
@@ -103,51 +156,68 @@ function Editor({ app, route, cluster, pod, node, isMissing }: { app: App; route
                   ]}
                 />
                 <p class="quiet">
-                  <a href={href("forecast", [], { growing: view.forecast.growing, node, hard: request.kubelet.evictionHard })}>All about this forecast</a>
+                  <a href={href("forecast", [], { growing: view.forecast.growing, node: view.node, hard: route.query.get("hard"), soft: route.query.get("soft"), grace: route.query.get("grace") })}>All about this forecast</a>
                 </p>
               </Card>
             )}
-            {edited?.patch ? <Patch patch={edited.patch} workload={edited.workload} /> : null}
-            <Assumed of={view.assumptions} notes={["usage: the same before and after"]} />
+            {view.edited.map((each) => (each.patch ? <Patch key={each.workload} patch={each.patch} workload={each.workload} /> : null))}
+            <Assumed of={view.assumptions} notes={["usage: the same before and after", ...(view.edited.length > 0 && view.moved.length === 0 ? ["where pods run: they stay where they fit"] : [])]} />
           </>
         )}
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
-          <PodPicker cluster={cluster} pod={pod} />
-          {isMissing ? <p class="quiet">The pod of this address is gone, or in no order; this one goes first.</p> : null}
-          <Awaited answer={details} what="Reading the pod…">
-            {(page) => (
-              <>
-                {containers.map((each) => (
-                  <Container key={each.name} container={each} isAlone={containers.length === 1} memory={memory} written={written} write={write} />
-                ))}
-                <fieldset>
-                  <legend>Pod and node</legend>
-                  <div class="row">
-                    <label class="field">
-                      <span>Priority</span>
-                      <input type="number" step={100} value={written["priority"] ?? String(page.explanation.priority)} onInput={(event) => write("priority", event.currentTarget.value, String(page.explanation.priority))} />
-                    </label>
-                  </div>
-                  <Amount label="Hard threshold (memory.available)" value={route.query.get("hard") ?? bytes(panel?.thresholdBytes ?? 0)} was={bytes(panel?.thresholdBytes ?? 0)} max={Math.max(memory / 8, amountOf(route.query.get("hard") ?? "") ?? 0)} change={(hard) => change({ hard: sameAmount(hard, bytes(panel?.thresholdBytes ?? 0)) ? null : hard, pod }, true)} />
-                </fieldset>
-              </>
-            )}
-          </Awaited>
-          {answer.failure !== null && view !== null ? (
-            <p class="refused" role="alert">
-              {`The API server says no: ${answer.failure.message}`}
-            </p>
-          ) : null}
-          {view?.notes.map((note) => (
-            <p key={note} class="refused">
-              {note}
-            </p>
-          ))}
-          <button type="button" class="tool" onClick={() => change({ write: null, hard: null })} disabled={Object.keys(written).length === 0 && !route.query.get("hard")}>
-            As it is
-          </button>
+          <fieldset class="all-controls" disabled={isSaved}>
+            <PodPicker cluster={cluster} pod={pod} />
+            {isMissing ? <p class="quiet">The pod of this address is gone, or in no order; this one goes first.</p> : null}
+            <Awaited answer={details} what="Reading the pod…">
+              {(page) => (
+                <>
+                  {replicas > 1 && page.admission === null ? (
+                    <Choice label="What changes" value={isAlone ? "1" : "0"} options={[["0", `all ${count(replicas)} replicas`], ["1", "this pod alone"]]} change={(value) => change({ pod, alone: value === "1" })} />
+                  ) : block.workload ? (
+                    <p class="quiet">{`${plural(replicas, "pod")} of ${block.workload} ${replicas === 1 ? "changes" : "change"}.`}</p>
+                  ) : null}
+                  {containers.map((each) => (
+                    <Container key={each.name} container={each} isAlone={containers.length === 1} memory={memory} written={written} write={write} />
+                  ))}
+                  <label class="field">
+                    <span>Priority</span>
+                    <input type="number" step={100} value={written["priority"] ?? String(page.explanation.priority)} onInput={(event) => write("priority", event.currentTarget.value, String(page.explanation.priority))} />
+                  </label>
+                </>
+              )}
+            </Awaited>
+            <fieldset>
+              <legend>Kubelet</legend>
+              <Amount label="Hard threshold (memory.available)" value={route.query.get("hard") ?? threshold} was={threshold} max={Math.max(memory / 8, amountOf(route.query.get("hard") ?? "") ?? 0)} change={(hard) => change({ hard: sameAmount(hard, threshold) ? null : hard, pod }, true)} />
+              <div class="row">
+                <label class="field">
+                  <span>Soft threshold</span>
+                  <input value={route.query.get("soft") ?? ""} placeholder="none" spellcheck={false} autocomplete="off" onInput={(event) => change({ soft: event.currentTarget.value, pod }, true)} />
+                </label>
+                <label class="field">
+                  <span>for at least</span>
+                  <input value={route.query.get("grace") ?? ""} placeholder="1m30s" spellcheck={false} autocomplete="off" onInput={(event) => change({ grace: event.currentTarget.value, pod }, true)} />
+                </label>
+              </div>
+              {cluster.nodes.length > 1 ? (
+                <label class="check">
+                  <input type="checkbox" checked={route.query.get("everywhere") === "1"} onChange={(event) => change({ everywhere: event.currentTarget.checked, pod }, true)} />
+                  {`on all ${count(cluster.nodes.length)} nodes, not only on ${block.node}`}
+                </label>
+              ) : null}
+            </fieldset>
+            {answer.failure !== null && view !== null && !isSaved ? (
+              <p class="refused" role="alert">
+                {answer.failure.needsServer ? answer.failure.message : `The API server says no: ${answer.failure.message}`}
+              </p>
+            ) : null}
+            <Made edits={edits} target={target} cluster={cluster} />
+            <button type="button" class="tool" onClick={() => change({ write: null, alone: null, hard: null, soft: null, grace: null, everywhere: null })} disabled={!isChanged}>
+              As it is
+            </button>
+          </fieldset>
         </Card>
       </aside>
     </Page>
@@ -155,18 +225,119 @@ function Editor({ app, route, cluster, pod, node, isMissing }: { app: App; route
 }
 
 /** Make the question of what is written. */
-function requestOf(pod: string, node: string, containers: readonly ContainerExplanation[], written: Written, route: Route): WhatIf {
-  const edits: PodEdit[] = [];
-  for (const { name } of containers) {
-    const of = (side: Side) => Object.fromEntries(["memory", "cpu"].flatMap((resource) => (written[`${name}.${side}.${resource}`] === undefined ? [] : [[resource, written[`${name}.${side}.${resource}`] || null]])));
-    const [requests, limits] = [of("requests"), of("limits")];
-    if (Object.keys(requests).length + Object.keys(limits).length > 0) edits.push({ pod, container: name, requests, limits, priority: null });
+function requestOf(cluster: ClusterView, block: PodBlock, edits: Edits, route: Route): WhatIf {
+  const asked: PodEdit[] = [];
+  for (const [target, written] of Object.entries(edits)) {
+    const isPod = !target.includes(" ");
+    const pod = isPod ? target : target === block.workload ? keyOf(block) : cluster.pods.filter((each) => each.workload === target && each.evictionPlace !== null).map(keyOf)[0];
+    if (pod === undefined) continue;
+    const alone = isPod && cluster.pods.some((each) => keyOf(each) === pod && each.workload !== "");
+    const amounts = new Map<string, Record<Side, Record<string, string | null>>>();
+    for (const [field, value] of Object.entries(written)) {
+      const [container = "", side, resource] = field.split(".");
+      if ((side !== "requests" && side !== "limits") || resource === undefined) continue;
+      const of = amounts.get(container) ?? { requests: {}, limits: {} };
+      of[side][resource] = value || null;
+      amounts.set(container, of);
+    }
+    for (const [container, of] of amounts) asked.push({ pod, alone, container, ...of, priority: null });
+    const priority = Number(written["priority"]);
+    if (written["priority"] !== undefined && Number.isInteger(priority)) asked.push({ pod, alone, container: "", requests: {}, limits: {}, priority });
   }
-  const priority = Number(written["priority"]);
-  if (written["priority"] !== undefined && Number.isInteger(priority)) edits.push({ pod, container: "", requests: {}, limits: {}, priority });
-  const kubelet: KubeletEdit = { evictionHard: route.query.get("hard") ?? "", evictionSoft: "", evictionSoftGracePeriod: "", systemReserved: "", kubeReserved: "" };
-  const [first] = containers;
-  return { node, edits, kubelet, growing: first === undefined ? "" : `${pod}:${first.name}` };
+  const get = (name: string) => route.query.get(name) ?? "";
+  const kubelet: KubeletEdit = { evictionHard: get("hard"), evictionSoft: get("soft"), evictionSoftGracePeriod: get("soft") && get("grace"), systemReserved: "", kubeReserved: "" };
+  return { node: route.query.get("at") ?? block.node, edits: asked, kubelet, everywhere: get("everywhere") === "1", isWhole: false, growing: keyOf(block) };
+}
+
+/** What a saved page holds: of many edits that were tried, those that the address has. */
+export async function whatIfToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
+  const cluster = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
+  const placed = cluster.pods.filter((pod) => pod.evictionPlace !== null);
+  const block = placed.find((pod) => keyOf(pod) === route.query.get("pod")) ?? placed[0];
+  if (block === undefined) return [{ path: app.path("cluster") }];
+  const body = requestOf(cluster, block, editsIn(route), route);
+  const asked = [{ path: app.path("cluster") }, { path: podPath(app.path, keyOf(block)) }, { path: app.path("what-if"), body }];
+  const { isWhole } = await app.source.ask<WhatIfView>({ path: app.path("what-if"), body });
+  return isWhole ? asked : [...asked, { path: app.path("what-if"), body: { ...body, isWhole: true } }];
+}
+
+/** All edits, each with a way to take it back. */
+function Made({ edits, target, cluster }: { edits: Edits; target: string; cluster: ClusterView }) {
+  const others = Object.entries(edits);
+  if (others.length === 0) return null;
+  return (
+    <ul class="made" aria-label="Edits">
+      {others.map(([each, written]) => {
+        const pod = each.includes(" ") ? cluster.pods.filter((block) => block.workload === each).map(keyOf)[0] : each;
+        return (
+          <li key={each} aria-current={each === target ? "true" : undefined}>
+            <a href={href("what-if", [], { ...kept(), pod: pod ?? null, alone: each.includes(" ") ? null : "1" })}>{each}</a>
+            <small class="quiet">{Object.entries(written).map(([name, value]) => `${name} ${value || "none"}`).join(", ")}</small>
+            <button type="button" class="link" aria-label={`Take back the edit of ${each}`} onClick={() => rewrite(each, () => ({}))}>
+              ✕
+            </button>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** What the edits change beyond the order of the node: pods without room, pods that are removed, what refuses them. */
+function Elsewhere({ view }: { view: WhatIfView }) {
+  if (view.moved.length + view.preempted.length + view.notes.length === 0) return null;
+  return (
+    <Card title="What else changes" kind="wide mind">
+      <ul class="reasons">
+        {view.moved.slice(0, MOST_TOLD).map((each) => (
+          <li key={each.pod}>{moved(each)}</li>
+        ))}
+        {view.moved.length > MOST_TOLD ? <li>{`and ${plural(view.moved.length - MOST_TOLD, "more pod")} that no longer fit where they are`}</li> : null}
+        {view.preempted.map((each) => (
+          <li key={each.pod}>
+            <b>{each.pod}</b> {`is preempted on ${each.node}: ${each.by} has the higher priority and needs its room.`}
+          </li>
+        ))}
+        {view.notes.slice(0, MOST_TOLD).map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+        {view.notes.length > MOST_TOLD ? <li>{`and ${count(view.notes.length - MOST_TOLD)} more like this`}</li> : null}
+      </ul>
+    </Card>
+  );
+}
+
+function moved(each: MovedPod) {
+  const resize = each.resize === null ? "It cannot be resized in place." : each.resize === "Infeasible" ? "A resize in place is infeasible: the node never has so much." : "A resize in place is deferred until there is room.";
+  const then = each.to === null ? `A new pod finds no node and waits, the old one runs on: ${each.message}` : each.to === each.node ? "A new pod fits there, once the other edited pods have left." : `A new pod goes to ${each.to}.`;
+  return (
+    <>
+      <b>{each.pod}</b> {`no longer fits on ${each.node} (${each.lacks}). ${resize} ${then}`}
+    </>
+  );
+}
+
+function counted(value: number | null): string {
+  return value === null ? "…" : value > 0 ? count(value) : NONE;
+}
+
+/** The nodes that the edits touch; one of them is looked at. */
+function Nodes({ view }: { view: WhatIfView }) {
+  return (
+    <Card title={`${plural(view.nodes.length, "node")} touched`}>
+      <Table<ChangedNode>
+        rows={view.nodes.slice(0, MOST_ROWS)}
+        kind={(each) => (each.node === view.node ? "edited" : "")}
+        columns={[
+          { name: "Node", cell: (each) => (each.node === view.node ? <b>{each.node}</b> : <a href={href("what-if", [], { ...kept(), at: each.node })}>{each.node}</a>) },
+          { name: "Edited pods", number: true, cell: (each) => (each.edited > 0 ? count(each.edited) : NONE) },
+          { name: "Safer", number: true, cell: (each) => counted(each.safer) },
+          { name: "At greater risk", number: true, cell: (each) => (each.problem ? <span class="problem">{each.problem}</span> : counted(each.atRisk)) },
+          { name: "Until the kubelet evicts", number: true, cell: (each) => (each.headroomBeforeBytes === null || each.headroomAfterBytes === null ? "…" : each.headroomBeforeBytes === each.headroomAfterBytes ? about(each.headroomAfterBytes) : <><del>{about(each.headroomBeforeBytes)}</del> → <b>{about(each.headroomAfterBytes)}</b></>) },
+        ]}
+      />
+    </Card>
+  );
 }
 
 function Container({ container, isAlone, memory, written, write }: { container: ContainerExplanation; isAlone: boolean; memory: number; written: Written; write: (name: string, value: string, was: string) => void }) {
@@ -195,16 +366,25 @@ function Container({ container, isAlone, memory, written, write }: { container: 
 /** Find a pod by a part of its name. */
 function PodPicker({ cluster, pod }: { cluster: ClusterView; pod: string }) {
   const [text, setText] = useState<string | null>(null);
-  const keys = useMemo(() => cluster.pods.filter((each) => each.evictionPlace !== null).map((each) => `${each.namespace}/${each.name}`), [cluster]);
+  // A workload stands for its first pod: all of its replicas change with it.
+  const pods = useMemo(() => {
+    const placed = cluster.pods.filter((each) => each.evictionPlace !== null);
+    const found = new Map<string, string>();
+    for (const each of placed) if (each.workload !== "" && !found.has(each.workload)) found.set(each.workload, keyOf(each));
+    for (const each of placed) found.set(keyOf(each), keyOf(each));
+    return found;
+  }, [cluster]);
+  const keys = useMemo(() => [...pods.keys()], [pods]);
   const typed = (text ?? "").toLowerCase();
   const found = typed === "" ? keys.slice(0, MOST_SUGGESTED) : keys.filter((each) => each.toLowerCase().includes(typed)).slice(0, MOST_SUGGESTED);
   const take = (value: string) => {
     setText(value);
-    if (keys.includes(value) && value !== pod) change({ pod: value, write: null });
+    const found = pods.get(value);
+    if (found !== undefined && found !== pod) change({ pod: found, alone: null, at: null });
   };
   return (
     <label class="field">
-      <span>{`Pod (${plural(keys.length, "pod")}: type to find)`}</span>
+      <span>{`Pod or workload (type to find one of ${count(keys.length)})`}</span>
       <input data-filter list="what-if-pods" value={text ?? pod} spellcheck={false} autocomplete="off" onFocus={(event) => event.currentTarget.select()} onInput={(event) => take(event.currentTarget.value)} onBlur={() => setText(null)} onKeyDown={(event) => event.key === "Enter" && found[0] !== undefined && take(found[0])} />
       <datalist id="what-if-pods">
         {found.map((each) => (
@@ -215,7 +395,7 @@ function PodPicker({ cluster, pod }: { cluster: ClusterView; pod: string }) {
   );
 }
 
-function Class({ edited }: { edited: EditedPod }) {
+function Class({ edited, isMoved }: { edited: EditedPod; isMoved: boolean }) {
   const isOther = edited.classBefore !== edited.classAfter;
   return (
     <Card title={edited.workload}>
@@ -228,7 +408,7 @@ function Class({ edited }: { edited: EditedPod }) {
         ) : (
           <span class="quiet">stays</span>
         )}
-        {edited.pods > 1 ? <span class="quiet">{`${plural(edited.pods, "pod")} of this node change`}</span> : null}
+        {edited.pods > 1 ? <span class="quiet">{`${plural(edited.pods, "pod")} on ${plural(edited.nodes, "node")} change`}</span> : null}
       </p>
       <p>{edited.reasonAfter}</p>
       {isOther ? <p class="quiet">{`Before: ${edited.reasonBefore}`}</p> : null}
@@ -240,23 +420,35 @@ function Class({ edited }: { edited: EditedPod }) {
           </li>
         ))}
       </ul>
+      {edited.resize === null || isMoved ? null : <p class="resize">{sentence(edited.resize.text)}</p>}
     </Card>
   );
 }
 
-function headline(pod: string, own: ComparedPod, edited: EditedPod | undefined): string {
-  const { before, after } = own;
-  if (edited === undefined && sameStanding(before, after)) return `${pod} is ${after.qosClass}, evicted ${place(after.evictionPlace, after.pods)} and killed ${place(after.killPlace, after.pods)} of ${plural(after.pods, "pod")}. Change something.`;
-  const parts = [
-    before.qosClass === after.qosClass ? "" : `becomes ${after.qosClass}`,
-    before.evictionPlace === after.evictionPlace ? "" : `is evicted ${place(after.evictionPlace, after.pods)} instead of ${place(before.evictionPlace, before.pods)}`,
-    before.killPlace === after.killPlace ? "" : `is killed ${place(after.killPlace, after.pods)} instead of ${place(before.killPlace, before.pods)}`,
-  ].filter(Boolean);
-  return parts.length > 0 ? `${pod} ${parts.join(", ")}.` : `${pod} keeps its class and both places.`;
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-function sameStanding(one: PodStanding, other: PodStanding): boolean {
-  return one.qosClass === other.qosClass && one.evictionPlace === other.evictionPlace && one.killPlace === other.killPlace && one.oomScoreAdj === other.oomScoreAdj;
+function headline(pod: string, own: ComparedPod | undefined, view: WhatIfView, isChanged: boolean): string {
+  const { before = null, after = null } = own ?? {};
+  const told: string[] = [];
+  if (before !== null && after !== null) {
+    if (!isChanged) return `${pod} is ${after.qosClass}, evicted ${place(after.evictionPlace, after.pods)} and killed ${place(after.killPlace, after.pods)} of ${plural(after.pods, "pod")}. Change something.`;
+    const parts = [
+      before.qosClass === after.qosClass ? "" : `becomes ${after.qosClass}`,
+      before.evictionPlace === after.evictionPlace ? "" : `is evicted ${place(after.evictionPlace, after.pods)} instead of ${place(before.evictionPlace, before.pods)}`,
+      before.killPlace === after.killPlace ? "" : `is killed ${place(after.killPlace, after.pods)} instead of ${place(before.killPlace, before.pods)}`,
+    ].filter(Boolean);
+    told.push(parts.length > 0 ? `${pod} ${parts.join(", ")}.` : `${pod} keeps its class and both places.`);
+  } else if (before !== null) told.push(`${pod} leaves ${view.node} for ${view.moved.find((each) => each.pod === pod)?.to ?? "no node"}.`);
+  if (!isChanged) return told.join(" ");
+  const stuck = view.moved.filter((each) => each.to === null).length;
+  if (stuck > 0) told.push(`${plural(stuck, "pod")} ${stuck === 1 ? "finds" : "find"} no node with room.`);
+  else if (view.moved.length > 0) told.push(`${plural(view.moved.length, "pod")} ${view.moved.length === 1 ? "no longer fits where it is" : "no longer fit where they are"}.`);
+  const on = view.nodes.length < 2 ? "" : view.isWhole ? ` on ${plural(view.nodes.length, "node")}` : ` on ${view.node}, the other nodes are being counted`;
+  const both = view.mixed > 0 ? `, ${count(view.mixed)} sooner in one order and later in the other` : "";
+  if (view.safer + view.atRisk + view.mixed > 0) told.push(`${plural(view.safer, "pod")} safer, ${count(view.atRisk)} at greater risk${both}${on}.`);
+  return told.join(" ");
 }
 
 function place(at: number | null, of: number): string {
@@ -265,16 +457,18 @@ function place(at: number | null, of: number): string {
 
 function Tiles({ own, view }: { own: ComparedPod; view: WhatIfView }) {
   const { before, after } = own;
-  const was = (one: string, other: string) => (one === other ? "" : `was ${one}`);
-  const score = (value: number | null) => (value === null ? NONE : signed(value));
-  const at = (value: number | null) => (value === null ? NONE : `${count(value)}/${count(after.pods)}`);
+  const was = (one: string, other: string) => (one === other || before === null ? "" : `was ${one}`);
+  const score = (of: PodStanding | null) => (of?.oomScoreAdj === null || of === null ? NONE : signed(of.oomScoreAdj));
+  const at = (value: number | null | undefined, of: PodStanding | null) => (value === null || value === undefined || of === null ? NONE : `${count(value)}/${count(of.pods)}`);
+  const evicted = (of: PodStanding | null) => (of?.spared ? "spared" : at(of?.evictionPlace, of));
   return (
     <>
-      <Tile value={after.qosClass} name="QoS class" note={was(before.qosClass, after.qosClass)} kind={`class-${after.qosClass}`} />
-      <Tile value={score(after.oomScoreAdj)} name="oom_score_adj" note={was(score(before.oomScoreAdj), score(after.oomScoreAdj))} />
-      <Tile value={after.spared ? "spared" : at(after.evictionPlace)} name="evicted by the kubelet" note={was(at(before.evictionPlace), at(after.evictionPlace))} kind="kubelet" />
-      <Tile value={at(after.killPlace)} name="killed by the kernel" note={was(at(before.killPlace), at(after.killPlace))} kind="kernel" />
+      <Tile value={after?.qosClass ?? "gone"} name="QoS class" note={was(before?.qosClass ?? "", after?.qosClass ?? "")} kind={`class-${after?.qosClass ?? ""}`} />
+      <Tile value={score(after)} name="oom_score_adj" note={was(score(before), score(after))} />
+      <Tile value={evicted(after)} name="evicted by the kubelet" note={was(evicted(before), evicted(after))} kind="kubelet" />
+      <Tile value={at(after?.killPlace, after)} name="killed by the kernel" note={was(at(before?.killPlace, before), at(after?.killPlace, after))} kind="kernel" />
       <Tile value={about(view.headroomAfterBytes)} name="until the kubelet evicts" note={was(about(view.headroomBeforeBytes), about(view.headroomAfterBytes))} kind={view.headroomAfterBytes < 0 ? "kernel" : ""} />
+      <Tile value={`${count(view.safer)} / ${count(view.atRisk)}`} name="pods safer / at greater risk" note={view.nodes.length < 2 ? "" : view.isWhole ? `on ${plural(view.nodes.length, "node")}` : `on ${view.node} alone`} kind={view.atRisk > view.safer ? "warned" : ""} />
     </>
   );
 }
@@ -283,28 +477,34 @@ function Tiles({ own, view }: { own: ComparedPod; view: WhatIfView }) {
 function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
   const [shown, setShown] = useState("kubelet");
   const isKernel = shown === "kernel";
-  const at = (standing: PodStanding) => (isKernel ? standing.killPlace : standing.evictionPlace) ?? Infinity;
+  const at = (standing: PodStanding | null) => (standing === null ? Infinity : ((isKernel ? standing.killPlace : standing.evictionPlace) ?? Infinity));
   const rows = useMemo(() => view.pods.toSorted((one, other) => at(one.after) - at(other.after)), [view, shown]);
   const own = rows.findIndex((each) => each.pod === pod);
   const moved = view.pods.filter((each) => at(each.before) !== at(each.after)).length;
   const from = rows.length <= MOST_ROWS ? 0 : Math.max(0, Math.min(own - MOST_ROWS / 2, rows.length - MOST_ROWS));
+  const turned = (each: ComparedPod): string => {
+    if (each.before === null) return "comes";
+    if (each.after === null) return "leaves";
+    const by = at(each.before) - at(each.after);
+    return by === 0 || Number.isNaN(by) ? "" : by > 0 ? `▲ ${count(by)} sooner` : `▼ ${count(-by)} later`;
+  };
   return (
-    <Card title="Who goes first" tools={<Choice label="Order of" value={shown} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={setShown} />}>
+    <Card title={view.nodes.length > 1 ? `Who goes first on ${view.node}` : "Who goes first"} tools={<Choice label="Order of" value={shown} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={setShown} />}>
       <p class="quiet" role="status">
         {moved === 0 ? "No pod changes its place." : `${plural(moved, "pod")} ${moved === 1 ? "changes its" : "change their"} place.`}
       </p>
       <ol class={`who-first ${shown}`} start={from + 1}>
         {rows.slice(from, from + MOST_ROWS).map((each) => {
-          const by = at(each.before) - at(each.after);
+          const words = turned(each);
           return (
-            <li key={each.pod} class={`${each.isEdited ? "edited" : ""} ${by === 0 ? "" : "moved"}`} aria-current={each.pod === pod ? "true" : undefined}>
-              <span class="number">{count(at(each.after))}</span>
-              <a href={href("what-if", [], { pod: each.pod })}>
+            <li key={each.pod} class={`${each.isEdited ? "edited" : ""} ${words === "" ? "" : "moved"}`} aria-current={each.pod === pod ? "true" : undefined}>
+              <span class="number">{each.after === null || at(each.after) === Infinity ? NONE : count(at(each.after))}</span>
+              <a href={href("what-if", [], { ...kept(), pod: each.pod, alone: null, at: null })}>
                 <Key of={each.pod} />
               </a>
-              <Chip qosClass={each.after.qosClass} />
-              <span class="by" title={by === 0 ? undefined : `was number ${at(each.before)}`}>
-                {by === 0 ? "" : by > 0 ? `▲ ${count(by)} sooner` : `▼ ${count(-by)} later`}
+              <Chip qosClass={(each.after ?? each.before)?.qosClass ?? ""} />
+              <span class="by" title={words === "" || each.before === null || each.after === null ? undefined : `was number ${at(each.before)}`}>
+                {words}
               </span>
             </li>
           );
