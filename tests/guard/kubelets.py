@@ -41,6 +41,7 @@ from podqos.qos.cgroup_paths import container_location, node_path, pod_path
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
 
 REAL = os.environ.get("PODQOS_TEST_KUBELET")
+PATIENCE = float(os.environ.get("PODQOS_TEST_PATIENCE", "1"))
 SLEEP = ("sh", "-c", "while :; do sleep 1000; done")
 _ENTER = 'n=$1; shift; while [ $n -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); done; exec "$@"'
 _numbers = count()
@@ -48,6 +49,7 @@ _numbers = count()
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 300.0) -> None:
     """Wait for something that will happen, however slow the machine is."""
+    seconds *= PATIENCE
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:

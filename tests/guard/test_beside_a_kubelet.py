@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from guard.kubelets import REAL, SLEEP, RealKubelet, real_kubelet, suite_kubelet, wait_until
+from guard.kubelets import PATIENCE, REAL, SLEEP, RealKubelet, real_kubelet, suite_kubelet, wait_until
 from guard.test_acting import is_frozen
 from podqos.guard.requests import ANNOTATION
 from podqos.host.linux.capabilities import detect
@@ -81,7 +81,7 @@ def guard(kubelet, folder, *options, within=()):
         yield process
     finally:
         process.terminate()
-        process.wait(300)
+        process.wait(300 * PATIENCE)
 
 
 def knows_pods(folder):

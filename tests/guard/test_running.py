@@ -14,6 +14,7 @@ from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
 from podqos.guard.acting import Did, Noted
 from podqos.guard.eviction import Outcome
+from podqos.guard.known_pods import GuardedPod
 from podqos.guard.running import Guard
 from podqos.guard.settings import GuardSettings
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -190,6 +191,18 @@ def test_a_critical_pod_is_spared_and_said_to_be(make):
     entry = stage.entries(Kind.WOULD_EVICT)[0]
     assert entry.pod == "default/small"
     assert [(each.pod, each.why) for each in stage.guard.status().excluded] == [("default/big", "critical priority")]
+
+
+def test_a_pod_that_can_no_longer_be_read_is_left_alone_and_said_to_be(make):
+    stage = make(enforce=True)
+    big, small = two_pods(stage)
+    stage.knows(GuardedPod(big.metadata, unread="its spec is odd"), small)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.acting.evicted, "it acts")
+    assert victims(stage) == ["small"]
+    (said,) = stage.guard.status().excluded
+    assert (said.pod, said.why) == ("default/big", "it cannot be read: its spec is odd")
+    assert stage.guard.status().unknown_cgroups == 0
 
 
 def test_what_the_kubelet_evicts_is_written_down_once(make):

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from podqos.agent.guard_status import GuardStatus, SignalStatus
 from podqos.errors import HostError, InputError
 from podqos.eviction.signals import Signal
 from podqos.library.page.feeds import FilesFeed, GuardFeed, NodeFeed
 from podqos.library.page.page import Page
-from podqos.report.node.guard_status import GuardStatus, SignalStatus
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

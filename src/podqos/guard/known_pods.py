@@ -122,10 +122,16 @@ class _Node(Struct, frozen=True, gc=False):
     status: _NodeStatus = _NodeStatus()
 
 
+class _Name(Struct, frozen=True, gc=False):
+    name: str
+    namespace: str
+    uid: str
+
+
 class _Named(Struct, frozen=True, gc=False):
     """A pod, as far as every version of Kubernetes writes it."""
 
-    metadata: ObjectMeta
+    metadata: _Name
 
 
 _PODS: Resource[msgspec.Raw] = replace(PODS, model=msgspec.Raw)  # type: ignore[arg-type] # read one by one

@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import os
 import resource
-import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +30,7 @@ from podqos.agent.events import (
     Observed,
     Woken,
 )
+from podqos.agent.guard_status import ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, GuardMode
 from podqos.agent.state import Looking, Resting
@@ -63,19 +61,19 @@ from podqos.host.linux.notes import Notes
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
 from podqos.host.linux.psi import PressureWatch
 from podqos.host.linux.stopping import on_stop, stop_at_once
+from podqos.host.linux.undisturbed import Undisturbed, journal_clock
+from podqos.host.node.delivery import Delivery
 from podqos.host.node.kernel_kills import oom_kill_entry
 from podqos.host.node.protection import Protection
 from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.syncing import Syncing
 from podqos.host.storage.writing import replace_file
+from podqos.library.guard_status_file import FILE
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.node.guard_status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.version import __version__
 
 _JOURNAL = "journal.jsonl"
-_SWITCH_SECONDS = 0.001
-_GARBAGE = 20_000
 _EVERY_SECONDS = 1.0
 _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
@@ -108,7 +106,7 @@ class Guard:
         self.note = self._notes.add
         self.loop = Loop()
         self.loop.failed = self._notes.add_error
-        self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
+        self.now_us = journal_clock()
         self.started_us = self.now_us()
         self._open = contextlib.ExitStack()
         self._open.callback(self.loop.close)
@@ -151,9 +149,14 @@ class Guard:
         )
         self._open.callback(self.world.memory_watch.close)
         self.driver = Driver(self.config, self.world, self._write)
-        self._waiting: deque[Event] = deque()
-        self._is_delivering = False
-        self._timer: Timer | None = None
+        self.deliver = Delivery(
+            self.loop,
+            self.now_us,
+            handle=self._handle,
+            settled=self._settled,
+            wake_us=lambda: self.driver.wake_us,
+            wake=self._regular_look,
+        ).deliver
         self._again: Timer | None = None
         self._settling: Timer | None = None
         self._to_ask: Timer | None = None
@@ -164,7 +167,7 @@ class Guard:
         self._mode = GuardMode(settings.enforce, "not begun")
         self._count = 0
         self._is_unsaved = False
-        self._switch_seconds = sys.getswitchinterval()
+        self._undisturbed = Undisturbed()
         self.pods = NodePods(
             settings.node,
             self.known,
@@ -215,21 +218,14 @@ class Guard:
         self._ask_kubelet()
         if self._sender is not None and self.settings.enforce:
             self.evictions.rehearse(self.loop, self._sender)
-        # Another thread lets this one go on that soon.
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        # A collection takes longer than a reaction may; it runs when nothing happens (``_every_second``).
-        gc.disable()
-        gc.collect()
-        gc.freeze()
+        self._undisturbed.begin()
 
     def close(self) -> None:
         """Let everything go; what was begun is finished by the next guard."""
         self._journal(Kind.WATCHING, because=GuardMode(self.settings.enforce, self._mode.held_back, ended=True))
         self._write_status()
         self._open.close()
-        sys.setswitchinterval(self._switch_seconds)
-        gc.unfreeze()
-        gc.enable()
+        self._undisturbed.end()
 
     def serve_metrics(self, host: str, port: int) -> int:
         """Serve metrics from here on; return the port, for when 0 was requested."""
@@ -238,10 +234,6 @@ class Guard:
         server = HttpServer(self.loop, metrics.answer, self.note, f"podqos/{__version__}")
         self._open.callback(server.close)
         return server.listen_tcp(host, port)
-
-    def now_us(self) -> int:
-        """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
-        return self._started_us + time.monotonic_ns() // 1000
 
     def _make_folders(self) -> None:
         """Make the directories, and be the only guard in this run directory."""
@@ -313,26 +305,15 @@ class Guard:
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 
-    def deliver(self, event: Event) -> None:
-        """Deliver an event to the agent, and everything that follows from it."""
-        self._waiting.append(event)
-        if self._is_delivering:
-            return
-        self._is_delivering = True
-        try:
-            while self._waiting:
-                self._deliver_one(self._waiting.popleft())
-        finally:
-            self._is_delivering = False
-            self.world.noticed_us = None
-            self._set_timer()
-            # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
-            while self._entries:
-                self.journal.write(self._entries.popleft())
+    def _settled(self) -> None:
+        self.world.noticed_us = None
+        # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
+        while self._entries:
+            self.journal.write(self._entries.popleft())
         if self._decided:
             self._follow_up()
 
-    def _deliver_one(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         now_us, before = self.now_us(), self.driver.state
         held_back = self.brakes.held_back(now_us) or ""
         if held_back != self.driver.config.held_back or self.driver.config.shadow != bool(held_back):
@@ -370,14 +351,6 @@ class Guard:
 
     def _journal(self, kind: Kind, pod: str | None = None, by: By = By.GUARD, because: Because | None = None) -> None:
         self.journal.write(Entry(self.now_us(), self.settings.node, kind, pod, None, by, because))
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        wake_us = self.driver.wake_us
-        if wake_us is not None:
-            seconds = max(0.0, (wake_us - self.now_us()) / 1e6)
-            self._timer = self.loop.call_after(seconds, self._regular_look)
 
     def _regular_look(self) -> None:
         noticed_us = self.now_us()
@@ -468,8 +441,8 @@ class Guard:
     def _every_second(self) -> None:
         self.journal.sync()
         self._check_mode()
-        if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
-            gc.collect()
+        if isinstance(self.driver.state.loop, Resting):
+            self._undisturbed.collect()
 
     def _save(self) -> None:
         """Keep what is known of pods, in case the server is away at the next start."""

@@ -19,7 +19,6 @@ from podqos.host.storage.journal_file import journal_files
 from podqos.model.assumption import Assumption
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.report.node.guard_status import FILE, GuardStatus
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.eviction_traces import EvictionCause, seconds_of
 from podqos.survival.shadow import Death, GuardReport, guard_report
@@ -34,14 +33,6 @@ _LEVELS = {
 }
 _SINCE_BOOT = re.compile(r"\d{1,8}(?:\.\d{1,9})?", re.ASCII)
 _OWN_EVICTION_US = 600 * SECOND_US
-
-
-def read_status(run: Path) -> GuardStatus | None:
-    """Return what a guard last said in its run directory; None where none has run."""
-    try:
-        return msgspec.json.decode((run / FILE).read_bytes(), type=GuardStatus)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
 
 
 def files_of(path: Path) -> list[Path]:

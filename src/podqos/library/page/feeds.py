@@ -17,18 +17,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import Entry, decode
 from podqos.errors import HostError, InputError
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
-from podqos.library.guard_journal import JOURNAL, KNOWN_PODS, read_status
+from podqos.library.guard_journal import JOURNAL, KNOWN_PODS
+from podqos.library.guard_status_file import FILE, read_status
 from podqos.library.inputs.changes import signature
 from podqos.library.page.source import LogFile, PageSource, SourceKind, read_paths
 from podqos.model.time_units import SECOND_US
-from podqos.report.node.guard_status import FILE, GuardStatus
-from podqos.report.node.guard_status_lines import is_stale
 from podqos.report.page.guard import guard_panel
 from podqos.survival.snapshots import node_of
 
@@ -132,7 +132,7 @@ class GuardFeed:
     def look(self) -> PageSource | None:
         """Return the guard's node; raise ``HostError`` where it no longer tells how it is."""
         status, now_us = self._status(), time.time_ns() // 1000
-        if is_stale(status, now_us):
+        if status.is_stale(now_us):
             silent = (now_us - status.updated_us) // SECOND_US
             what = f"the guard of {status.node} has ended or is stuck: it has not told how it is for {silent} s"
             raise HostError(f"{what}; what is shown was last known then")

@@ -1,85 +1,123 @@
-"""What a running guard says about itself: a file in its run directory, replaced every few seconds."""
+"""How a guard is, in words."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections import Counter
+from collections.abc import Iterator
 
-from podqos.eviction.signals import Signal
+from podqos.agent.guard_status import GuardStatus
+from podqos.eviction.signals import SIGNALS
+from podqos.model.time_units import SECOND_US
+from podqos.report.node.guard import span
+from podqos.report.node.lines import duration
+from podqos.report.survival.ranking import amount
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.wording import counted, mebibytes
 
-FILE = "status.json"
-
-
-class SignalStatus(Struct, frozen=True, rename="camel"):
-    """A threshold, and how far it is."""
-
-    signal: Signal
-    threshold: int
-    available: int
-    capacity: int
-    hard: bool
-
-
-class ExcludedPod(Struct, frozen=True, rename="camel"):
-    """A pod that is never evicted, and why."""
-
-    pod: str
-    why: str
+_SWITCHES = {
+    "shadow": "shadow: it decides and writes down, and evicts nothing (--enforce)",
+    "stop file": "evicts nothing: the stop file is there",
+    "node annotation": "evicts nothing: the node has the annotation podqos.dev/guard: off",
+    "rate limit": "evicts nothing: it has evicted as many pods as it may in that time",
+    "cool-down": "evicts nothing for a moment: it has just evicted a pod",
+}
 
 
-class ApiStatus(Struct, frozen=True, rename="camel"):
-    """How well the API server is known."""
-
-    trouble: str = ""
-    synced_us: int | None = None
-    """When what is known of pods was last as the server has it."""
-    from_disk: bool = False
-    """Whether that was an earlier guard's knowledge."""
-
-
-class RateLimit(Struct, frozen=True, rename="camel"):
-    """How many evictions there may be, and how many there were."""
-
-    most: int
-    within_us: int
-    recent: int
-    """Within that time."""
-    cool_down_until_us: int | None = None
-    """Before then there is no other."""
+def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
+    """Return the status of a guard."""
+    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in status_facts(status, now_us, style)]
+    if status.is_stale(now_us):
+        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
+        lines = [style.alarm(gone), *lines]
+    if status.signals:
+        lines += ["", *_thresholds(status, style)]
+    for each in (note for note in status.notes if note not in status.unprotected):
+        lines += wrapped(each, style, "  ", "! ")
+    return lines
 
 
-class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
-    """A guard."""
+def status_facts(status: GuardStatus, now_us: int, style: Style) -> list[tuple[str, str]]:
+    """Return what a guard is about, knows and may do, each under its name."""
+    return [
+        ("guard", f"node {status.node}, podqos {status.version}, pid {status.pid}, up {_up(status)}"),
+        ("mode", mode(status)),
+        ("kill switch", _switch(status)),
+        ("watches", f"{status.kubepods} (cgroup {status.cgroup})"),
+        ("pods", _pods(status)),
+        ("API server", _api(status, now_us, style)),
+        ("evictions", _evictions(status)),
+        ("rate limit", _limit(status, now_us)),
+        ("protection", f"not allowed here: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
+        ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
+    ]
 
-    node: str
-    pid: int
-    version: str
-    started_us: int
-    updated_us: int
-    enforce: bool
-    held_back: str
-    """Why it evicts nothing for now; empty where it would."""
-    kubepods: str
-    cgroup: str
-    signals: tuple[SignalStatus, ...] = ()
-    known: int = 0
-    """Pods of this node that the API server knows."""
-    candidates: int = 0
-    """Those of them that may be evicted."""
-    excluded: tuple[ExcludedPod, ...] = ()
-    unknown_cgroups: int = 0
-    """Cgroups of pods that the API server does not know: never touched."""
-    api: ApiStatus = ApiStatus()
-    evictions: int = 0
-    """Since it started."""
-    limit: RateLimit | None = None
-    stop_file: bool = False
-    """Whether the file that switches it off is there."""
-    node_annotation: bool = False
-    """Whether the node's annotation switches it off."""
-    unprotected: tuple[str, ...] = ()
-    """What of its own protection the machine does not allow."""
-    reactions_us: tuple[int, ...] = ()
-    """Of the last evictions: from the kernel's signal to the kill."""
-    notes: tuple[str, ...] = ()
-    cpu_seconds: float = 0.0
-    rss_bytes: int = 0
+
+def mode(status: GuardStatus) -> str:
+    """Return whether a guard evicts, and what keeps it from that."""
+    return _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
+
+
+def _up(status: GuardStatus) -> str:
+    return duration(status.updated_us - status.started_us)
+
+
+def _pods(status: GuardStatus) -> str:
+    why = Counter(each.why for each in status.excluded)
+    spared = [f"{count} not: {reason}" for reason, count in sorted(why.items())]
+    parts = [f"{status.known} known", f"{status.candidates} may be evicted", *spared]
+    if status.unknown_cgroups:
+        parts.append(
+            f"{counted(status.unknown_cgroups, 'cgroup')} of pods that the API server does not know, left alone"
+        )
+    return "; ".join(parts)
+
+
+def _api(status: GuardStatus, now_us: int, style: Style) -> str:
+    api = status.api
+    if api.synced_us is None:
+        return style.alarm(f"no pod is known yet{f': {api.trouble}' if api.trouble else ''}")
+    age = duration(now_us - api.synced_us)
+    whose = " by an earlier guard" if api.from_disk else ""
+    if api.trouble:
+        return style.alarm(f"away: {api.trouble}; what is known was written down{whose} {age} ago")
+    return f"from disk{whose}, {age} old" if api.from_disk else f"watched; the last change was {age} ago"
+
+
+def _evictions(status: GuardStatus) -> str:
+    taken = sorted(status.reactions_us)
+    if not taken:
+        return f"{status.evictions} since its start"
+    median, slowest = span(taken[len(taken) // 2]), span(taken[min(len(taken) - 1, len(taken) * 99 // 100)])
+    return (
+        f"{status.evictions} since its start; crossing to kill {median} in the median, {slowest} at the 99th percentile"
+    )
+
+
+def _switch(status: GuardStatus) -> str:
+    on = [*(["the stop file"] * status.stop_file), *(["the node's annotation"] * status.node_annotation)]
+    return f"on: {' and '.join(on)}" if on else "off"
+
+
+def _limit(status: GuardStatus, now_us: int) -> str:
+    limit = status.limit
+    if limit is None:
+        return "none"
+    until_us = limit.cool_down_until_us or 0
+    rest = f"; cool-down for {span(until_us - now_us)} more" if until_us > now_us else ""
+    return f"{limit.recent} of {limit.most} evictions within {duration(limit.within_us)}{rest}"
+
+
+def _share(status: GuardStatus) -> str:
+    up = max(1, status.updated_us - status.started_us) / SECOND_US
+    return f"{status.cpu_seconds / up:.2%}"
+
+
+def _thresholds(status: GuardStatus, style: Style) -> Iterator[str]:
+    rows = []
+    for each in status.signals:
+        resource = SIGNALS[each.signal].resource
+        left = each.available - each.threshold
+        room = amount(left, resource) if left >= 0 else style.alarm(f"−{amount(-left, resource)}")
+        shown = [amount(number, resource) for number in (each.threshold, each.available)]
+        rows.append((each.signal.value, "hard" if each.hard else "soft", *shown, room, amount(each.capacity, resource)))
+    return iter(columns(("SIGNAL", "KIND", "THRESHOLD", "AVAILABLE", "ROOM", "CAPACITY"), rows, style))

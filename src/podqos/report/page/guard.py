@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import Entry, Kind
 from podqos.model.time_units import SECOND_US
-from podqos.report.node.guard_status import GuardStatus
-from podqos.report.node.guard_status_lines import mode, status_facts
+from podqos.report.node.guard_status import mode, status_facts
 from podqos.report.simulation.journal_words import line, reasons
 from podqos.report.text.style import Style
 
