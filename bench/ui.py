@@ -186,11 +186,11 @@ class Tab:
         found = self.metrics()
         return int(found["JSHeapUsedSize"]), int(found["Nodes"])
 
-    def open(self, route: str) -> None:
-        """Go to a view."""
+    def open(self, route: str, awaited: str = "canvas") -> None:
+        """Go to a view, and wait for something in it."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.url}{route}", wait_until="commit")
-        self.page.locator("canvas, .pod-rows .pod-row, .whatif, h1").first.wait_for()
+        self.page.locator(awaited).first.wait_for()
 
     def frames(self, act: Callable[[int], object], times: int, pause_seconds: float) -> list[float]:
         """Act so many times; return how long the main thread worked for the longest frame of each, in milliseconds."""
@@ -268,9 +268,9 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
     mouse.move(640, 500)
     wheel = lambda number: mouse.wheel(0, -300 if number // 15 % 2 else 300)  # noqa: E731
     yield "the wheel turned over blocks", wheel, 0.3
-    tab.open("#/cluster?show=table")
+    tab.open("#/cluster?show=table", ".pod-rows a")
     yield "the wheel turned over the table", wheel, 0.3
-    tab.open("#/cluster?show=table")
+    tab.open("#/cluster?show=table", ".pod-rows a")
     heads = [each.bounding_box() for each in page.locator(".pod-head button").all()]
     yield "the table sorted", lambda number: mouse.click(*_middle(heads[number // 2 % len(heads)])), 0.15
     page.locator(".pod-rows a").first.focus()
@@ -286,7 +286,7 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
         lambda number: page.evaluate(back) if number % 2 else click(number),
         0.6,
     )
-    tab.open("#/what-if")
+    tab.open("#/what-if", "[type=range]")
     page.get_by_role("slider").first.focus()
     yield "a what-if's slider moved", to_and_fro("ArrowRight", "ArrowLeft", 7), 0.3
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.browser.test_layout import CUT
 from tests.library.shop import shop as manifests
+from tests.library.test_what_if import THREE, WEB, given, pod
 
 from browser.settling import resize, settle
 from podqos.library.page.page import Page
@@ -27,6 +30,13 @@ WIDTHS = [400, 1280, 2560]
 def shop(serve, tmp_path_factory):
     path = tmp_path_factory.mktemp("shop") / "shop.yaml"
     path.write_bytes(manifests())
+    return serve(path)
+
+
+@pytest.fixture(scope="module")
+def cluster(serve, tmp_path_factory):
+    path = tmp_path_factory.mktemp("cluster") / "cluster.json"
+    path.write_bytes(given(*THREE, *WEB, pod("big", "a", "2Gi"), pod("half", "b", "1Gi"))["all.json"])
     return serve(path)
 
 
@@ -109,12 +119,47 @@ def test_a_threshold_changes_the_forecast_of_a_pod_without_a_limit(visit, shop):
 
 def test_another_pod_is_found_by_a_part_of_its_name(visit, shop):
     page = visit(shop).open("#/what-if")
-    picker = page.get_by_label(re.compile("^Pod \\("))
+    picker = page.get_by_label(re.compile("^Pod or workload"))
     picker.fill("db")
     picker.press("Enter")
     expect(page.locator(".headline")).to_contain_text("shop/db is Guaranteed")
+    picker.fill("deployment")
+    picker.press("Enter")
+    expect(page.locator(".controls")).to_contain_text("2 pods of Deployment shop/web change")
     page.locator(".who-first").get_by_text("shell").click()
     expect(page.locator(".headline")).to_contain_text("shop/shell is BestEffort")
+
+
+def test_edits_of_several_workloads_are_kept_while_one_looks_at_others(visit, shop):
+    page = visit(shop).open("#/what-if?pod=shop/web-1")
+    page.get_by_label("Memory request", exact=True).fill("1Gi")
+    expect(page.locator(".headline")).to_contain_text("becomes Guaranteed")
+    page.locator(".who-first").get_by_text("db", exact=True).click()
+    expect(page.get_by_label("Memory limit", exact=True)).to_have_value("2Gi")
+    page.get_by_label("Memory limit", exact=True).fill("3Gi")
+    edits = page.get_by_role("list", name="Edits").get_by_role("listitem")
+    expect(edits).to_have_count(2)
+    expect(page.locator(".who-first .edited")).to_have_count(3)
+    page.get_by_role("button", name="Take back the edit of Deployment shop/web").click()
+    expect(edits).to_have_count(1)
+    expect(page.locator(".who-first .edited")).to_have_count(1)
+
+
+def test_an_edit_is_seen_on_all_nodes_it_touches_and_what_no_longer_fits_is_said(visit, cluster):
+    page = visit(cluster).open("#/what-if?pod=shop/web-1")
+    page.get_by_label("Memory request", exact=True).fill("1200Mi")
+    expect(page.locator(".card", has_text="2 nodes touched")).to_be_visible()
+    expect(page.locator(".headline")).to_contain_text("on 2 nodes")
+    page.get_by_text("this pod alone").click()
+    expect(page.get_by_label("Memory request", exact=True)).to_have_value("1Gi")
+    page.get_by_label("Memory request", exact=True).fill("2500Mi")
+    page.get_by_role("button", name="Take back the edit of Deployment shop/web").click()
+    mind = page.locator(".mind")
+    expect(mind).to_contain_text("shop/web-1 no longer fits on a (memory: requests 2500Mi")
+    expect(mind).to_contain_text("A new pod goes to c.")
+    expect(page.locator(".headline")).to_contain_text("shop/web-1 leaves a")
+    page.locator("main table").get_by_role("link", name="c", exact=True).click()
+    expect(page.locator(".who-first li", has_text="web-1")).to_contain_text("comes")
 
 
 # ---- forecast --------------------------------------------------------------------------------------------------------
@@ -195,10 +240,11 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     page.keyboard.press("ArrowLeft")
     expect(cursor).not_to_have_value(stopped)
     page.get_by_text("Run it with other values").click()
-    page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
-    page.get_by_role("button", name="Run with these").click()
-    expect(page.get_by_text("Compare with:")).to_be_visible()
-    page.get_by_role("link", name="as it is").click()
+    page.get_by_label("Of 3").select_option("default/pod3")
+    page.get_by_label("Memory request", exact=True).fill("6Gi")
+    expect(page.get_by_label("One change a line")).to_have_value("requests.memory@default/pod3=6Gi")
+    expect(page.get_by_label("the command", exact=True)).to_contain_text("--what-if requests.memory@default/pod3=6Gi")
+    page.get_by_role("button", name="Run with these, and compare").click()
     expect(page.locator("h1")).to_have_text("Compare")
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     expect(page.locator(".headline")).to_contain_text("instead of")
@@ -233,11 +279,30 @@ def test_who_leaves_before_a_run_has_begun_is_not_called_back(visit, scenario, v
     expect(page.locator(".tile").first).to_be_visible()  # where one comes back, there it is
 
 
+def test_controls_show_what_the_lines_say_and_keys_in_them_leave_the_cursor(visit, scenario):
+    page = visit(scenario).open("#/run")
+    expect(page.locator(".kill")).to_have_count(1)
+    page.get_by_text("Run it with other values").click()
+    lines = page.get_by_label("One change a line")
+    lines.fill("kubelet.evictionHard.memory.available=1Gi\nspec.duration=90s")
+    threshold = page.get_by_label("Hard threshold (memory.available)", exact=True)
+    expect(threshold).to_have_value("1Gi")
+    expect(page.get_by_label("Duration")).to_have_value("90s")
+    threshold.fill("2Gi")
+    expect(lines).to_have_value("spec.duration=90s\nkubelet.evictionHard.memory.available=2Gi")
+    cursor = page.get_by_label("Time", exact=True)
+    before = cursor.input_value()
+    page.get_by_label("Its memory grows").focus()
+    page.keyboard.press("ArrowRight")
+    expect(lines).to_have_value(re.compile(r"growth@default/pod1=1\.25"))
+    assert cursor.input_value() == before
+
+
 def test_a_change_that_makes_no_sense_is_said(visit, scenario):
     page = visit(scenario).open("#/run")
     page.get_by_text("Run it with other values").click()
     page.get_by_label("One change a line").fill("limits.memory@nothing=1Gi")
-    page.get_by_role("button", name="Run with these").click()
+    page.get_by_role("button", name="Run with these, and compare").click()
     expect(page.locator(".state.failed")).to_contain_text("the scenario has no workload nothing")
 
 
@@ -285,7 +350,7 @@ def test_a_view_that_a_log_does_not_have_says_which_there_are(visit, serve):
 # ---- all of them -----------------------------------------------------------------------------------------------------
 
 OF_SHOP = [
-    "#/what-if?pod=shop/web-0&write=%7B%22main.requests.memory%22%3A%221Gi%22%7D",
+    "#/what-if?pod=shop/web-0&write=" + quote(json.dumps({"Deployment shop/web": {"main.requests.memory": "1Gi"}})),
     "#/forecast?hard=1Gi",
     "#/check?fix=all",
 ]

@@ -1,4 +1,4 @@
-"""What an edit changes beyond one node: replicas elsewhere, pods that no longer fit, quotas and bounds that refuse it."""
+"""What an edit changes beyond one node: replicas elsewhere, pods that no longer fit, what quotas and bounds refuse."""
 
 import json
 
@@ -141,6 +141,7 @@ def test_a_pod_that_no_longer_fits_goes_where_the_scheduler_puts_it():
     assert standing.before is not None
     assert standing.after is None, "it has left the node"
     assert [each.node for each in view.nodes] == ["a", "c"]
+    assert (view.safer, view.at_risk) == (0, 0), "those that stay keep their order"
     there = page(*items).what_if(WhatIf(node="c", edits=(request("web-1", "2500Mi", alone=True),)))
     assert [(each.pod, each.before) for each in there.pods] == [("shop/web-1", None)]
 
@@ -192,6 +193,9 @@ def test_the_patch_of_replicas_that_run_is_one_of_what_made_them():
     assert "kubectl patch deployment web" in edited.patch.kubectl
     (alone,) = shown.what_if(WhatIf(edits=(request("web-1", "2Gi", alone=True),))).edited
     assert alone.workload == "Pod shop/web-1"
+    assert alone.patch.kubectl.startswith("kubectl patch pod web-1 -n shop --subresource resize ")
+    (anew,) = shown.what_if(WhatIf(edits=(request("web-1", None, alone=True),))).edited
+    assert anew.patch.kubectl is None, "what is stated cannot be taken away from a pod that runs"
 
 
 def test_a_pod_that_runs_is_held_to_what_the_api_server_accepts():

@@ -30,7 +30,7 @@ from podqos.agent.events import (
     Observed,
     Woken,
 )
-from podqos.agent.guard_status import ApiStatus, ExcludedPod, GuardStatus, SignalStatus
+from podqos.agent.guard_status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, GuardMode
 from podqos.agent.state import Looking, Resting
@@ -68,7 +68,6 @@ from podqos.host.node.protection import Protection
 from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.syncing import Syncing
 from podqos.host.storage.writing import replace_file
-from podqos.library.guard_status_file import FILE
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.version import __version__

@@ -6,7 +6,7 @@ import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import { age, since, useLive, type Live } from "./live";
 import { go, href, useRoute, type Route } from "./router";
-import { Failure, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
+import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
 import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
 import { VIEWS, type App, type View } from "./views";
@@ -92,7 +92,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     try {
       const more = (await view.toSave?.({ route, app })) ?? [];
       const answers: Record<string, unknown> = { ...source.answers(id) };
-      for (const request of more) answers[request.path] ??= await source.ask(request);
+      for (const request of more) answers[keyOf(request)] ??= await source.ask(request);
       await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: location.hash || href(view.id), savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
     } catch (error) {
       toast(`The page could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
@@ -165,6 +165,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
           </main>
         ) : (
           <>
+            {source.saved === null ? null : <p class="saved-note">{`This page was saved. It cannot ${view.unsaved}: podqos ui can.`}</p>}
             {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
             <view.component key={`${view.id}/${id}`} route={route} app={app} />
           </>

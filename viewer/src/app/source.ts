@@ -35,7 +35,8 @@ export interface Request {
   body?: unknown;
 }
 
-function keyOf({ path, body }: Request): string {
+/** The name of an answer in a saved page. */
+export function keyOf({ path, body }: Request): string {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
 }
 

@@ -10,7 +10,7 @@ import { ForecastPage } from "./forecast/page";
 import { PodPage } from "./pod/page";
 import { ComparePage } from "./run/compare";
 import { RunPage } from "./run/page";
-import { WhatIfPage } from "./whatIf/page";
+import { WhatIfPage, whatIfToSave } from "./whatIf/page";
 import type { Route } from "./router";
 import type { Live } from "./live";
 import type { Request, Source } from "./source";
@@ -41,7 +41,9 @@ export interface View {
   isInner?: boolean;
   /** Keys and what they do, for the help. */
   keys?: readonly (readonly [string, string])[];
-  /** What else a saved page should hold, so that one can look around in it. */
+  /** What a saved page of it cannot do. */
+  unsaved: string;
+  /** What a saved page has to hold, also where it was asked for long ago, or is there to look around in. */
   toSave?: (props: ViewProps) => Promise<readonly Request[]>;
 }
 
@@ -58,9 +60,10 @@ export const VIEWS: readonly View[] = [
       ["Enter", "open the pod"],
       ["v", "blocks or table"],
     ],
+    unsaved: "update itself, or show pods that it does not hold",
     toSave: podsToSave,
   },
-  { id: "what-if", title: "What if", component: WhatIfPage, needs: "what-if", keys: [["/", "to the pod"], ["← →", "on a slider: less or more"]] },
+  { id: "what-if", title: "What if", component: WhatIfPage, needs: "what-if", unsaved: "answer other edits", toSave: whatIfToSave, keys: [["/", "to the pod"], ["← →", "on a slider: less or more"]] },
   {
     id: "run",
     title: "Run",
@@ -72,11 +75,12 @@ export const VIEWS: readonly View[] = [
       ["j k", "next and previous victim"],
       ["z", "all, or around the victims"],
     ],
+    unsaved: "run the scenario again with other values",
   },
-  { id: "blast", title: "Blast", component: BlastPage, needs: "blast" },
-  { id: "forecast", title: "Forecast", component: ForecastPage, needs: "forecast", keys: [["← →", "on a slider: less or more"]] },
-  { id: "check", title: "Check", component: CheckPage, needs: "check", keys: [["/", "to the filter"]] },
-  { id: "autopsy", title: "Autopsy", component: AutopsyPage, needs: "autopsy" },
-  { id: "compare", title: "Compare", component: ComparePage, isInner: true },
-  { id: "pod", title: "Pod", component: PodPage, isInner: true },
+  { id: "blast", title: "Blast", component: BlastPage, needs: "blast", unsaved: "let the pods of other nodes leak" },
+  { id: "forecast", title: "Forecast", component: ForecastPage, needs: "forecast", unsaved: "answer other settings", keys: [["← →", "on a slider: less or more"]] },
+  { id: "check", title: "Check", component: CheckPage, needs: "check", unsaved: "make other fixes than it shows", keys: [["/", "to the filter"]] },
+  { id: "autopsy", title: "Autopsy", component: AutopsyPage, needs: "autopsy", unsaved: "take other logs apart" },
+  { id: "compare", title: "Compare", component: ComparePage, isInner: true, unsaved: "compare with other runs" },
+  { id: "pod", title: "Pod", component: PodPage, isInner: true, unsaved: "show pods that it does not hold" },
 ];

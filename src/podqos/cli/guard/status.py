@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
-    from podqos.library.guard_status_file import FILE, read_status
+    from podqos.agent.guard_status import FILE
+    from podqos.library.guard_journal import read_status
     from podqos.report.node.guard_status import status_lines
 
     file = Path(arguments.run_dir) / FILE

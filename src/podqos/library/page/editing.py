@@ -68,13 +68,22 @@ def edited_alike(example: FoundWorkload, made: FoundWorkload, found: FoundWorklo
     return replace(found, workload=replace(found.workload, pod=pod))
 
 
-def patch_of(objects: Objects, found: FoundWorkload, edits: Sequence[FieldEdit]) -> PatchText | None:
-    """Return edits as patches to copy; None where they change nothing or the object is only a part of one."""
+def patch_of(
+    objects: Objects, found: FoundWorkload, edits: Sequence[FieldEdit], *, resizes: bool = False
+) -> PatchText | None:
+    """Return edits as patches to copy; None where they change nothing or the object is only a part of one.
+
+    ``resizes``: whether a pod that runs can have them in place.
+    """
     patch = object_patch(objects.plain(found) if found.place.taken_for else _object(objects, found), edits)
     if patch is None:
         return None
     namespace = found.workload.metadata.namespace
-    return PatchText(kubectl_patch(patch, namespace), kustomize_patch(patch), json_patch(patch))
+    return PatchText(
+        kubectl_patch(patch, namespace, resizes=resizes and found.workload.is_stored),
+        kustomize_patch(patch),
+        json_patch(patch),
+    )
 
 
 def with_workloads(

@@ -17,15 +17,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.guard_status import GuardStatus
+from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import Entry, decode
 from podqos.errors import HostError, InputError
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
-from podqos.library.guard_journal import JOURNAL, KNOWN_PODS
-from podqos.library.guard_status_file import FILE, read_status
+from podqos.library.guard_journal import JOURNAL, KNOWN_PODS, read_status
 from podqos.library.inputs.changes import signature
 from podqos.library.page.source import LogFile, PageSource, SourceKind, read_paths
 from podqos.model.time_units import SECOND_US

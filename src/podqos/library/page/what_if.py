@@ -50,7 +50,7 @@ from podqos.report.page.what_if import (
 from podqos.report.survival.drift import resize_words
 from podqos.report.survival.forecast import race_text
 from podqos.survival.forecast import CurvePoint
-from podqos.survival.resizing import resizing
+from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
 from podqos.wording import mebibytes
 
 _MOST_CHOICES = 500
@@ -280,11 +280,7 @@ class WhatIfEngine:
                 after = Places.of(rank(state, profile=profile))
             except InputError as error:
                 problem = str(error)
-        turns = [
-            turn(old, new)
-            for pod in (() if after is None or before is None else after.evicted)
-            if (old := before.standing(pod)) is not None and (new := after.standing(pod)) is not None
-        ]
+        turns = [] if before is None or after is None else [*_turns(before, after)]
         sooner = sum(min(each) < 0 and max(each) <= 0 for each in turns)
         later = sum(min(each) >= 0 and max(each) > 0 for each in turns)
         return ChangedNode(
@@ -334,17 +330,18 @@ class WhatIfEngine:
                 for each in before.kills.get(shown, ())
                 if each.container in scores
             ),
-            patch=self._patch(change.maker, change.fields),
+            patch=self._patch(change.maker, change.fields, verdict),
             resize=None if verdict is None else replace(verdict, text=resize_words(verdict)),
         )
 
-    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit]) -> PatchText | None:
+    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeVerdict | None) -> PatchText | None:
         try:
             fields = list(_fields(edits, maker))
         except InputError:
             return None  # a container that something injected
         objects = self._page.nodes.objects if maker.workload.is_stored else self._page.declared
-        return patch_of(objects, maker, fields)
+        resizes = verdict is not None and verdict.outcome is not Resizing.REFUSED
+        return patch_of(objects, maker, fields, resizes=resizes)
 
     def _forecast_change(self, growing: str, node: PageNode, state: NodeState) -> ForecastChange | None:
         """Return how a container's growth ends, if its pod stays on the node; unless one is named, the pod's first."""
@@ -411,6 +408,22 @@ def _fields(edits: Iterable[PodEdit], found: FoundWorkload) -> Iterator[FieldEdi
             for resource, amount in amounts.items():
                 key = format_path(("resources", side, resource))
                 yield FieldEdit(found.workload.at(f"{path}.{key}"), amount)
+
+
+def _turns(before: Places, after: Places) -> Iterator[tuple[int, int]]:
+    """Yield how the pods that stay turn among each other: that others come or go makes none of them go sooner."""
+    orders = []
+    for own, other in ((before, after), (after, before)):
+        evicted = (pod for pod in own.evicted if pod in other.evicted)
+        killed = (pod for pod in own.killed if pod in other.killed)
+        orders.append([{pod: place for place, pod in enumerate(order)} for order in (evicted, killed)])
+    for pod in orders[0][0]:
+        was, becomes = (
+            replace(standing, eviction_place=evicted[pod], kill_place=killed.get(pod))
+            for places, (evicted, killed) in zip((before, after), orders, strict=True)
+            if (standing := places.standing(pod)) is not None
+        )
+        yield turn(was, becomes)
 
 
 def _uncounted(name: str, state: NodeState, touched: Collection[str]) -> ChangedNode:

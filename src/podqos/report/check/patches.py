@@ -13,18 +13,19 @@ from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import Plain
 
 
-def kubectl_patch(patch: ObjectPatch, namespace: str = "") -> str | None:
+def kubectl_patch(patch: ObjectPatch, namespace: str = "", *, resizes: bool = False) -> str | None:
     """Return the command that patches the object in a cluster, or None if an API server would refuse it.
 
-    ``namespace`` is that of an object that names none.
+    ``namespace`` is that of an object that names none. ``resizes``: a pod gets other resources in place.
     """
-    if not patch.can_be_applied or not patch.name:
+    if not (patch.can_be_applied or resizes) or not patch.name:
         return None
     group = group_of(patch.api_version)
     kind = patch.kind.lower() + (f".{group}" if patch.is_custom else "")
     where = patch.namespace or namespace
     body = patch.merge if patch.is_custom else patch.strategic
     words = ["kubectl", "patch", kind, patch.name, *(("-n", where) if where else ())]
+    words += ["--subresource", "resize"] if resizes else []
     words += ["--type", "merge" if patch.is_custom else "strategic", "-p", _compact(body)]
     return shlex.join(words)
 

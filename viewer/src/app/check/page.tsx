@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { count, plural } from "../../format";
 import type { CheckItem, CheckView, FixedText, FixView } from "../../schema";
-import { change, type Route } from "../router";
+import { change, parse, type Route } from "../router";
 import { useAnswer } from "../source";
 import { Assumed, Awaited, Card, Copyable, download, Empty, Page, Select, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
@@ -130,12 +130,17 @@ function Finding({ item }: { item: CheckItem }) {
 }
 
 function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: ReadonlyMap<string, readonly CheckItem[]>; app: App; route: Route }) {
-  const chosen = (route.query.get("fix") ?? "").split(",").filter((each) => byCheck.has(each));
+  const chosenIn = (of: Route) => (of.query.get("fix") ?? "").split(",").filter((each) => byCheck.has(each));
+  const chosen = chosenIn(route);
   const isAsked = route.query.has("fix");
   const request = useMemo(() => (isAsked ? { path: app.path("fix"), body: { checks: chosen } } : null), [app, isAsked, chosen.join()]);
   const answer = useAnswer<FixView>(app.source, request);
   const fixable = [...byCheck].filter(([, items]) => items.some((each) => each.isFixed || each.onRequest));
-  const toggle = (id: string, on: boolean) => change({ fix: (on ? [...chosen, id] : chosen.filter((each) => each !== id)).join(",") || "all" });
+  const isSaved = app.source.saved !== null;
+  const toggle = (id: string, on: boolean) => {
+    const now = chosenIn(parse(location.hash)).filter((each) => each !== id);
+    change({ fix: (on ? [...now, id] : now).join(",") || "all" });
+  };
   if (fixable.length === 0) {
     return (
       <Card title="Fixes">
@@ -145,7 +150,7 @@ function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: Readon
   }
   return (
     <Card title="Fixes">
-      <fieldset class="fix-choice">
+      <fieldset class="fix-choice" disabled={isSaved}>
         <legend>{chosen.length === 0 ? "All that check --fix fixes, or only:" : "Only these checks:"}</legend>
         {fixable.map(([id, items]) => (
           <label key={id} class="check-line">
@@ -158,7 +163,7 @@ function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: Readon
         <Awaited answer={answer} what="Applying the fixes…">
           {(fixed) => <Fixed fixed={fixed} left={view.items.length} />}
         </Awaited>
-      ) : (
+      ) : isSaved ? null : (
         <button type="button" class="tool primary" onClick={() => change({ fix: "all" })}>
           {view.canFix ? "Show the fixes as a diff" : "Show the patches"}
         </button>

@@ -77,7 +77,8 @@ const GAP = 1;
 
 /** What is to be drawn yet, in the order of the page. */
 const waiting = new Map<HTMLCanvasElement, () => void>();
-const BUDGET_MS = 5;
+/** What is drawn is painted yet, which takes as long again. */
+const BUDGET_MS = 3;
 let frame = 0;
 
 /** Draw with the next frame, or where there is much to be drawn with the ones after it: the page stays quick meanwhile. */

@@ -18,7 +18,7 @@ const BLOCKS = 168;
 const PROBLEM = 48;
 
 export function Panels({ matches, size }: { matches: readonly Match[]; size: Size }) {
-  const [place, width] = useWidth();
+  const [place, width] = useWidth("panels");
   const columns = Math.max(1, Math.min(matches.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
   const isLarge = matches.length === 1;
   const across = (width - GAP * (columns - 1)) / columns;

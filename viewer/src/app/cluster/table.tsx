@@ -41,7 +41,7 @@ const NARROW = 920;
 const BLOCK_ROWS = Math.ceil(COLUMNS.filter((column) => column.width >= 1).length / 2);
 
 export function PodTable({ panels, fits, sort }: { panels: readonly Panel[]; fits: Fits; sort: string }) {
-  const [place, width] = useWidth();
+  const [place, width] = useWidth("table");
   const isDescending = sort.startsWith("-");
   const by = COLUMNS.find((column) => column.id === sort.replace("-", ""));
   const all = useMemo(() => sorted(panels.flatMap((panel) => panel.pods), by, isDescending), [panels, by, isDescending]);

@@ -71,7 +71,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
     >
       <div class={`column ${isCurrent || isSaved ? "" : "stale-answer"}`} aria-busy={!isCurrent}>
         <Card title="How likely the kubelet is first">
-          <Curve lines={lines} rate={growth.rateBytesPerSecond} choose={(rate) => change({ rate: rounded(Math.max(2 ** LEAST_EXPONENT, rate)) }, true)} />
+          <Curve lines={lines} rate={growth.rateBytesPerSecond} {...(isSaved ? {} : { choose: (rate: number) => change({ rate: rounded(Math.max(2 ** LEAST_EXPONENT, rate)) }, true) })} />
         </Card>
         <Card title={`At ${bytes(growth.rateBytesPerSecond)}/s`}>
           <p>{view.race}</p>
@@ -89,7 +89,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
           {needed === null ? null : (
             <p class="needed">
               {needed.text}
-              {needed.evictionHardBytes !== null && needed.impractical === null ? (
+              {needed.evictionHardBytes !== null && needed.impractical === null && !isSaved ? (
                 <>
                   {" "}
                   <button type="button" class="link" onClick={() => change({ hard: bytes(needed.evictionHardBytes ?? 0) })}>
@@ -103,41 +103,43 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
       </div>
       <aside class="column turned">
         <Card title="Settings" kind="controls">
-          <label class="field">
-            <span>What grows</span>
-            <select value={view.growing} disabled={isSaved} onChange={(event) => change({ growing: event.currentTarget.value })}>
-              {[...new Set([view.growing, ...view.choices])].map((each) => (
-                <option key={each} value={each} selected={each === view.growing}>
-                  {each}
-                </option>
-              ))}
-            </select>
-          </label>
-          <Slider label="It grows by" min={LEAST_EXPONENT} max={MOST_EXPONENT} step={0.25} value={Math.log2(request.rateBytesPerSecond)} toText={(value) => `${bytes(rounded(2 ** value))}/s`} change={(value) => change({ rate: rounded(2 ** value) }, true)} />
-          <Amount label="Hard threshold (memory.available)" value={request.kubelet.evictionHard || bytes(view.thresholdBytes)} max={Math.max(memory / 8, amountOf(request.kubelet.evictionHard) ?? 0)} change={(hard) => change({ hard }, true)} />
-          <Slider label="The kubelet looks every" min={1} max={60} step={1} value={request.intervalSeconds} toText={(value) => `${value} s`} change={(interval) => change({ interval: interval === USUAL_INTERVAL ? null : interval }, true)} />
-          <div class="row">
+          <fieldset class="all-controls" disabled={isSaved}>
             <label class="field">
-              <span>Soft threshold</span>
-              <input value={request.kubelet.evictionSoft} placeholder="none" spellcheck={false} onInput={(event) => change({ soft: event.currentTarget.value }, true)} />
+              <span>What grows</span>
+              <select value={view.growing} onChange={(event) => change({ growing: event.currentTarget.value })}>
+                {[...new Set([view.growing, ...view.choices])].map((each) => (
+                  <option key={each} value={each} selected={each === view.growing}>
+                    {each}
+                  </option>
+                ))}
+              </select>
             </label>
-            <label class="field">
-              <span>for at least</span>
-              <input value={request.kubelet.evictionSoftGracePeriod} placeholder="1m30s" spellcheck={false} onInput={(event) => change({ grace: event.currentTarget.value }, true)} />
+            <Slider label="It grows by" min={LEAST_EXPONENT} max={MOST_EXPONENT} step={0.25} value={Math.log2(request.rateBytesPerSecond)} toText={(value) => `${bytes(rounded(2 ** value))}/s`} change={(value) => change({ rate: rounded(2 ** value) }, true)} />
+            <Amount label="Hard threshold (memory.available)" value={request.kubelet.evictionHard || bytes(view.thresholdBytes)} max={Math.max(memory / 8, amountOf(request.kubelet.evictionHard) ?? 0)} change={(hard) => change({ hard }, true)} />
+            <Slider label="The kubelet looks every" min={1} max={60} step={1} value={request.intervalSeconds} toText={(value) => `${value} s`} change={(interval) => change({ interval: interval === USUAL_INTERVAL ? null : interval }, true)} />
+            <div class="row">
+              <label class="field">
+                <span>Soft threshold</span>
+                <input value={request.kubelet.evictionSoft} placeholder="none" spellcheck={false} onInput={(event) => change({ soft: event.currentTarget.value }, true)} />
+              </label>
+              <label class="field">
+                <span>for at least</span>
+                <input value={request.kubelet.evictionSoftGracePeriod} placeholder="1m30s" spellcheck={false} onInput={(event) => change({ grace: event.currentTarget.value }, true)} />
+              </label>
+            </div>
+            <label class="check">
+              <input type="checkbox" checked={request.fastPath} onChange={(event) => change({ fast: event.currentTarget.checked ? "1" : null })} />
+              the kubelet is told at once when a threshold is met, as podqos node is
             </label>
-          </div>
-          <label class="check">
-            <input type="checkbox" checked={request.fastPath} onChange={(event) => change({ fast: event.currentTarget.checked ? "1" : null })} />
-            the kubelet is told at once when a threshold is met, as podqos node is
-          </label>
-          {failure ? (
-            <p class="refused" role="alert">
-              {failure}
-            </p>
-          ) : null}
-          <button type="button" class="tool" onClick={() => change({ hard: null, soft: null, grace: null, interval: null, rate: null, fast: null })}>
-            As it is
-          </button>
+            {failure ? (
+              <p class="refused" role="alert">
+                {failure}
+              </p>
+            ) : null}
+            <button type="button" class="tool" onClick={() => change({ hard: null, soft: null, grace: null, interval: null, rate: null, fast: null })}>
+              As it is
+            </button>
+          </fieldset>
         </Card>
       </aside>
       <Assumed of={view.report.assumptions} />

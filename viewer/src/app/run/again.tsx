@@ -43,6 +43,8 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
         <summary>{`This run: ${own === undefined ? "of an earlier state" : nameOf(own)}. Run it with other values, and compare.`}</summary>
         <form
           class="card run-form controls"
+          // Keys in here turn what is here, and not the run's cursor.
+          onKeyDown={(event) => event.stopPropagation()}
           onSubmit={(event) => {
             event.preventDefault();
             setBusy(true);

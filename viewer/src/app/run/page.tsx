@@ -4,7 +4,7 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { showRun } from "../../runPage";
 import type { RunView } from "../../schema";
-import { go, href } from "../router";
+import { go, href, parse } from "../router";
 import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
@@ -41,6 +41,12 @@ function FromFile({ app }: { app: App }) {
   );
 }
 
+/** What the address wants to be changed, which stays while its run is made. */
+function asked(): Record<string, string | null> {
+  const { query } = parse(location.hash);
+  return { edits: query.get("edits"), of: query.get("of") };
+}
+
 function OfScenario({ id, app }: { id: string | null; app: App }) {
   const runs = useRuns(app);
   const known = runs ?? [];
@@ -54,7 +60,7 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
         if (!isShown(app.info.id)) return;
         // What was changed is seen beside how it is.
         const plain = runs?.find((each) => each.edits.length === 0);
-        go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id]));
+        go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id], edits.length > 0 ? {} : asked()));
       } catch (error) {
         const found = error instanceof Failure ? error : new Failure({ message: String(error) });
         setFailure(found);
@@ -67,7 +73,7 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
   useEffect(() => {
     if (id !== null || app.source.saved !== null || runs === null) return;
     const [first] = known;
-    if (first !== undefined) go(href("run", [first.id]), false);
+    if (first !== undefined) go(href("run", [first.id], asked()), false);
     else void start([]);
   }, [id, runs === null]);
   const job = useJob<RunView>(app.source, id);

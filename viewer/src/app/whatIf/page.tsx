@@ -8,7 +8,7 @@ import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve } from "../forecast/curve";
 import { change, href, parse, type Route } from "../router";
-import { useAnswer } from "../source";
+import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Table, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import "./whatIf.css";
@@ -142,7 +142,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
           <>
             <Elsewhere view={view} />
             {view.edited.map((each) => (
-              <Class key={each.workload} edited={each} />
+              <Class key={each.workload} edited={each} isMoved={view.moved.length > 0} />
             ))}
             {view.nodes.length > 1 ? <Nodes view={view} /> : null}
             <Orders view={view} pod={pod} />
@@ -167,7 +167,6 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
-          {isSaved ? <p class="quiet">This page was saved: it shows the edits it was saved with. Start podqos ui to make others.</p> : null}
           <fieldset class="all-controls" disabled={isSaved}>
             <PodPicker cluster={cluster} pod={pod} />
             {isMissing ? <p class="quiet">The pod of this address is gone, or in no order; this one goes first.</p> : null}
@@ -250,6 +249,18 @@ function requestOf(cluster: ClusterView, block: PodBlock, edits: Edits, route: R
   return { node: route.query.get("at") ?? block.node, edits: asked, kubelet, everywhere: get("everywhere") === "1", isWhole: false, growing: keyOf(block) };
 }
 
+/** What a saved page holds: of many edits that were tried, those that the address has. */
+export async function whatIfToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
+  const cluster = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
+  const placed = cluster.pods.filter((pod) => pod.evictionPlace !== null);
+  const block = placed.find((pod) => keyOf(pod) === route.query.get("pod")) ?? placed[0];
+  if (block === undefined) return [{ path: app.path("cluster") }];
+  const body = requestOf(cluster, block, editsIn(route), route);
+  const asked = [{ path: app.path("cluster") }, { path: podPath(app.path, keyOf(block)) }, { path: app.path("what-if"), body }];
+  const { isWhole } = await app.source.ask<WhatIfView>({ path: app.path("what-if"), body });
+  return isWhole ? asked : [...asked, { path: app.path("what-if"), body: { ...body, isWhole: true } }];
+}
+
 /** All edits, each with a way to take it back. */
 function Made({ edits, target, cluster }: { edits: Edits; target: string; cluster: ClusterView }) {
   const others = Object.entries(edits);
@@ -276,7 +287,7 @@ function Made({ edits, target, cluster }: { edits: Edits; target: string; cluste
 function Elsewhere({ view }: { view: WhatIfView }) {
   if (view.moved.length + view.preempted.length + view.notes.length === 0) return null;
   return (
-    <Card title="Mind" kind="wide mind">
+    <Card title="What else changes" kind="wide mind">
       <ul class="reasons">
         {view.moved.slice(0, MOST_TOLD).map((each) => (
           <li key={each.pod}>{moved(each)}</li>
@@ -384,7 +395,7 @@ function PodPicker({ cluster, pod }: { cluster: ClusterView; pod: string }) {
   );
 }
 
-function Class({ edited }: { edited: EditedPod }) {
+function Class({ edited, isMoved }: { edited: EditedPod; isMoved: boolean }) {
   const isOther = edited.classBefore !== edited.classAfter;
   return (
     <Card title={edited.workload}>
@@ -409,7 +420,7 @@ function Class({ edited }: { edited: EditedPod }) {
           </li>
         ))}
       </ul>
-      {edited.resize === null ? null : <p class="resize">{sentence(edited.resize.text)}</p>}
+      {edited.resize === null || isMoved ? null : <p class="resize">{sentence(edited.resize.text)}</p>}
     </Card>
   );
 }
@@ -429,7 +440,7 @@ function headline(pod: string, own: ComparedPod | undefined, view: WhatIfView, i
       before.killPlace === after.killPlace ? "" : `is killed ${place(after.killPlace, after.pods)} instead of ${place(before.killPlace, before.pods)}`,
     ].filter(Boolean);
     told.push(parts.length > 0 ? `${pod} ${parts.join(", ")}.` : `${pod} keeps its class and both places.`);
-  } else if (before !== null) told.push(`${pod} leaves ${view.node}.`);
+  } else if (before !== null) told.push(`${pod} leaves ${view.node} for ${view.moved.find((each) => each.pod === pod)?.to ?? "no node"}.`);
   if (!isChanged) return told.join(" ");
   const stuck = view.moved.filter((each) => each.to === null).length;
   if (stuck > 0) told.push(`${plural(stuck, "pod")} ${stuck === 1 ? "finds" : "find"} no node with room.`);

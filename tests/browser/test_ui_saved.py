@@ -1,0 +1,108 @@
+"""Every view as one file: it opens without a server, shows the same, asks for nothing, and says what it cannot do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+from tests.library.shop import shop as manifests
+
+pytestmark = pytest.mark.slow
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+INCIDENT = SCENARIOS / "content-platform" / "incident"
+EDIT = quote(json.dumps({"Deployment shop/web": {"main.requests.memory": "1Gi"}}))
+SHOP, SCENARIO, LOG = "shop", "scenario", "log"
+VIEWS = {
+    "cluster": (SHOP, "#/cluster", "update itself"),
+    "pod": (SHOP, "#/pod/shop/web-0", "show pods that it does not hold"),
+    "what-if": (SHOP, f"#/what-if?pod=shop/web-0&write={EDIT}", "answer other edits"),
+    "forecast": (SHOP, "#/forecast?hard=1Gi", "answer other settings"),
+    "check": (SHOP, "#/check?fix=all", "make other fixes"),
+    "autopsy": (LOG, "#/autopsy", "take other logs apart"),
+    "run": (SCENARIO, "#/run", "run the scenario again"),
+    "blast": (SCENARIO, "#/blast", "let the pods of other nodes leak"),
+    "compare": (SCENARIO, "", "compare with other runs"),
+}
+_SHOWN = """() => [...document.querySelectorAll("header, main")].map(each => each.innerText).join("\\n")"""
+
+
+@pytest.fixture(scope="module")
+def servers(serve, tmp_path_factory):
+    shop = tmp_path_factory.mktemp("shop") / "shop.yaml"
+    shop.write_bytes(manifests())
+    return {SHOP: serve(shop), SCENARIO: serve(SCENARIOS / "question-1.yaml"), LOG: serve(INCIDENT / "kern.log")}
+
+
+def _opened(opened, name, route):
+    if name != "compare":
+        return opened.open(route)
+    page = opened.open("#/run")
+    expect(page.locator(".kill")).to_have_count(1)
+    page.get_by_text("Run it with other values").click()
+    page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
+    page.get_by_role("button", name="Run with these, and compare").click()
+    expect(page.locator(".sides .charts svg")).to_have_count(2)
+    return page
+
+
+def _settled(page):
+    expect(page.locator(".state.loading, .state.job, [aria-busy=true]")).to_have_count(0)
+    expect(page.locator("main .card, main .panel").first).to_be_visible()
+
+
+def _words(page):
+    """Return what is read, without what only a server makes sense of."""
+    lines = page.evaluate(_SHOWN).splitlines()
+    return [line for line in map(str.strip, lines) if line and not re.match("Show the fixes|Try ", line)]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, browser, tmp_path, name):
+    kind, route, cannot = VIEWS[name]
+    page = _opened(visit(servers[kind]), name, route)
+    _settled(page)
+    expected = _words(page)
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as one HTML file").click()
+    path = tmp_path / "saved.html"
+    download.value.save_as(path)
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Data as JSON").click()
+    assert json.loads(Path(download.value.path()).read_text())
+
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    saved = context.new_page()
+    asked, said = [], []
+    saved.on("request", lambda request: asked.append(request.url))
+    saved.on("console", lambda message: said.append(message.text))
+    saved.on("pageerror", lambda error: said.append(str(error)))
+    saved.goto(path.as_uri())
+    _settled(saved)
+    expect(saved.locator(".saved-note")).to_contain_text(f"This page was saved. It cannot {cannot}")
+    assert _words(saved) == expected
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert said == []
+    context.close()
+
+
+def test_the_controls_of_a_saved_view_cannot_be_turned(visit, servers, browser, tmp_path):
+    page = visit(servers[SHOP]).open(VIEWS["what-if"][1])
+    _settled(page)
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as one HTML file").click()
+    path = tmp_path / "saved.html"
+    download.value.save_as(path)
+    context = browser.new_context(offline=True)
+    saved = context.new_page()
+    saved.goto(path.as_uri())
+    expect(saved.locator(".headline")).to_contain_text("becomes Guaranteed")
+    expect(saved.get_by_label("Memory request", exact=True)).to_be_disabled()
+    context.close()
