@@ -70,7 +70,9 @@ def pods_asked(page):
 
 
 def test_what_changes_reaches_the_cluster_the_pod_and_what_is_saved(visit, serve, folder, tmp_path):
-    page = visit(serve(folder.path)).open()
+    opened = visit(serve(folder.path))
+    opened.expected = "status of 4"  # of a pod that is gone
+    page = opened.open()
     expect(told(page)).to_have_text("1 pod")
     for number in range(5):
         folder.put(f"more-{number}", node=f"worker-{number % 2}")
