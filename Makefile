@@ -16,10 +16,11 @@ PAGE   := src/podqos/report/viewer.html
 demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
 
-# Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python).
+# Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python). Slow ones wait
+# most of the time, for a node or a browser: three at once keep two cores busy.
 test: viewer chromium check check-system
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m slow
 
 # What a developer runs all the time: a few minutes.
 check: $(STAMP)
@@ -30,10 +31,10 @@ check: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 fast: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_OPTIONS)
 
 # Whoever has no other Python than the system's, perhaps an early patch release, gets the same answers. Of drawn examples
-# a few will do: all of them were tried with the first Python.
+# a few will do: all of them were tried with the first Python. So will plain assertions, which need not be compiled anew.
 SYSTEM_PYTHON ?= /usr/bin/python3
 SYSTEM_VENV := .venv-system
 VERSION := -c 'import platform; print(platform.python_version())'
@@ -46,7 +47,8 @@ check-system: $(STAMP)
 	elif ! $(SYSTEM_PYTHON) -c 'from ensurepip import version' 2>/dev/null && [ "$$(id -u)" != 0 ]; then \
 	  skipped "$$system cannot make virtual environments: sudo apt install python$${system%.*}-venv"; \
 	else echo "fast tests with $(SYSTEM_PYTHON) ($$system)"; \
-	  PODQOS_EXAMPLES=15 $(MAKE) --no-print-directory fast VENV=$(SYSTEM_VENV) PYTHON=$(SYSTEM_PYTHON); fi
+	  PODQOS_EXAMPLES=10 $(MAKE) --no-print-directory fast VENV=$(SYSTEM_VENV) PYTHON=$(SYSTEM_PYTHON) \
+	    PYTEST_OPTIONS=--assert=plain; fi
 
 # Before a release: the fast tests with every version the package claims, and the system's.
 test-versions: check-system

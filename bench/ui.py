@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +23,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 PODS_PER_NODE = 100
 WHAT_IFS = 50
+_CATEGORIES = [
+    "devtools.timeline",
+    "disabled-by-default-devtools.timeline",
+    *__import__("os").environ.get("MORE", "").split(),
+]
 _LIVE = """
 import random, sys
 from msgspec.structs import replace
@@ -42,6 +46,17 @@ class Changing(feeds.FilesFeed):
 feeds.FilesFeed = Changing
 sys.exit(main(["ui", *sys.argv[1:]]))
 """
+_COUNT_UPDATES = """
+const Own = EventSource;
+window.updates = 0;
+window.EventSource = class extends Own {
+  constructor(...given) {
+    super(...given);
+    for (const kind of ["cluster", "changes"]) this.addEventListener(kind, () => window.updates++);
+  }
+};
+"""
+_TYPED = [*"service-1234", *["Backspace"] * 12]
 _LONG = """
 apiVersion: podqos.dev/v1alpha1
 kind: Scenario
@@ -145,11 +160,142 @@ def what_ifs(server: Server, pods: list[dict[str, Any]]) -> list[float]:
 
 
 def worded(times: list[float]) -> str:
-    """Return median and almost the worst."""
-    return f"median {statistics.median(times):.0f} ms, p95 {sorted(times)[int(len(times) * 0.95)]:.0f} ms"
+    """Return median, almost the worst and the worst."""
+    ordered = sorted(times)
+    p95 = ordered[int(len(ordered) * 0.95)]
+    return f"median {statistics.median(ordered):.1f} ms, p95 {p95:.1f} ms, worst {ordered[-1]:.1f} ms"
 
 
-def in_browser(server: Server, pods: int) -> None:
+class Tab:
+    """The page in Chromium, and what its main thread does."""
+
+    def __init__(self, browser: Any, url: str) -> None:  # noqa: ANN401 - playwright is optional
+        self._browser = browser
+        self.page = browser.new_page(viewport={"width": 1280, "height": 900})
+        self.url = url
+        self._protocol = self.page.context.new_cdp_session(self.page)
+        self._protocol.send("Performance.enable")
+
+    def metrics(self) -> dict[str, float]:
+        """Return what Chromium counts: tasks, nodes, the heap."""
+        return {each["name"]: each["value"] for each in self._protocol.send("Performance.getMetrics")["metrics"]}
+
+    def memory(self) -> tuple[int, int]:
+        """Return the heap of the page without garbage, in bytes, and how many nodes it has."""
+        self._protocol.send("HeapProfiler.collectGarbage")
+        found = self.metrics()
+        return int(found["JSHeapUsedSize"]), int(found["Nodes"])
+
+    def open(self, route: str, awaited: str = "canvas") -> None:
+        """Go to a view, and wait for something in it."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.url}{route}", wait_until="commit")
+        self.page.locator(awaited).first.wait_for()
+
+    def frames(self, act: Callable[[int], object], times: int, pause_seconds: float) -> list[float]:
+        """Act so many times; return how long the main thread worked for the longest frame of each, in milliseconds."""
+        windows = []
+        self._browser.start_tracing(page=self.page, categories=_CATEGORIES)
+        for number in range(times):
+            began = time.monotonic()  # the clock of Chromium's traces
+            act(number)
+            time.sleep(pause_seconds)
+            windows.append((began * 1e6, time.monotonic() * 1e6))
+        trace = json.loads(self._browser.stop_tracing())["traceEvents"]
+        return longest_frames(trace, windows)
+
+
+def longest_frames(trace: list[dict[str, Any]], windows: list[tuple[float, float]]) -> list[float]:
+    """Return how long the main thread of the page worked for the frame that took it longest, by window.
+
+    A frame begins where the one before was handed to the compositor: what handles the input, what is drawn for it, and
+    what was put off to a later frame count where they were done.
+    """
+    [main] = {
+        (each["pid"], each["tid"])
+        for each in trace
+        if each["name"] == "thread_name" and each["args"]["name"] == "CrRendererMain"
+    } & {(each["pid"], each["tid"]) for each in trace if each["name"] == "Commit"}
+    own = sorted((each for each in trace if (each["pid"], each["tid"]) == main), key=lambda each: each.get("ts", 0))
+    commits = [each["ts"] for each in own if each["name"] == "Commit"]
+    tasks = [(each["ts"], each.get("dur", 0)) for each in own if each["name"] == "RunTask"]
+    found = []
+    for began, ended in windows:
+        work = longest = 0.0
+        for at, lasted in tasks:
+            if began <= at < ended:
+                work += lasted
+                longest = max(longest, work)
+                if any(at <= commit <= at + lasted for commit in commits):
+                    work = 0.0
+        found.append(longest / 1000)
+    return found
+
+
+def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float]]:
+    """Bring the page to where something can be done, and yield what; a person does it again and again."""
+    page, keyboard, mouse = tab.page, tab.page.keyboard, tab.page.mouse
+
+    def to_and_fro(one: str, other: str, steps: int = 1) -> Callable[[int], object]:
+        return lambda number: keyboard.press(other if number // steps % 2 else one)
+
+    def focus(label: str) -> None:
+        page.locator(f".filters .field:has(> span:text-is('{label}')) :is(input, select)").focus()
+
+    tab.open("#/cluster")
+    yield "a key that does nothing", lambda _: keyboard.press("Shift"), 0.1
+    focus("Find")
+    type_one = lambda number: keyboard.press(_TYPED[number % len(_TYPED)])  # noqa: E731
+    yield "a letter typed into the filter, or erased", type_one, 0.1
+    for what, label, steps in (
+        ("another namespace", "Namespace", 40),
+        ("another class", "Class", 3),
+        ("another priority", "Priority", 3),
+        ("blocks of another size", "Size", 2),
+    ):
+        tab.open("#/cluster")
+        focus(label)
+        yield what, to_and_fro("ArrowDown", "ArrowUp", steps), 0.1
+    tab.open("#/cluster")
+    page.get_by_role("radio", name="Kubelet evicts").focus()
+    yield "the other order", to_and_fro("ArrowRight", "ArrowLeft"), 0.15
+    page.get_by_role("radio", name="Blocks").focus()
+    yield "blocks or table", to_and_fro("ArrowRight", "ArrowLeft"), 0.15
+    tab.open("#/cluster")
+    yield "the pointer moved over blocks", lambda number: mouse.move(200 + 37 * number % 900, 720), 0.1
+    page.locator(".spot").first.focus()
+    yield "an arrow key from block to block", to_and_fro("ArrowRight", "ArrowDown"), 0.1
+    mouse.move(640, 500)
+    wheel = lambda number: mouse.wheel(0, -300 if number // 15 % 2 else 300)  # noqa: E731
+    yield "the wheel turned over blocks", wheel, 0.3
+    tab.open("#/cluster?show=table", ".pod-rows a")
+    yield "the wheel turned over the table", wheel, 0.3
+    tab.open("#/cluster?show=table", ".pod-rows a")
+    heads = [each.bounding_box() for each in page.locator(".pod-head button").all()]
+    yield "the table sorted", lambda number: mouse.click(*_middle(heads[number // 2 % len(heads)])), 0.15
+    page.locator(".pod-rows a").first.focus()
+    yield "an arrow key or a page in the table", to_and_fro("ArrowDown", "PageDown"), 0.1
+    focus("Find")
+    yield "a letter typed into the filter of the table", type_one, 0.1
+    tab.open("#/cluster")
+    blocks = page.locator(".blocks").first.bounding_box()
+    back = "location.hash.startsWith('#/pod') && history.back()"
+    click = lambda number: mouse.click(blocks["x"] + 9 + 13 * number % 300, blocks["y"] + 9)  # noqa: E731
+    yield (
+        "a pod opened, or back to the cluster",
+        lambda number: page.evaluate(back) if number % 2 else click(number),
+        0.6,
+    )
+    tab.open("#/what-if", "[type=range]")
+    page.get_by_role("slider").first.focus()
+    yield "a what-if's slider moved", to_and_fro("ArrowRight", "ArrowLeft", 7), 0.3
+
+
+def _middle(box: Any) -> tuple[float, float]:  # noqa: ANN401 - playwright is optional
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def in_browser(server: Server, pods: int, times: int) -> None:
     """Load the page, and use it."""
     chromium = which("chromium")
     if chromium is None:
@@ -159,65 +305,53 @@ def in_browser(server: Server, pods: int) -> None:
 
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        tab = Tab(browser, server.url)
         loads = []
         for _ in range(5):
-            page.goto("about:blank")
-            page.goto(f"{server.url}#/cluster", wait_until="commit")
-            page.locator("canvas").first.wait_for()
-            loads.append(page.evaluate("performance.now()"))
+            tab.open("#/cluster")
+            loads.append(tab.page.evaluate("performance.now()"))
         print(f"{pods:>6} pods  page drawn with its pods: {worded(loads)}")
-        session = page.context.new_cdp_session(page)
-        session.send("Performance.enable")
-
-        def busy() -> float:
-            metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
-            return float(metrics["TaskDuration"]) * 1000
-
-        find = page.get_by_label("Find")
-        for what, act in {
-            "a letter typed into the filter": lambda number: find.press_sequentially("service-1234"[number % 12]),
-            "the pointer moved over blocks": lambda number: page.mouse.move(200 + 37 * number % 900, 700),
-            "scrolling": lambda number: page.mouse.wheel(0, 300 if number % 2 else -300),
-        }.items():
-            times = []
-            for number in range(24):
-                before = busy()
-                act(number)
-                page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-                times.append(busy() - before)
-            find.fill("")
-            print(f"{pods:>6} pods  {what}: {worded(times)}")
+        for what, act, pause_seconds in interactions(tab):
+            time.sleep(0.5)  # what the view before it left
+            print(f"{pods:>6} pods  {what}: {worded(tab.frames(act, times, pause_seconds))}", flush=True)
         browser.close()
 
 
-def updates(folder: Path, seconds: float) -> None:
-    """Update ten times a second, with a page that listens, and look at the server's memory."""
-    files = cluster(folder, 100)
-    with serving(files, ("-c", _LIVE)) as server:
-        seen = [0]
+def updates(folder: Path, pods: int, seconds: float, times: int) -> None:
+    """Update ten times a second, with a page that shows it and is used; look at the memory of both."""
+    from playwright.sync_api import sync_playwright
 
-        def listen() -> None:
-            connection = http.client.HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0)
-            connection.request("GET", "/api/live")
-            answer = connection.getresponse()
-            while line := answer.readline():
-                seen[0] += line.startswith(b"event: cluster")
-
-        threading.Thread(target=listen, daemon=True).start()
-        warm = min(60.0, seconds / 4)
-        time.sleep(warm)
-        first, before = server.memory_bytes(), seen[0]
-        samples = []
-        until = time.monotonic() + seconds - warm
-        while time.monotonic() < until:
-            time.sleep(1)
-            samples.append(server.memory_bytes())
-        rate = (seen[0] - before) / (seconds - warm)
-        print(
-            f"live    {rate:.1f} updates a second for {seconds:.0f} s: {first / 2**20:.1f} MiB after {warm:.0f} s, "
-            f"at most {max(samples) / 2**20:.1f} MiB, {samples[-1] / 2**20:.1f} MiB at the end"
-        )
+    with serving(cluster(folder, pods), ("-c", _LIVE)) as server, sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
+        tab = Tab(browser, server.url)
+        tab.page.add_init_script(_COUNT_UPDATES)
+        tab.open("#/cluster")
+        time.sleep(min(60.0, seconds / 4))
+        began, first = time.monotonic(), tab.page.evaluate("updates")
+        samples = [(server.memory_bytes(), *tab.memory())]
+        while time.monotonic() < began + seconds * 0.75:
+            time.sleep(min(10.0, seconds / 8))
+            samples.append((server.memory_bytes(), *tab.memory()))
+        rate = (tab.page.evaluate("updates") - first) / (time.monotonic() - began)
+        print(f"{pods:>6} pods  live: {rate:.1f} updates a second shown, for {seconds:.0f} s")
+        for what, unit, values in zip(
+            ("memory of the server", "heap of the page", "nodes of the page"),
+            (2**20, 2**20, 1),
+            zip(*samples, strict=True),
+            strict=True,
+        ):
+            begin, most, end = (
+                f"{each / unit:,.1f}" if unit > 1 else each for each in (values[0], max(values), values[-1])
+            )
+            print(f"{pods:>6} pods  live, {what}: {begin} to begin with, at most {most}, {end} at the end")
+        tab.page.get_by_label("Find").focus()
+        typing = tab.frames(lambda number: tab.page.keyboard.press(_TYPED[number % len(_TYPED)]), times, 0.2)
+        print(f"{pods:>6} pods  live, a letter typed into the filter: {worded(typing)}")
+        tab.open("#/cluster")
+        tab.page.mouse.move(640, 500)
+        wheeling = tab.frames(lambda number: tab.page.mouse.wheel(0, -300 if number // 15 % 2 else 300), times, 0.3)
+        print(f"{pods:>6} pods  live, the wheel turned over blocks: {worded(wheeling)}")
+        browser.close()
 
 
 def main() -> None:
@@ -225,6 +359,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="twenty seconds of updates, not ten minutes")
     arguments = parser.parse_args()
+    times = 24 if arguments.short else 60
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for pods in (100, 5_000):
@@ -232,7 +367,7 @@ def main() -> None:
                 known = server.ask("/api/sources/start/cluster")["pods"]
                 assert len(known) == pods
                 print(f"{pods:>6} pods  server ready after {server.started_seconds:.1f} s")
-                in_browser(server, pods)
+                in_browser(server, pods, times)
                 what_ifs(server, known)  # what is made once
                 print(f"{pods:>6} pods  what-if: {worded(what_ifs(server, known))}")
                 both = {"files": [_packed("long.yaml", _LONG), _packed("pod.yaml", _LEAKY)]}
@@ -242,7 +377,11 @@ def main() -> None:
                 assert server.ask(f"/api/jobs/{job}")["state"] == "running"
                 print(f"{pods:>6} pods  what-if beside a simulation: {worded(times)}")
                 server.ask(f"/api/jobs/{job}", method="DELETE")
-        updates(folder, 20 if arguments.short else 600)
+        if which("chromium") is None:
+            print("no chromium: live updates are not measured")
+            return
+        for pods in (100, 5_000):
+            updates(folder, pods, 20 if arguments.short else 600, times)
 
 
 def _packed(name: str, text: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # Whoever starts the tests in the background, or with nohup, leaves SIGINT or SIGHUP ignored, and children would inherit
@@ -17,11 +18,21 @@ os.environ["KUBECONFIG"] = os.devnull
 
 # A busy machine is not a failing test: how long one example takes is not what these tests are about. Every run draws
 # the same examples, so that a change and not chance decides; `PODQOS_DRAW=1` draws others, to search for more, and
-# `PODQOS_EXAMPLES` says how many where a test does not.
+# `PODQOS_EXAMPLES` says how many at most, also where a test says more.
+_MOST_EXAMPLES = int(os.environ.get("PODQOS_EXAMPLES") or 0)
 settings.register_profile(
     "podqos",
     deadline=None,
     derandomize="PODQOS_DRAW" not in os.environ,
-    max_examples=int(os.environ.get("PODQOS_EXAMPLES") or 100),
+    max_examples=_MOST_EXAMPLES or 100,
 )
 settings.load_profile("podqos")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Draw no more examples than are wanted."""
+    for item in items if _MOST_EXAMPLES else ():
+        test = getattr(item, "function", None)
+        own = getattr(test, "_hypothesis_internal_use_settings", None)
+        if own is not None and own.max_examples > _MOST_EXAMPLES:
+            test._hypothesis_internal_use_settings = settings(own, max_examples=_MOST_EXAMPLES)

@@ -80,7 +80,7 @@ class ApiServer:
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         request = Request(self.url + path, data, headers, method=method)  # noqa: S310 - our own server
-        with urlopen(request, timeout=30, context=trust) as answer:  # noqa: S310 - likewise
+        with urlopen(request, timeout=300, context=trust) as answer:  # noqa: S310 - likewise
             return answer.read()
 
     def create_pod(self, name: str) -> None:

@@ -24,7 +24,7 @@ def session(words, action, wait_for=b"", *, rows=40, columns=140):
         preexec_fn=lambda: _take_terminal(theirs),  # noqa: PLW1509 - it takes no lock
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": ""},
     )  # fmt: skip
-    output, acted, end = b"", False, time.monotonic() + 60
+    output, acted, end = b"", False, time.monotonic() + 300
     while process.poll() is None and time.monotonic() < end:
         if select.select([own], [], [], 0.05)[0]:
             output += os.read(own, 65536)

@@ -51,7 +51,10 @@ def ids(text, options=None):
         ),
         pytest.param(HARD + "systemReserved: {memory: 1Gi}\n", [], id="one reservation is enough"),
         pytest.param(HARD + "reservedSystemCPUs: 0-1\n", ["PQ406"], id="cores are no memory"),
-        pytest.param(RESERVED + HARD + "failSwapOn: false\n", ["PQ407"], id="swap"),
+        pytest.param(RESERVED + HARD + "failSwapOn: false\n", [], id="swap that pods do not use"),
+        pytest.param(
+            RESERVED + HARD + "failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}\n", ["PQ407"], id="swap"
+        ),
         pytest.param(
             RESERVED + HARD + "enforceNodeAllocatable: [system-reserved, pods]\nsystemReservedCgroup: /s\n",
             [],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from browser.settling import PATIENCE_MS, settle
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PAGE = files("podqos.report") / "viewer.html"
 AXE = Path(__file__).parents[2] / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
-PATIENCE_MS = 60_000
-"""How long a test waits for what must come: longer than any slow machine takes."""
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +32,16 @@ def browser():
         chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=120_000)
         yield chromium
         chromium.close()
+
+
+# What is said in passing is kept.
+_HEARD = """() => {
+  globalThis.heard = [];
+  const hear = (changes) => {
+    for (const { addedNodes } of changes) heard.push(...[...addedNodes].map((each) => each.textContent));
+  };
+  new MutationObserver(hear).observe(document.querySelector(".toasts"), { childList: true });
+}"""
 
 
 class Server:
@@ -48,7 +60,21 @@ class Server:
     def stop(self) -> None:
         if self._process.poll() is None:
             self._process.terminate()
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=120)
+
+
+def fixed_port() -> int:
+    """Return a port that is free, and that the kernel gives no one: a server that comes back finds it again."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in range(first - 1 - os.getpid() % 5000, 1024, -1):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    pytest.skip("the kernel gives all ports to whoever asks")
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +116,15 @@ class AppVisit:
     def open(self, route=""):
         self.page.goto(self.address + route)
         self.page.wait_for_selector("h1, .state h2")
+        settle(self.page)
         return self.page
+
+    def toast(self, words):
+        """Return what waits until something was said in passing: it goes by itself, whether a test looks or not."""
+        self.page.evaluate(_HEARD)
+        return lambda: self.page.wait_for_function(
+            "(words) => heard.some((each) => new RegExp(words).test(each))", arg=words
+        )
 
     def violations(self):
         """Return what axe-core finds that is serious or worse."""

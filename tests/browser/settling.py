@@ -1,17 +1,24 @@
-"""When a page has drawn what it shows: pictures are drawn once it is known how wide they are, frames later."""
+"""When a page has drawn what it shows: answers come later, and pictures once it is known how wide they are."""
 
 from __future__ import annotations
 
-_SETTLED = """async () => {
+PATIENCE_MS = 120_000
+"""How long a test waits for what must come: longer than any slow machine takes."""
+
+_SETTLED = """async (patience) => {
   const frame = () => new Promise(requestAnimationFrame);
   const drawn = () => {
-    const charts = document.querySelector(".charts");
-    if (charts === null) return "no picture";
-    const picture = charts.querySelector("svg");
-    return picture.childElementCount > 0 ? `${charts.clientWidth} ${picture.getAttribute("width")}` : "";
+    if (document.querySelector(".state.loading, .state.job, [aria-busy=true]") !== null) return "";
+    const charts = [...document.querySelectorAll(".charts")];
+    if (charts.some((each) => !each.querySelector("svg")?.childElementCount)) return "";
+    const { scrollWidth, scrollHeight } = document.documentElement;
+    const pictures = [...document.querySelectorAll("svg, canvas")].map((each) => each.getBoundingClientRect().width);
+    return [innerWidth, scrollWidth, scrollHeight, document.all.length, ...pictures].join(" ");
   };
   await document.fonts.ready;
+  const until = performance.now() + patience;
   for (let before = "", now = drawn(); now === "" || now !== before;) {
+    if (performance.now() > until) throw new Error(`the page is never drawn: ${before} ${now}`);
     before = now;
     await frame();
     await frame();
@@ -21,5 +28,12 @@ _SETTLED = """async () => {
 
 
 def settle(page):
-    """Wait until a page is drawn, and drawn for its width."""
-    page.evaluate(_SETTLED)
+    """Wait until nothing is awaited, and the page is drawn for its width."""
+    page.evaluate(_SETTLED, PATIENCE_MS)
+
+
+def resize(page, width):
+    """Make the window as wide, and wait until the page is drawn for that."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_function("(width) => innerWidth === width", arg=width)
+    settle(page)

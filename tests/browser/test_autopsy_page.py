@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from browser.settling import settle
-from browser.test_layout import CUT, WIDTHS
+from browser.test_layout import CUT, WIDTHS, open_page
 from browser.test_viewer import Visit
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.cli.main import main
@@ -106,9 +105,7 @@ def test_dark_and_light(browser, path):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_it_fits_at_every_width(browser, path, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.goto(path.as_uri())
-    settle(page)
+    page = open_page(browser, path, width)
     for each in page.locator(".kill > button").all():
         if each.get_attribute("aria-expanded") == "false":
             each.click()

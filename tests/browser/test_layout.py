@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.settling import settle
+from browser.settling import PATIENCE_MS, resize, settle
 from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -47,8 +47,9 @@ CUT = """() => {
 }"""
 
 
-def _open(browser, path, width):
+def open_page(browser, path, width):
     page = browser.new_page(viewport={"width": width, "height": 900})
+    page.set_default_timeout(PATIENCE_MS)
     page.goto(path.as_uri())
     settle(page)
     return page
@@ -116,7 +117,7 @@ def crowded(tmp_path_factory):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_many_victims_with_long_names_fit_as_well(browser, crowded, width):
-    page = _open(browser, crowded, width)
+    page = open_page(browser, crowded, width)
     assert page.locator(".marks .victim").count() >= 2
     assert page.evaluate(COLLISIONS) == []
     assert page.evaluate(CUT) == []
@@ -126,7 +127,7 @@ def test_many_victims_with_long_names_fit_as_well(browser, crowded, width):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(browser, pages, scenario):
-    page = _open(browser, pages("simulate", scenario), WIDTHS[0])
+    page = open_page(browser, pages("simulate", scenario), WIDTHS[0])
     nodes = page.locator("#node option").count()
     for node, everything in product(range(max(1, nodes)), (False, True)):
         if nodes:
@@ -134,8 +135,7 @@ def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(browser, pages,
         if everything and page.locator(".out .link").is_visible():
             page.locator(".out .link").click()
         for width in WIDTHS:
-            page.set_viewport_size({"width": width, "height": 900})
-            settle(page)
+            resize(page, width)
             assert page.evaluate(COLLISIONS) == [], (width, node, everything)
             assert page.evaluate(CUT) == [], (width, node)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -144,7 +144,7 @@ def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(browser, pages,
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_blast_radius_has_the_frame_of_a_run_and_fits(browser, pages, width):
-    page = _open(browser, pages("blast", "race"), width)
+    page = open_page(browser, pages("blast", "race"), width)
     assert page.locator("h1").inner_text() == "Blast radius"
     assert page.locator(".headline").inner_text().startswith("1 of 9 pods takes others down when it leaks.")
     assert page.locator(".tile").count() >= 5
@@ -171,7 +171,7 @@ def test_the_page_of_a_blast_names_pods_that_are_evicted_without_any_leak(browse
     (tmp_path / "pods.yaml").write_text(CROWD)
     (tmp_path / "short.yaml").write_text(SHORT)
     assert main(["blast", str(tmp_path / "short.yaml"), "--html", str(tmp_path / "page.html"), "-o", "csv"]) == 0
-    page = _open(browser, tmp_path / "page.html", 400)
+    page = open_page(browser, tmp_path / "page.html", 400)
     assert page.locator("#evicted").inner_text() == "Evicted without any leak"
     assert page.locator("section[aria-labelledby=evicted] li").all_inner_texts() == ["default/hog-0 on node"]
     assert page.locator("section[aria-labelledby=evicted] p").inner_text() == "Leaks begin when it is gone."

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from urllib.parse import parse_qs
 
 import pytest
+from tests.browser.conftest import PATIENCE_MS
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
 
@@ -15,11 +17,37 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 
 # The blocks of a node that are drawn: the share of pixels that are not empty.
 PAINTED = """(canvas) => {
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
   let painted = 0;
   for (let at = 3; at < data.length; at += 4) painted += data[at] > 0 ? 1 : 0;
   return painted / (data.length / 4);
 }"""
+
+
+# Red, green, blue and opacity of a block, at its lower left corner: no label is there.
+COLOUR = """([canvas, place]) => {
+  const box = document.querySelectorAll(".spot")[0].getBoundingClientRect();
+  const own = canvas.getBoundingClientRect();
+  const at = place === "first" ? [box.left - own.left + 3, box.bottom - own.top - 4] : [own.width - 4, own.height - 4];
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  return [...copy.getImageData(...at.map((each) => Math.round(each * devicePixelRatio)), 1, 1).data];
+}"""
+
+
+def _until(holds):
+    """Wait for what is drawn: blocks are, some frames after their node is there."""
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def _painted(page):
+    return all(canvas.evaluate(PAINTED) > 0.8 for canvas in page.locator(".blocks canvas").all())
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +67,7 @@ def test_it_shows_nodes_as_panels_and_their_pods_as_blocks(visit, hundred):
     expect(page.locator(".panel").first).to_contain_text("allocatable")
     expect(page.locator("h1")).to_have_text("Cluster")
     assert page.locator(".panel .condition-chip").all_inner_texts() == ["⚠ MemoryPressure"]
-    for canvas in page.locator(".blocks canvas").all():
-        assert canvas.evaluate(PAINTED) > 0.8
+    _until(lambda: _painted(page))
     assert page.title() == "Cluster – podqos"
 
 
@@ -70,6 +97,7 @@ def test_the_keyboard_goes_from_block_to_block_in_the_order_in_which_they_go(vis
     page.keyboard.press("ArrowUp")
     expect(page.locator(".spot:focus")).not_to_have_attribute("aria-label", re.compile("25th that the kubelet"))
     page.keyboard.press("Home")
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kubelet evicts"))
     name = page.locator(".spot:focus").get_attribute("aria-label").split(",")[0].split("/")[1]
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text(name)
@@ -90,6 +118,47 @@ def test_filters_are_in_the_address_and_an_address_brings_them_back(visit, hundr
     expect(again.locator("[data-filter]")).to_have_value("web-6")
     page.get_by_role("button", name="Show all").click()
     expect(page.locator(".filters [role=status]")).to_have_text("100 pods")
+
+
+def _colour(page, place):
+    canvas = page.locator(".blocks canvas").first.element_handle()
+    return page.evaluate(COLOUR, [canvas, place])
+
+
+def test_blocks_that_the_filters_do_not_let_through_are_drawn_faint(visit, hundred):
+    page = visit(hundred).open("#/cluster?node=node-3")
+    expect(page.locator(".panel")).to_have_count(1)
+    _until(lambda: _colour(page, "first")[3] == _colour(page, "last")[3] == 255)
+    priority = page.get_by_role("combobox", name="Priority")
+    priority.select_option("1000")
+    _until(lambda: _colour(page, "first")[3] < 128)
+    assert _colour(page, "last")[3] == 255
+    priority.select_option("all")
+    _until(lambda: _colour(page, "first")[3] == 255)
+
+
+def test_blocks_are_drawn_again_in_the_colours_of_the_other_theme(visit, hundred):
+    page = visit(hundred, color_scheme="light").open("#/cluster?node=node-3")
+    expect(page.locator(".panel")).to_have_count(1)
+    light = _until(lambda: _colour(page, "last")[3] == 255 and _colour(page, "last"))
+    page.keyboard.press("t")
+    dark = _until(lambda: _colour(page, "last") != light and _colour(page, "last"))
+    assert sum(dark[:3]) < sum(light[:3])
+    page.emulate_media(color_scheme="dark")
+    page.keyboard.press("t")
+    _until(lambda: _colour(page, "last") == light)
+
+
+def test_blocks_are_drawn_again_for_another_width(visit, hundred):
+    page = visit(hundred, width=1280).open()
+    _until(lambda: page.locator(".panel").count() == 4 and _painted(page))
+    before = page.locator(".blocks canvas").first.evaluate("(canvas) => canvas.width")
+    page.set_viewport_size({"width": 560, "height": 900})
+    _until(lambda: page.locator(".blocks canvas").first.evaluate("(canvas) => canvas.width") != before)
+    _until(lambda: _painted(page))
+    sizes = "(canvas) => [canvas.width, Math.round(canvas.clientWidth * devicePixelRatio)]"
+    drawn, shown = page.locator(".blocks canvas").first.evaluate(sizes)
+    assert abs(drawn - shown) <= 1
 
 
 def test_filters_that_no_pod_passes_say_so_and_can_be_taken_back(visit, hundred):
@@ -135,6 +204,23 @@ def test_the_table_holds_every_pod_and_sorts(visit, hundred):
     name = page.locator(".pod-rows [aria-rowindex='2'] a").inner_text()
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text(name.split("/")[1])
+
+
+def test_a_table_that_is_filtered_and_scrolled_shows_the_pods_that_fit_and_no_others(visit, hundred):
+    page = visit(hundred, height=500).open("#/cluster?show=table&sort=pod")
+    table = page.get_by_role("table", name="Pods")
+    expect(table).to_have_attribute("aria-rowcount", "101")
+    page.locator("[data-filter]").fill("a-pod")
+    expect(table).to_have_attribute("aria-rowcount", "21")
+    page.mouse.move(640, 400)
+    page.mouse.wheel(0, 20_000)
+    expect(page.locator(".pod-rows [aria-rowindex='21'] a")).to_be_visible()
+    shown = page.locator(".pod-rows a").all_inner_texts()
+    assert shown == sorted(shown)
+    assert all("/a-pod-" in each for each in shown)
+    page.locator("[data-filter]").fill("")
+    expect(table).to_have_attribute("aria-rowcount", "101")
+    expect(page.locator(".pod-rows a").first).to_be_visible()
 
 
 def test_the_key_v_shows_the_table_and_the_blocks_in_turn(visit, hundred):

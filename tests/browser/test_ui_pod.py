@@ -49,8 +49,9 @@ def test_the_smallest_edit_comes_first_and_its_patch_can_be_copied(visit, platfo
     expect(safer).to_contain_text("4130Mi → 6Gi")
     expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
     safer.get_by_role("radio", name="Kustomize").check()
+    told = opened.toast("Copied")
     safer.get_by_role("button", name="Copy Kustomize patch").click()
-    expect(page.locator(".toast")).to_contain_text("Copied")
+    told()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("apiVersion: apps/v1\nkind: Deployment")
     assert "memory: 6Gi" in copied

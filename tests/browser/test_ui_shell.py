@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from tests.browser.conftest import AppVisit
+from tests.browser.conftest import AppVisit, fixed_port
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
 
@@ -82,6 +82,16 @@ def test_a_file_that_is_dropped_is_shown_and_files_that_are_chosen_belong_togeth
     expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
 
 
+def test_files_that_are_dropped_one_right_after_the_other_are_all_there(visit, empty):
+    page = visit(empty).open()
+    for name in ("one", "two", "three"):
+        page.evaluate(DROP, [f"{name}.yaml", POD.replace("NAME", name)])
+    sources = page.get_by_label("What is looked at").locator("option")
+    expect(sources).to_have_count(3)
+    assert sorted(sources.all_inner_texts()) == ["one.yaml", "three.yaml", "two.yaml"]
+    expect(page.locator(".panel")).to_have_count(1)
+
+
 def test_what_a_visitor_opens_another_does_not_see(visit, empty):
     page = visit(empty).open()
     page.evaluate(DROP, ["mine.yaml", POD.replace("NAME", "mine")])
@@ -107,8 +117,10 @@ def test_a_file_that_podqos_does_not_read_is_told_with_its_name_once(visit, empt
     page = opened.open()
     page.keyboard.press("o")
     image = {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}
+    told = opened.toast("^photo.png: no text")
     page.get_by_label("Files").set_input_files(image)
-    expect(page.locator(".toast")).to_contain_text(re.compile("^photo.png: no text"))
+    told()
+    expect(page.locator(".state h2")).to_have_text("Nothing is open yet")
 
 
 def test_markup_in_a_name_stays_text(visit, empty):
@@ -164,7 +176,8 @@ def test_addresses_of_nothing_say_so(visit, hundred):
 def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_found(visit, serve, tmp_path):
     path = tmp_path / "pods.yaml"
     path.write_text(POD.replace("NAME", "first"))
-    server = serve(path)
+    address = f"127.0.0.1:{fixed_port()}"
+    server = serve(path, "--listen", address)
     opened = visit(server)
     opened.expected = "ERR_"
     page = opened.open()
@@ -177,7 +190,7 @@ def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_fo
     # What was there is still shown.
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
     path.write_text(POD.replace("NAME", "third"))
-    serve(path, "--listen", server.address.removeprefix("http://").strip("/"))
+    serve(path, "--listen", address)
     expect(page.locator(".indicator")).to_have_text(re.compile("^live"))
     expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
 

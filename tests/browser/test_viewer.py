@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from browser.settling import settle
+from browser.settling import PATIENCE_MS, settle
 from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ class Visit:
     def __init__(self, browser, path, **context):
         self.context = browser.new_context(viewport={"width": 1500, "height": 1000}, offline=True, **context)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(PATIENCE_MS)
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))

@@ -233,6 +233,6 @@ def test_what_is_read_from_a_pipe_is_read_once_and_whole():
 def test_what_follows_a_watch_is_not_read_over_and_over(capsys, tmp_path, rest):
     path = tmp_path / "watch.json"
     path.write_bytes(b'{"type": "ADDED", "object": {"kind": "Pod"}}\n' + rest)
-    began = time.monotonic()
+    began = time.process_time()
     assert main(["autopsy", str(path)]) in {0, 2}
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60

@@ -162,6 +162,17 @@ def test_nodes_kubelets_and_budgets_of_a_walked_directory_count_there_and_below(
         Path(f"{folder}/large.yaml").unlink()
 
 
+def test_what_the_nodes_of_policies_have_no_room_for_is_told_of_the_largest_workload(capsys):
+    small = WEB.replace("name: web, image: i", "name: web, image: i, resources: {requests: {memory: 1Gi}}")
+    Path("nodes.yaml").write_text(NODE)
+    files = {"large.yaml": LARGE, "small.yaml": small}
+    items = found(capsys, files, *files, "--policies", "nodes.yaml")
+
+    (item,) = (each for each in items if each["check"] == "PQ503")
+    assert (item["source"], item["name"]) == ("large.yaml", "large")
+    assert item["path"] == "spec.template.spec.containers[0].resources"
+
+
 def test_sarif_names_a_page_for_every_rule(capsys):
     import tomllib
 

@@ -168,7 +168,7 @@ ROWS: dict[str, tuple] = {
     "cpuCFSQuotaPeriod": ("10ms", cgroups),
     "cpuManagerPolicy": ("static", explain, {"reservedSystemCPUs": "0"}),
     "memorySwap": ({"swapBehavior": "LimitedSwap"}, cgroups),
-    "failSwapOn": (False, thresholds),
+    "failSwapOn": (False, thresholds, {"memorySwap": {"swapBehavior": "LimitedSwap"}}),
     "memoryThrottlingFactor": (0.5, cgroups, MEMORY_QOS),
     "memoryReservationPolicy": ("TieredReservation", cgroups, MEMORY_QOS),
     "qosReserved": ({"memory": "100%"}, cgroups, {"featureGates": {"QOSReserved": True}}),

@@ -184,6 +184,86 @@ def test_with_a_limit_for_all_pods_the_kernel_kills_there_first(capsys, snapshot
     assert "/kubepods.slice is out of memory" in rank(capsys, "--snapshot", snapshot, "--pods-memory", "13Gi")[1]
 
 
+# ---- pods that have not started ----------------------------------------------------------------------------------
+
+WAITING = "shop/waits"
+
+
+def _stored(name: str, phase: str, *containers: str, **annotations: str) -> dict:
+    return {
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "annotations": annotations},
+        "spec": {"nodeName": "worker-1", "containers": [{"name": each} for each in containers]},
+        "status": {"phase": phase, "startTime": "2026-11-15T00:00:00Z"},
+    }
+
+
+def _measured(name: str, container: str) -> dict:
+    memory = {"workingSetBytes": 1 << 30, "usageBytes": 1 << 30, "rssBytes": 1 << 30}
+    own = {"name": name, "namespace": "shop", "uid": name}
+    return {"podRef": own, "containers": [{"name": container, "memory": memory}], "memory": memory}
+
+
+def of_kubelet(folder: Path, pods: list[dict], measured: list[dict]) -> list[object]:
+    """Return the options for what a kubelet says about its pods."""
+    node = {"nodeName": "worker-1", "memory": {"availableBytes": 6 << 30, "workingSetBytes": 2 << 30}}
+    (folder / "stats.json").write_text(json.dumps({"node": node, "pods": measured}))
+    (folder / "pods.json").write_text(json.dumps({"kind": "PodList", "apiVersion": "v1", "items": pods}))
+    return ["--stats", folder / "stats.json", "--pods", folder / "pods.json"]
+
+
+def test_a_pod_that_waits_for_its_image_is_evicted_first_and_cannot_be_killed(capsys, tmp_path):
+    pods = [_stored("runs", "Running", "main"), _stored("waits", "Pending", "main")]
+    given = of_kubelet(tmp_path, pods, [_measured("runs", "main")])
+
+    whole = json.loads(rank(capsys, *given, "-o", "json")[1])
+    assert [(each["pod"], each["kernelPlace"]) for each in whole["evictionOrder"]] == [
+        (WAITING, None),
+        ("shop/runs", 1),
+    ]
+    assert [each["pod"] for each in whole["killOrder"]] == ["shop/runs"]
+    assert (whole["disagreements"], whole["reversedPairs"]) == ([], 0)
+    table = rank(capsys, *given)[1]
+    assert "No process to kill yet, because no container has started: shop/waits." in table
+    assert next(line.split()[6] for line in table.splitlines() if WAITING in line) == "–"
+    row = next(line for line in rank(capsys, *given, "-o", "wide")[1].splitlines() if WAITING in line).split()
+    assert row[4] == "–"
+    assert row[7:10] == ["–", "–", "–"]
+    in_csv = csv.DictReader(io.StringIO(rank(capsys, *given, "-o", "csv")[1]))
+    assert next((row["kernel_place"], row["oom_score_adj"]) for row in in_csv if row["pod"] == WAITING) == ("", "")
+
+
+def test_of_a_pod_that_waits_for_one_image_the_other_containers_are_killed(capsys, tmp_path):
+    pods = [_stored("waits", "Pending", "late", "early")]
+    whole = json.loads(rank(capsys, *of_kubelet(tmp_path, pods, [_measured("waits", "early")]), "-o", "json")[1])
+
+    assert [(each["pod"], each["container"]) for each in whole["killOrder"]] == [(WAITING, "early")]
+
+
+def test_a_static_pod_runs_whatever_the_kubelet_calls_its_phase(capsys, tmp_path):
+    static = _stored("waits", "Pending", "main", **{"kubernetes.io/config.source": "file"})
+    whole = json.loads(rank(capsys, *of_kubelet(tmp_path, [static], []), "-o", "json")[1])
+
+    assert [each["pod"] for each in whole["killOrder"]] == [WAITING]
+
+
+def test_pods_are_ranked_as_if_they_ran_where_no_node_has_them_yet(capsys, tmp_path):
+    unplaced = _stored("waits", "Pending", "main")
+    del unplaced["spec"]["nodeName"]
+    (tmp_path / "pod.json").write_text(json.dumps({"kind": "Pod", "apiVersion": "v1", **unplaced}))
+    whole = json.loads(rank(capsys, "-f", tmp_path / "pod.json", "-o", "json")[1])
+
+    assert [each["pod"] for each in whole["killOrder"]] == [WAITING]
+
+
+def test_what_a_waiting_pod_requests_is_not_assumed_to_be_used(capsys, tmp_path):
+    pods = [_stored("runs", "Running", "main"), _stored("waits", "Pending", "main")]
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "PodList", "apiVersion": "v1", "items": pods}))
+    whole = json.loads(rank(capsys, "-f", tmp_path / "pods.json", "-o", "json")[1])
+
+    assert [each["pod"] for each in whole["killOrder"]] == ["shop/runs"]
+    assert [each["usage"] for each in whole["evictionOrder"]] == [None, 64 << 20]
+
+
 # ---- options -----------------------------------------------------------------------------------------------------
 
 IMPORTANT = """\

@@ -109,7 +109,7 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind(number):
     with _rehearsal() as process:
         assert _left_behind(process.pid)
         process.send_signal(number)
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=300) == 130
         assert _left_behind(process.pid) == []
 
 

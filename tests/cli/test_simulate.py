@@ -202,7 +202,7 @@ def test_a_long_run_tells_its_progress_and_interrupted_leaves_no_files_and_ends_
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ)
     assert "simulating: " in process.stderr.readline(), "a log hears of a long run every few seconds"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not list((tmp_path / "out").iterdir())

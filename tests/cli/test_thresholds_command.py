@@ -109,7 +109,10 @@ WRONG = {
         "SoftAfterHard",
     ),
     "nothing watches memory": (["--eviction-hard=nodefs.available<10%"], "MemoryUnwatched"),
-    "swap": (["--eviction-hard=memory.available<1Gi", "--fail-swap-on=false"], "SwapHidesPressure"),
+    "swap": (
+        ["--eviction-hard=memory.available<1Gi", "--fail-swap-on=false", "--kubernetes-version=1.27"],
+        "SwapHidesPressure",
+    ),
     "too late": (["--eviction-hard=memory.available<100Mi"], "TooLate"),
 }  # fmt: skip
 

@@ -186,7 +186,7 @@ class Client:
 
     def ask(self, uid):
         if self.connection is None:
-            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.trust)
+            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=300, context=self.trust)
         self.connection.request("POST", "/validate?timeout=10s", review(pod(), uid=uid))
         response = self.connection.getresponse()
         answer = json.loads(response.read())
@@ -222,15 +222,15 @@ def test_a_server_told_to_stop_is_first_not_ready_then_answers_what_is_under_way
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         assert any("told to stop" in line for line in process.stderr)
-        probe = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=trust)
+        probe = http.client.HTTPSConnection("127.0.0.1", port, timeout=300, context=trust)
         probe.request("GET", "/readyz")
         assert probe.getresponse().status == 503
         probe.close()
         told.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(300)
         process.send_signal(signal.SIGTERM)  # told twice: at once
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
         assert sorted(answered) == sorted(asked)
         lines = [json.loads(line) for line in Path("audit.log").read_text().splitlines()]
         assert sorted(line["requestId"] for line in lines) == sorted(asked)
@@ -247,6 +247,6 @@ def test_a_server_told_to_stop_ends_by_itself_when_its_drain_is_over(files):
         try:
             assert any("listening on" in line for line in process.stderr)
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
         finally:
             process.kill()

@@ -56,7 +56,7 @@ class Wire:
 
     def stall(self) -> None:
         """Say nothing until the test is over."""
-        self.stopped.wait(60)
+        self.stopped.wait(300)
 
     def trickle(self, data: bytes, every_seconds: float) -> None:
         for byte in data:
@@ -108,7 +108,7 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         # A client that goes away, and a handshake that fails, are part of what is tested.
         with suppress(OSError, ValueError), connection:
-            connection.settimeout(60)
+            connection.settimeout(300)
             secured = self.tls.wrap_socket(connection, server_side=True) if self.tls else connection
             with secured:
                 for request in _requests(secured):

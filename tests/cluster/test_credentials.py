@@ -237,7 +237,7 @@ def test_a_command_with_a_slash_counts_from_the_kubeconfig(tmp_path):
 def test_what_is_wrong_with_an_exec_plugin_is_one_line(tmp_path, monkeypatch, script, settings, error):
     plugin = plugin_at(tmp_path, script, **settings)
     monkeypatch.setattr("sys.stdin", None)
-    seconds = 0.5 if "sleep(60)" in script and "fork" not in script else 30.0
+    seconds = 0.5 if "sleep(60)" in script and "fork" not in script else 300.0
     with pytest.raises(ClusterError) as caught:
         exec_plugin.run_plugin(plugin, Access("https://x"), seconds=seconds)
     assert error in str(caught.value)

@@ -87,7 +87,7 @@ def test_a_connection_that_the_server_has_closed_meanwhile_is_replaced(patient):
             body = recorded("lists/nodes.json")
             wire.head(Content_Length=str(len(body)))
             wire.send(body)
-            closing_time.wait(60)  # then it closes, without having said so
+            closing_time.wait(300)  # then it closes, without having said so
 
         return reply
 
@@ -537,7 +537,7 @@ class Proxy:
                 there = threading.Thread(target=_pump, args=(here, server), daemon=True)
                 there.start()
                 _pump(server, here)
-                there.join(60)
+                there.join(300)
 
     def _connect(self, client):
         head = client.recv(65_536).decode()

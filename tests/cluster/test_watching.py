@@ -242,9 +242,9 @@ def test_closing_the_cluster_ends_a_watch_in_another_thread(patient):
     with Server(api_server), Server(api_server) as server:
         cluster = Cluster(Access(server.url), patience=patient)
         threading.Thread(target=run, daemon=True).start()
-        assert begun.wait(60)
+        assert begun.wait(300)
         cluster.close()
-        assert ended.wait(60)
+        assert ended.wait(300)
 
 
 # ---- bytes to values -----------------------------------------------------------------------------------------------

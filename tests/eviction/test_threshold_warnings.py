@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 
 MEMORY = "memory.available"
@@ -73,7 +75,7 @@ def test_a_share_and_an_amount_are_compared_at_a_known_capacity():
             {"evictionHard": {MEMORY: "1Gi", "pid.available": "0.0%", "nodefs.available": "NaN%"}},
             [(WarningKind.NEVER_MET, Signal.PID), (WarningKind.NEVER_MET, Signal.NODEFS)],
         ),
-        ({"failSwapOn": False}, [(WarningKind.SWAP_HIDES_PRESSURE, Signal.MEMORY)]),
+        ({"failSwapOn": False}, []),
         (
             {"failSwapOn": False, "memorySwap": {"swapBehavior": "LimitedSwap"}},
             [(WarningKind.SWAP_HIDES_PRESSURE, Signal.MEMORY)],
@@ -84,3 +86,29 @@ def test_a_share_and_an_amount_are_compared_at_a_known_capacity():
 )
 def test_what_looks_wrong_is_said(document, expected):
     assert kinds(document) == expected
+
+
+_GATE_ON, _GATE_OFF = {"featureGates": {"NodeSwap": True}}, {"featureGates": {"NodeSwap": False}}
+_LIMITED = {"memorySwap": {"swapBehavior": "LimitedSwap"}}
+
+
+@pytest.mark.parametrize(
+    ("minor", "settings", "pods_swap"),
+    [
+        (27, {}, True),
+        (29, {}, False),
+        (29, _LIMITED, False),
+        (29, _GATE_ON, True),
+        (30, {}, False),
+        (30, _GATE_ON, False),
+        (30, _LIMITED, True),
+        (30, {**_LIMITED, **_GATE_OFF}, False),
+    ],
+    ids=str,
+)
+def test_swap_hides_pressure_only_where_pods_use_it(minor, settings, pods_swap):
+    configuration = msgspec.convert({"failSwapOn": False, **settings}, KubeletConfiguration)
+    found = threshold_warnings(configuration, None, profile_for((1, minor)))
+    assert [each.kind for each in found] == [WarningKind.SWAP_HIDES_PRESSURE] * pods_swap
+    assert not threshold_warnings(configuration, None, profile_for((1, minor)), swap_bytes=0)
+    assert not threshold_warnings(replace(configuration, fail_swap_on=True), None, profile_for((1, minor)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -179,9 +180,17 @@ class ApiServer:
 
     def annotate_node(self, **annotations: str) -> None:
         """Change the node's annotations."""
+        self._change_node(lambda node: node["metadata"].update(annotations=annotations))
+
+    def show_node(self, **status: object) -> None:
+        """Change what the kubelet says of itself."""
+        self._change_node(lambda node: node.update(status=status))
+
+    def _change_node(self, by: Callable[[Json], object]) -> None:
         with self.lock:
             self._version += 1
-            self.node_object["metadata"] |= {"annotations": annotations, "resourceVersion": str(self._version)}
+            by(self.node_object)
+            self.node_object["metadata"]["resourceVersion"] = str(self._version)
 
     def watch_nodes(self, query: dict[str, str]) -> Iterator[Json]:
         """Yield the node whenever it has changed since a version, until the test is over."""
@@ -299,6 +308,12 @@ class ApiServer:
         """Whether the test is."""
         return self._is_over.is_set()
 
+    def think(self) -> None:
+        """Be as slow as a test wants, until it wants that no more."""
+        until = time.monotonic() + self.slow_seconds
+        while self.slow_seconds and time.monotonic() < until and not self.is_over:
+            self.wait(0.02)
+
     def wait(self, seconds: float) -> None:
         """Think."""
         self._is_over.wait(seconds)
@@ -357,18 +372,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         request = Request(self.command, url.path, dict(parse_qsl(url.query)), json.loads(data) if data else None)
         api.requests.append(request)
-        thinks = api.slow_seconds if request.method != "GET" else 0.0
+        thinks = request.method != "GET"
         try:
-            if api.is_late:
-                api.wait(thinks)
+            if api.is_late and thinks:
+                api.think()
             status, body = api.answer(request, self.headers.get("Content-Type", ""))
             if request.query.get("watch") in {"1", "true"}:
                 self._watch(request)
                 return
         except _Says as said:
             status, body = said.code, said.body
-        if not api.is_late:
-            api.wait(thinks)
+        if not api.is_late and thinks:
+            api.think()
         request.status = status
         self._say(status, json.dumps(body).encode())
 

@@ -86,7 +86,7 @@ class Guard:
         self.acting.evict(victim, pod_at(self.kubelet.cgroups, pod.uid, pod.cgroup), pod.container_ids)
         return victim
 
-    def until(self, condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+    def until(self, condition: Callable[[], object], what: str, seconds: float = 300.0) -> None:
         """Run until something has happened."""
         until = time.monotonic() + seconds
         while not condition():
@@ -95,7 +95,7 @@ class Guard:
 
     def over(self) -> Noted:
         """Run until the guard is done with a pod; return its last note."""
-        self.until(lambda: self.noted and self.noted[-1].what is Did.OVER, "the guard is done", 180)
+        self.until(lambda: self.noted and self.noted[-1].what is Did.OVER, "the guard is done")
         return self.noted[-1]
 
     def done(self) -> list[Did]:

@@ -32,20 +32,24 @@ from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import PATIENT
 from podqos.cluster.transport import Sent
 from podqos.errors import NotFound
-from podqos.guard.tree import find_kubepods, pod_paths
+from podqos.guard.tree import find_kubepods, pod_at, pod_paths
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
+from podqos.model.pod import QOSClass
+from podqos.qos.cgroup_paths import container_location, node_path, pod_path
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
 
 REAL = os.environ.get("PODQOS_TEST_KUBELET")
+PATIENCE = float(os.environ.get("PODQOS_TEST_PATIENCE", "1"))
 SLEEP = ("sh", "-c", "while :; do sleep 1000; done")
 _ENTER = 'n=$1; shift; while [ $n -gt 0 ]; do echo 0 > "$1"; shift; n=$((n-1)); done; exec "$@"'
 _numbers = count()
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 300.0) -> None:
     """Wait for something that will happen, however slow the machine is."""
+    seconds *= PATIENCE
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:
@@ -108,7 +112,8 @@ class Kubelet:
 
     def processes(self, pod: RunningPod) -> set[int]:
         """Return the processes of the containers that the pod had at first."""
-        return {pid for each in pod.container_ids for pid in self.cgroups.charged(f"{pod.cgroup}/{each}")}
+        there = pod_at(self.cgroups, pod.uid, pod.cgroup).containers
+        return {pid for each in there if each.id in pod.container_ids for pid in self.cgroups.charged(each.path)}
 
     def is_evicted(self, pod: RunningPod) -> bool:
         """Whether the server has what an evicted pod has, and the kubelet has torn it down."""
@@ -158,13 +163,16 @@ class SuiteKubelet(Kubelet):
     revert_seconds = 3.0
     """A status without a changed annotation is put back after 3 to 6 seconds."""
 
-    def __init__(self, api: ApiServer) -> None:
+    def __init__(self, api: ApiServer, driver: CgroupDriver = CgroupDriver.CGROUPFS) -> None:
+        """``driver`` decides about the names of cgroups; all are directories made here."""
         self.api = api
         self.node = api.node
         self.access = Access(server=api.url)
         super().__init__()
-        self._top = f"/podqos-guard-{os.getpid()}-{next(_numbers)}"
-        self.cgroups = open_cgroups(f"{self._top}/kubepods")
+        root = f"/podqos-guard-{os.getpid()}-{next(_numbers)}"
+        self.settings = CgroupSettings(node_memory_bytes=0, cgroup_driver=driver, cgroup_root=root)
+        self.cgroups = open_cgroups(node_path(self.settings))
+        self._top = self.cgroups.own.rpartition("/")[0]
         self._folder = Path(tempfile.mkdtemp(prefix="podqos-guard-"))
         self._pause = self._folder / "pause"
         shutil.copy(shutil.which("sleep") or "/bin/sleep", self._pause)
@@ -181,7 +189,7 @@ class SuiteKubelet(Kubelet):
         status = {"phase": "Pending", "qosClass": "BestEffort"}
         made = self.api.add_pod({"metadata": {"name": name}, "spec": spec, "status": status})
         uid = made["metadata"]["uid"]
-        pod = _Pod(name, uid, f"{self.cgroups.own}/besteffort/pod{uid}", grace_seconds)
+        pod = _Pod(name, uid, pod_path(uid, QOSClass.BEST_EFFORT, self.settings) or "", grace_seconds)
         pod.sandbox = self._start(pod, _id(), (str(self._pause), "100000"))
         for number, command in enumerate(commands):
             pod.containers[f"c{number}"] = self._container(pod, command)
@@ -211,7 +219,7 @@ class SuiteKubelet(Kubelet):
         return _Container(command, made, self._start(pod, made, command), restarts)
 
     def _start(self, pod: _Pod, container_id: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        path = f"{pod.cgroup}/{container_id}"
+        path = container_location(pod.cgroup, container_id, self.settings).path or ""
         self.cgroups.create(path)
         entrances = self.cgroups.entrances(path)
         process = subprocess.Popen(
@@ -269,7 +277,7 @@ class SuiteKubelet(Kubelet):
             time.sleep(0.005)
         self.cgroups.end([pod.cgroup], 0.0 if self._is_over.is_set() else 30.0)
         for container in pod.containers.values():
-            container.process.wait(30)
+            container.process.wait(300)
 
     def _show(self, pod: _Pod, phase: str | None = None, **fields: str | None) -> None:
         """Write the status of a pod; fields that are None are removed. Without a phase, whatever it is by now stays."""
@@ -349,13 +357,13 @@ class RealKubelet(Kubelet):
 
 
 @contextmanager
-def suite_kubelet() -> Iterator[SuiteKubelet]:
+def suite_kubelet(driver: CgroupDriver = CgroupDriver.CGROUPFS) -> Iterator[SuiteKubelet]:
     """Run the suite's own."""
     if (why := why_not()) is not None:
         pytest.skip(f"this machine cannot be a node: {why}")
     with ExitStack() as stack:
         api = stack.enter_context(ApiServer().serving())
-        kubelet = SuiteKubelet(api)
+        kubelet = SuiteKubelet(api, driver)
         stack.callback(kubelet.close)
         yield kubelet
 

@@ -194,7 +194,9 @@ def test_the_intent_is_on_file_before_the_hold_and_says_so_before_the_kill(suite
 # ---- the server ----------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_is_away_leaves_the_pod_held_and_is_told_once_it_is_back(suite):
+def test_a_server_that_is_away_leaves_the_pod_held_and_is_told_once_it_is_back(suite, monkeypatch):
+    monkeypatch.setattr(acting, "HELD_SECONDS", 1000)
+    suite.restart_seconds = 30
     pod = suite.run("web-0")
     suite.api.is_away = True
     with Guard(suite) as guard:
@@ -227,12 +229,13 @@ def test_a_held_pod_is_killed_without_an_answer_where_holding_is_not_enough(suit
 
 def test_a_slow_server_does_not_hold_up_the_kill_nor_another_pod(suite):
     pod, other = suite.run("web-0"), suite.run("web-1")
-    suite.api.slow_seconds = 1.0
+    suite.api.slow_seconds = 1000
     with Guard(suite) as guard:
         guard.evict(pod)
         guard.evict(other)
         guard.until(lambda: guard.done().count(Did.GONE) == 2, "both are killed")
         assert Did.ANSWERED not in guard.done()
+        suite.api.slow_seconds = 0
         guard.until(lambda: suite.is_evicted(pod) and suite.is_evicted(other), "both are told")
         guard.until(lambda: suite.events(pod.uid) and suite.events(other.uid), "both have their Event")
 
@@ -520,10 +523,10 @@ def test_an_intent_for_another_cgroup_or_that_cannot_be_read_touches_nothing(sui
 @pytest.mark.slow
 def test_thousands_of_processes_are_killed_in_one_go(suite):
     pod = suite.run("web-0", ("sh", "-c", "i=0; while [ $i -lt 3000 ]; do sleep 1000 & i=$((i+1)); done; wait"))
-    wait_until(lambda: len(suite.processes(pod)) > 3000, "they run", 300)
+    wait_until(lambda: len(suite.processes(pod)) > 3000, "they run")
     with Guard(suite) as guard:
         guard.evict(pod)
-        guard.until(lambda: Did.GONE in guard.done(), "they are gone", 300)
+        guard.until(lambda: Did.GONE in guard.done(), "they are gone")
         assert next(each.count for each in guard.noted if each.what is Did.KILLED) > 3000
 
 

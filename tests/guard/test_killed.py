@@ -8,7 +8,10 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
+from subprocess import PIPE
 
 import msgspec
 import pytest
@@ -34,7 +37,18 @@ STEPS = [
 ]  # fmt: skip
 
 
-def start(kubelet, pod, when, folder, *, dies="", victim=None):
+@pytest.fixture
+def guards():
+    """Return processes that are guards at once when they are told."""
+    free = SimpleQueue()
+    with ExitStack() as stack:
+        for _ in range(AT_ONCE):
+            command = [sys.executable, SCRIPT]
+            free.put(stack.enter_context(subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True)))
+        yield free
+
+
+def start(guards, kubelet, pod, when, folder, *, dies="", victim=None):
     """Run a guard to its end; return its exit code."""
     told = {
         "kubepods": kubelet.cgroups.own,
@@ -47,19 +61,24 @@ def start(kubelet, pod, when, folder, *, dies="", victim=None):
         "victim": victim and msgspec.to_builtins(victim),
         "dies": dies,
     }
-    return subprocess.run([sys.executable, SCRIPT, json.dumps(told)], timeout=300, check=False).returncode
+    process = guards.get()
+    try:
+        print(json.dumps(told), file=process.stdin, flush=True)
+        return int(process.stdout.readline())
+    finally:
+        guards.put(process)
 
 
 @pytest.mark.parametrize("when", KillWhen)
-def test_no_kill_without_its_status_and_event_and_nothing_stays_frozen(kubelet, when):
+def test_no_kill_without_its_status_and_event_and_nothing_stays_frozen(kubelet, guards, when):
     innocent = kubelet.run("innocent")
 
     def trial(step):
         pod = kubelet.run(step.replace(" ", "-").replace("_", ""))
         with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
             victim = victim_of(pod, kubelet.node)
-            assert start(kubelet, pod, when, folder, dies=step, victim=victim) == -signal.SIGKILL, step
-            assert start(kubelet, pod, when, folder) == 0, step
+            assert start(guards, kubelet, pod, when, folder, dies=step, victim=victim) == -signal.SIGKILL, step
+            assert start(guards, kubelet, pod, when, folder) == 0, step
             assert list(Path(folder).iterdir()) == [], step
         assert not is_frozen(kubelet, pod), step
         there = kubelet.pod(pod.name)

@@ -112,6 +112,61 @@ def test_what_was_never_complete_does_not_replace_what_was_known(tmp_path):
     assert names(known) == ["a"]
 
 
+def test_a_pod_that_cannot_be_read_stops_nothing_and_is_never_evicted(api, tmp_path):
+    """One of a later Kubernetes, whose priority is no number any more."""
+    file, notes = tmp_path / "pods.json", []
+    later = pod("later", spec={"priority": {"value": 1}})
+    api.add_pod(pod("a"))
+    api.add_pod(later)
+    with watching(api, file, notes) as known:
+        wait_until(lambda: names(known) == ["a", "later"], "what exists is known")
+        api.add_pod(pod("b"))
+        wait_until(lambda: names(known) == ["a", "b", "later"], "what comes is known")
+        api.change("default", "b", "uid-b", lambda each: each["spec"].update(priority=[]))
+        wait_until(lambda: known.take()["uid-b"].unread, "one that was read no longer is")
+        assert not known.trouble
+        known.save()
+        found = known.take()
+        for each in ("uid-b", "uid-later"):
+            assert never_evicted(found[each], NODE).startswith("it cannot be read: ")
+            assert "$.spec.priority" in found[each].unread
+        assert never_evicted(found["uid-a"], NODE) == ""
+        api.delete_pod("default", "later")
+        wait_until(lambda: names(known) == ["a", "b"], "it is gone")
+    assert any("default/later" in each and "never evicted" in each for each in notes)
+    again = KnownPods(None, NODE, file, notes.append).take()
+    assert again["uid-later"].unread, "the next guard knows it, too"
+
+
+def test_a_pod_without_a_readable_name_is_left_out_and_said(api, tmp_path):
+    notes = []
+    api.add_pod(pod("a"))
+    api.log.append((1000, "ADDED", {"metadata": {"name": 7, "resourceVersion": "1000"}, "spec": {"nodeName": NODE}}))
+    with watching(api, tmp_path / "pods.json", notes) as known:
+        wait_until(lambda: names(known) == ["a"] and notes, "the others are known")
+        assert not known.trouble
+    assert any("not even its name" in each for each in notes)
+
+
+def test_a_kubelets_word_changes_when_it_starts_anew_and_not_with_its_heartbeats(api, tmp_path):
+    def ready(since, beat):
+        return {"type": "Ready", "status": "True", "lastTransitionTime": since, "lastHeartbeatTime": beat}
+
+    api.show_node(conditions=[ready("1", "1")], allocatable={"memory": "1Gi"})
+    with watching(api, tmp_path / "pods.json") as known:
+        wait_until(lambda: known.kubelet_says, "the node is known")
+        first = known.kubelet_says
+        api.show_node(conditions=[ready("1", "2")], allocatable={"memory": "1Gi"}, images=[{"names": ["x"]}])
+        api.annotate_node(**{"podqos.dev/guard": "off"})
+        wait_until(lambda: known.is_switched_off, "the change is seen")
+        assert known.kubelet_says == first
+        api.show_node(conditions=[ready("3", "3")], allocatable={"memory": "1Gi"})
+        wait_until(lambda: known.kubelet_says != first, "it was not ready for a while")
+        second = known.kubelet_says
+        api.show_node(conditions=[ready("3", "3")], allocatable={"memory": "900Mi"})
+        wait_until(lambda: known.kubelet_says != second, "it reserves more")
+
+
 @pytest.mark.parametrize("value", ["off", " OFF\n"])
 def test_the_nodes_annotation_switches_the_guard_off_and_on(api, tmp_path, value):
     api.annotate_node(**{"podqos.dev/guard": value})

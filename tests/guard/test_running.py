@@ -14,6 +14,7 @@ from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
 from podqos.guard.acting import Did, Noted
 from podqos.guard.eviction import Outcome
+from podqos.guard.known_pods import GuardedPod
 from podqos.guard.running import Guard
 from podqos.guard.settings import GuardSettings
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -192,6 +193,18 @@ def test_a_critical_pod_is_spared_and_said_to_be(make):
     assert [(each.pod, each.why) for each in stage.guard.status().excluded] == [("default/big", "critical priority")]
 
 
+def test_a_pod_that_can_no_longer_be_read_is_left_alone_and_said_to_be(make):
+    stage = make(enforce=True)
+    big, small = two_pods(stage)
+    stage.knows(GuardedPod(big.metadata, unread="its spec is odd"), small)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.acting.evicted, "it acts")
+    assert victims(stage) == ["small"]
+    (said,) = stage.guard.status().excluded
+    assert (said.pod, said.why) == ("default/big", "it cannot be read: its spec is odd")
+    assert stage.guard.status().unknown_cgroups == 0
+
+
 def test_what_the_kubelet_evicts_is_written_down_once(make):
     stage = make()
     big, small = two_pods(stage)
@@ -246,6 +259,36 @@ def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same
     assert len(asked) == 2
     assert stage.guard.newer.kubelet.max_pods == 7
     assert any("other settings" in each for each in stage.notes)
+
+
+def counting():
+    """Return how to ask a kubelet whose settings stay the same, and how often that was done."""
+    asked = []
+    return (lambda settings: (asked.append(1), settings)[1]), asked
+
+
+def test_a_kubelet_that_has_answered_is_asked_again_now_and_then(make, monkeypatch):
+    monkeypatch.setattr("podqos.guard.running._ASK_AGAIN_SECONDS", 0.01)
+    ask, asked = counting()
+    stage = make(ask=ask)
+    stage.until(lambda: len(asked) > 2, "it is asked again")
+    assert stage.guard.newer is None
+
+
+def test_a_kubelet_that_has_started_anew_is_asked_soon(make, monkeypatch):
+    monkeypatch.setattr("podqos.guard.running._ASK_SOON_SECONDS", 0.01)
+    ask, asked = counting()
+    stage = make(ask=ask)
+    stage.until(lambda: stage.guard._to_ask is not None, "it was asked once")
+    says = ["Ready since one"]
+    monkeypatch.setattr(type(stage.guard.known), "kubelet_says", property(lambda _self: tuple(says)))
+    stage.guard._changes_settled()
+    stage.guard._changes_settled()
+    stage.guard.loop.run_for(0.1)
+    assert len(asked) == 1, "its first word is no news, nor is the same again"
+    says[0] = "Ready since two"
+    stage.guard._changes_settled()
+    stage.until(lambda: len(asked) == 2, "it is asked")
 
 
 def test_a_kubelet_that_cannot_be_asked_is_asked_again_and_the_guard_goes_on(make, monkeypatch):

@@ -24,12 +24,12 @@ from guard.journals import (
     watching,
     written,
 )
+from podqos.agent.guard_status import ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.agent.journal import encode
 from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.requests import ANNOTATION
-from podqos.guard.status import ApiStatus, ExcludedPod, GuardStatus, RateLimit, SignalStatus
 from podqos.host.api.http_request import Refusal, Request
 from podqos.survival.shadow import GuardExplanation
 from podqos.web.guard_installation import EVICTED_ANNOTATION

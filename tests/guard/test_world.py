@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from guard.fake_node import MIB, NODE, FakeNode, guarded
+from guard.kubelets import wait_until
 from podqos.agent.commands import CreateCgroup, MemoryLevel, RemoveCgroup, StopPod, WatchMemory
 from podqos.agent.events import PodCleanedUp, PodStopped
 from podqos.eviction.commands import EvictPod, Reclaiming
@@ -193,8 +194,12 @@ def test_watching_memory_leaves_the_kubelets_cgroups_untouched_on_version_2_and_
     stage.world.carry_out(WatchMemory(levels, through_cache=True))
     assert not stage.crossings
     stage.node.uses(701 * MIB)
-    stage.loop.run_for(1.0)
-    assert stage.crossings
+
+    def is_told():
+        stage.loop.step(0.01)
+        return stage.crossings
+
+    wait_until(is_told, "it looks")
     stage.world.memory_watch.close()
     changed = {each.name for each, text in files.items() if each.read_bytes() != text}
     assert changed == {"memory.current", "memory.stat"}, "what the test itself wrote"
@@ -235,3 +240,17 @@ def test_figures_that_cannot_be_read_end_nothing(stage, monkeypatch):
     assert stage.world.summary().pods is None
     assert len(stage.notes) == 1
     assert replace(stage.world.observed, signals={}) == stage.world.observed
+
+
+def test_a_glance_never_promises_more_than_a_look_finds(tmp_path):
+    node = FakeNode(tmp_path)
+    figures = GuardFigures(NODE, node.cgroups, node.procfs)
+    node.uses(800 * MIB)
+    (node.root / "kubepods" / "memory.stat").write_text(f"anon {500 * MIB}\ninactive_file {300 * MIB}\n")
+    found = {signal: seen.available_bytes for signal, seen in figures.look(()).signals.items()}
+    least = figures.at_least()
+    assert (found[Signal.ALLOCATABLE_MEMORY], least[Signal.ALLOCATABLE_MEMORY]) == (500 * MIB, 200 * MIB)
+    assert least[Signal.MEMORY] == found[Signal.MEMORY]
+    node.cgroups.close()
+    (node.root / "kubepods" / "memory.current").unlink()
+    assert figures.at_least()[Signal.ALLOCATABLE_MEMORY] == 0, "what is not known is not promised"

@@ -59,7 +59,7 @@ class Agent:
         """Signal the agent and wait for its end."""
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(90 * PATIENCE)
+        return self.process.wait(300 * PATIENCE)
 
     def end_with_shim(self) -> None:
         """Kill the agent and what keeps its pods, at once."""
@@ -67,7 +67,7 @@ class Agent:
         keepers = shims(self.folder)
         self.process.kill()
         _kill(keepers)
-        self.process.wait(90 * PATIENCE)
+        self.process.wait(300 * PATIENCE)
         until(self, lambda: not shims(self.folder))
 
     def put(self, document: dict) -> None:
@@ -118,7 +118,7 @@ def shims(folder: Path) -> list[int]:
     return [pid for pid, parent in parents.items() if parent not in parents]
 
 
-def until(agent: Agent, condition: Callable[[], T], seconds: float = 60) -> T:
+def until(agent: Agent, condition: Callable[[], T], seconds: float = 300) -> T:
     """Wait until something holds, and return it: what is read again may be different."""
     end = time.monotonic() + seconds * PATIENCE
     while not (found := condition()):

@@ -103,7 +103,7 @@ class NodeStage:
             partial.write_bytes(msgspec.json.encode(document))
             partial.rename(self.manifests / f"{name}.json")
 
-    def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 300) -> None:
         """Let the node live until something holds."""
         end = time.monotonic() + seconds * PATIENCE
         while not condition():

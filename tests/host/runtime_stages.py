@@ -200,7 +200,7 @@ class Stage:
             self.exits[start.id] = ContainerExit(start.id, CANNOT_START_CODE)
         return start
 
-    def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 300) -> None:
         """Listen to the runtime until something holds."""
         end = time.monotonic() + seconds
         while not condition():
@@ -266,7 +266,7 @@ class Stage:
         self.runtime.close(end=True)
         assert left == []
         assert mounts_below(self.share.folder) == []
-        end = time.monotonic() + 10
+        end = time.monotonic() + 300
         while self.share.cgroups.processes(self.share.own):  # what was killed may need a moment
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -325,7 +325,7 @@ def processes_of(folder: Path) -> list[int]:
 
 def _run(command: list[object], cwd: Path | None = None) -> str:
     words = [str(word) for word in command]
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout
 

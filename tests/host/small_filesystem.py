@@ -43,7 +43,7 @@ def on_small_filesystem(folder: Path, pages: int, code: str) -> list[object]:
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", _MOUNT, str(pages * PAGE), str(folder),
          sys.executable, "-c", f"{before}{code}\nprint(json.dumps(said))", str(folder)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, timeout=300,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -148,7 +148,7 @@ def test_the_command_refuses_in_one_line(tmp_path, cgroups, stranger):
     (tmp_path / "pods").mkdir()
     words = [sys.executable, "-m", "podqos", "node", "run", "--manifests", str(tmp_path / "pods")]
     words += ["--state-dir", str(tmp_path / "state"), "--cgroup-root", cgroups.own]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300 * PATIENCE, check=False)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert "is in use, and not by a podqos node" in line

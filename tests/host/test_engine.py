@@ -68,10 +68,10 @@ class FakeEngine:
 
     def start(self, _container: ContainerStart) -> ContainerPlace:
         self.begun.set()
-        assert self.may_start.wait(60)
+        assert self.may_start.wait(300)
         if self.fails is not None:
             raise self.fails
-        self.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+        self.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(1000)"])
         return ContainerPlace(NAME, "/own/pod/id", self.process.pid)
 
     def ended(self, _container: ContainerId) -> ContainerExit | None:
@@ -121,7 +121,7 @@ def runtime(engine, cgroups, notes):
     made.close(end=True)
 
 
-def exits(runtime: EngineRuntime, seconds: float = 60) -> list[ContainerExit]:
+def exits(runtime: EngineRuntime, seconds: float = 300) -> list[ContainerExit]:
     """Wait for the next ends."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -136,13 +136,13 @@ def test_a_start_does_not_keep_the_node_waiting(runtime, engine):
     before = time.monotonic()
     runtime.start(START)
     assert time.monotonic() - before < 50, "it would wait a minute for the engine"
-    assert engine.begun.wait(60)
+    assert engine.begun.wait(300)
     assert runtime.heard() == []
 
 
 def test_a_container_killed_before_it_was_started_is_killed_once_it_is(runtime, engine, cgroups):
     runtime.start(START)
-    assert engine.begun.wait(60)
+    assert engine.begun.wait(300)
     runtime.kill(NAME)
     assert cgroups.killed == []
     engine.may_start.set()
@@ -157,7 +157,7 @@ def test_a_container_killed_before_it_was_started_is_killed_once_it_is(runtime, 
 @pytest.mark.parametrize(("numbers", "code"), [(["terminate"], 143), (["kill", "terminate"], None)])
 def test_a_signal_that_comes_too_early_is_kept_and_the_stronger_one_counts(runtime, engine, cgroups, numbers, code):
     runtime.start(START)
-    assert engine.begun.wait(60)
+    assert engine.begun.wait(300)
     for name in numbers:
         getattr(runtime, name)(NAME)
     engine.may_start.set()
@@ -191,7 +191,7 @@ def test_a_container_killed_while_queued_is_never_started(runtime, engine):
     other = ContainerId("u", "other", 0)
     runtime.start(START)
     runtime.start(replace(START, id=other))
-    assert engine.begun.wait(60)
+    assert engine.begun.wait(300)
     runtime.kill(other)
     engine.fails = HostError("no")
     engine.may_start.set()
@@ -218,7 +218,7 @@ def test_a_start_that_fails_is_an_end_with_a_reason_and_others_go_on(engine, req
     assert notes == [f"main: {message}"]
     engine.fails = None
     runtime.start(START)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while engine.process is None:
         assert time.monotonic() < until, "its thread is gone"
         time.sleep(0.001)
@@ -256,13 +256,13 @@ def test_an_end_that_the_runtime_notices_late_keeps_its_code_and_does_not_delay_
     assert exits(runtime, 0.3) == []
     before = time.monotonic()
     assert runtime.containers() == []
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 20, "it would wait half a minute for the end"
     engine.knows_ends = True
     assert exits(runtime) == [ContainerExit(NAME, 137, oom_killed=True)]
 
 
 def test_what_is_found_twice_ends_once(runtime, engine):
-    engine.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+    engine.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(1000)"])
     engine.found = [FoundContainer(NAME, "/own/pod/id", engine.process.pid, None)]
     assert runtime.containers() == runtime.containers() == engine.found
     engine.process.kill()
@@ -272,7 +272,7 @@ def test_what_is_found_twice_ends_once(runtime, engine):
 
 def test_a_command_that_cannot_run_says_why_and_has_failed(runtime, notes):
     runtime.execute(START, ["sleep"], "token", 1)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     results = []
     while not results and time.monotonic() < until:
         results = runtime.heard()

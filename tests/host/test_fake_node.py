@@ -474,8 +474,7 @@ def test_a_full_state_directory_holds_nothing_up_and_is_caught_up_with(stage, mo
         assert stage.lines() == []
         assert sum("No space left on device" in line for line in stage.said) == 3
         stage.use("greedy", 200)
-        stage.until(lambda: len(stage.runtime.running) == 1)
-        stage.node.loop.run_for(0.05)
+        stage.until(lambda: len(stage.node.driver.state.pods) == 1)
     stage.node._keep_syncing()
     assert len(stage.records()) == 2
     assert stage.lines("Evicted", "CleanedUp") == [("Evicted", "greedy"), ("CleanedUp", "greedy")]

@@ -91,9 +91,9 @@ def test_a_critical_pod_is_never_evicted():
 
 
 def test_of_two_that_grow_at_once_both_go_without_waiting_for_a_pass():
-    # At last slowly enough for the first to be gone before the second has used up what is left.
-    leak = "import time\nkept = [b'x' * (70 << 20)]\nwhile True: kept.append(b'x' * (1 << 20)); time.sleep(0.03)"
-    with running_node(HARD) as stage:
+    # At last slowly enough for a node that is held up for seconds, whichever way, to be before the kernel.
+    leak = "import time\nkept = [b'x' * (110 << 20)]\nwhile True: kept.append(b'x' * (1 << 20)); time.sleep(0.03)"
+    with running_node(kubelet(evictionHard={"memory.available": "256Mi"}), memory_bytes=512 * MI) as stage:
         stage.put(*(pod_document(name, *PYTHON, leak, resources=_requests("8Mi")) for name in ("one", "two")))
         stage.until(lambda: len(stage.lines("CleanedUp")) == 2)
         assert sorted(stage.lines("Evicted", "OOMKilled")) == [("Evicted", "one"), ("Evicted", "two")]
@@ -207,9 +207,9 @@ def test_process_ids_running_out_evict_the_pod_with_most_of_them():
     from podqos.host.linux.procfs import Procfs
 
     procfs = Procfs()
-    threshold = procfs.max_pids() - procfs.running_threads() - 250
+    threshold = procfs.max_pids() - procfs.running_threads() - 500  # others on the machine come and go
     forks = (
-        "import os, time\nfor _ in range(500):\n    if os.fork() == 0: time.sleep(1000)\n"
+        "import os, time\nfor _ in range(1000):\n    if os.fork() == 0: time.sleep(1000)\n"
         "print('forked', flush=True); time.sleep(1000)"
     )
     with running_node(kubelet(evictionHard={"pid.available": str(threshold)}), memory_bytes=1024 * MI) as stage:
@@ -351,7 +351,7 @@ def test_what_no_process_can_be_given_and_probes_that_hang_end_neither_the_shim_
             pod_document("sum", *_SLEEP, env=many),
             pod_document("probed", *_SLEEP, readinessProbe=hangs),
         )
-        stage.until(lambda: len(stage.lines("Exited")) == 4 and stage.is_up("probed"))
+        stage.until(lambda: len(stage.lines("Exited")) >= 4 and stage.is_up("probed"))
         stage.node.loop.run_for(2.5)
         assert any("default/one: env BIG: argument list too long" in line for line in stage.said)
         assert any("default/sum: sleep: " in line and "Argument list too long" in line for line in stage.said)
@@ -427,7 +427,7 @@ def test_without_the_fast_path_a_victim_may_grow_on_until_its_grace_is_over():
     grow_on = (
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); kept = [b'x' * (200 << 20)]\n"
         "print('grown', flush=True)\n"
-        "while True: kept.append(b'x' * (1 << 20)); print('more', flush=True); time.sleep(0.2)"
+        "while True: kept.append(b'x' * (1 << 16)); print('more', flush=True); time.sleep(0.1)"
     )
     with running_node(HARD, fast_path=False) as stage:
         stage.put(pod_document("greedy", *PYTHON, grow_on, resources=_requests("8Mi")))

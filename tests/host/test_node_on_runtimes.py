@@ -43,7 +43,8 @@ def document(name: str, script: str, memory: str | None, volume, **container: ob
 
 @pytest.mark.parametrize("choice", WITH_IMAGES, ids=WITH_IMAGES, indirect=True)
 def test_a_node_on_a_container_runtime(choice, tmp_path):
-    probe = {"livenessProbe": {"exec": {"command": ["cat", "/mnt/ups"]}, "periodSeconds": 1, "initialDelaySeconds": 1}}
+    asked = {"exec": {"command": ["cat", "/mnt/ups"]}, "periodSeconds": 1, "initialDelaySeconds": 1}
+    probe = {"livenessProbe": {**asked, "timeoutSeconds": 60}}
     configuration = kubelet(evictionHard={"memory.available": "200Mi"})
     with running_node(configuration, 256 * MI, choice) as stage:
         stage.put(

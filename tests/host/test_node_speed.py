@@ -15,16 +15,18 @@ from podqos.qos.cgroup_settings import CgroupVersion
 pytestmark = [needs_node, pytest.mark.slow]
 
 _HARD = kubelet(evictionHard={"memory.available": "64Mi"})
-# Some hundred MiB a second; how fast it may be is measured by bench/node_race.py.
+_HARD_LARGE = kubelet(evictionHard={"memory.available": "256Mi"})
+# Some 80 MiB a second, so that a node that is held up for seconds is still before the kernel; how fast it may be is
+# measured by bench/node_race.py.
 _DEAF = (
-    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nkept = []\n"
-    "while True: kept.append(bytearray(b'x') * (1 << 20)); time.sleep(0.002)"
+    "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nkept = [bytearray(b'x') * (200 << 20)]\n"
+    "while True: kept.append(bytearray(b'x') * (1 << 20)); time.sleep(0.012)"
 )
 
 
 def test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has_to(monkeypatch):
     monkeypatch.setattr(grace, "_IMMEDIATE_SECONDS", 300)
-    with running_node(_HARD) as stage:
+    with running_node(_HARD_LARGE, 512 * MI) as stage:
         fixed = {"memory": "96Mi", "cpu": "100m"}
         stage.put(pod_document("other", "sleep", "1000", resources={"requests": fixed, "limits": fixed}))
         stage.until(lambda: stage.is_up("other"))
@@ -40,15 +42,15 @@ def test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has
 # Files of 16 MiB, together more than the node has room for, begun again when their turn comes; one is read every time.
 _WRITER = (
     "import os, sys\nos.chdir(sys.argv[1])\ndata, number = os.urandom(1 << 20), 0\nwhile True:\n"
-    "    with open(str(number % 40), 'wb') as file:\n        for _ in range(16): file.write(data)\n"
+    "    with open(str(number % 48), 'wb') as file:\n        for _ in range(16): file.write(data)\n"
     "    with open('0', 'rb') as file:\n        while file.read(1 << 20): pass\n    number += 1"
 )
 
 
 def test_page_cache_that_fills_the_node_does_not_let_the_kernel_win(tmp_path):
     """Usage is at the limit all the time: what grows takes the place of files in memory."""
-    memory = 448 * MI
-    with running_node(kubelet(evictionHard={"memory.available": "96Mi"}), memory) as stage:
+    memory = 640 * MI
+    with running_node(_HARD_LARGE, memory) as stage:
         asked = {"requests": {"memory": "128Mi", "cpu": "10m"}}
         stage.put(pod_document("writer", *PYTHON, _WRITER, str(tmp_path), resources=asked))
         own = stage.settings.own

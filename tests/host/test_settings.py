@@ -6,8 +6,8 @@ from host.nodes import kubelet
 from podqos.errors import HostError, InputError
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.linux.procfs import Procfs
+from podqos.host.node.container_starts import LogPolicy
 from podqos.host.node.settings import HostSettings, agent_config, read_kubelet_file
-from podqos.host.node.world import LogPolicy
 from podqos.model.kubelet_ignored import Ignored
 from podqos.qos.cgroup_settings import CgroupVersion
 

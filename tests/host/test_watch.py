@@ -291,6 +291,107 @@ class _Rising(Kernel):
         return signal
 
 
+class Unsignalled(Kernel):
+    """A kernel that signals nothing, and counts how often all figures are read."""
+
+    glances = 0
+
+    def watch_memory(self, _path: str, _level: int) -> None:
+        return None
+
+    def glance(self) -> dict[Signal, int]:
+        self.glances += 1
+        return {Signal.MEMORY: LIMIT - self.usage}
+
+
+def _glancing(kernel: Unsignalled, loop: Loop) -> tuple[MemoryWatch, list[bool]]:
+    told: list[bool] = []
+    watch = MemoryWatch(
+        kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True), glance=kernel.glance
+    )
+    watch.watch(FAST)
+    return watch, told
+
+
+def test_where_a_glance_says_that_there_is_time_nothing_else_is_read(loop):
+    kernel = Unsignalled(500, 100)
+    _, told = _glancing(kernel, loop)
+    looks = kernel.looks
+    loop.run_for(10)
+    assert kernel.glances > 50
+    assert kernel.looks == looks
+    assert not told
+
+
+def test_page_cache_that_makes_glances_useless_is_looked_through(loop):
+    kernel = Unsignalled(999, 800)
+    _, told = _glancing(kernel, loop)
+    looks = kernel.looks
+    loop.run_for(10)
+    assert kernel.looks - looks < 150, "as often as what is available needs, not as what is unused"
+    assert not told
+    kernel.use(999, 50)
+    loop.run_for(0.2)
+    assert told
+
+
+@given(
+    usage=st.integers(0, 890),
+    inactive=st.integers(0, 890),
+    reclaimed=st.floats(0, 1),
+    seconds=st.floats(0.12, 3),
+)
+def test_growth_that_is_only_glanced_at_is_told_before_memory_is_gone(usage, inactive, reclaimed, seconds):
+    """However much of it is page cache, and whenever that is given back."""
+    inactive = min(usage, inactive)
+    with virtual_loop() as (loop, clock):
+        kernel = Unsignalled(usage, inactive)
+        watch, told = _glancing(kernel, loop)
+        look, glance = kernel.look, kernel.glance
+
+        def now() -> None:
+            """Let memory be used up by the end, evenly; page cache goes as it has to, or before."""
+            share = min(1.0, clock.now / seconds)
+            used = usage - inactive + (1000 - usage + inactive) * share
+            cache = min(inactive * (1 - reclaimed * share), 1000 - used)
+            kernel.use(used + cache, cache)
+
+        watch._take_look = lambda: (now(), look())[1]
+        watch._glance = lambda: (now(), glance())[1]
+        while not told and clock.now < seconds:
+            loop.step()
+        assert told
+        assert clock.now < seconds, "100 MiB before the end"
+        watch.close()
+
+
+def test_a_kernels_signal_counts_although_memory_is_looked_at_because_of_another_level():
+    """The machine's memory has no signal and is looked at now and then; that of all pods has one."""
+    kernel = Kernel(100)
+    machine = MemorySeen(5000 * MI, 0, 0, 5000 * MI, is_all=False)
+
+    def look() -> Look:
+        of_pods = kernel.look().signals[Signal.MEMORY]
+        return Look({Signal.MEMORY: machine, Signal.ALLOCATABLE_MEMORY: of_pods}, ())
+
+    class Signals:
+        def watch_memory(self, path: str, level: int) -> KernelSignal | None:
+            return kernel.watch_memory(path, level) if path == "/pods" else None
+
+        def unwatch_memory(self, _path: str) -> None: ...
+
+    paths = {Signal.MEMORY: "/", Signal.ALLOCATABLE_MEMORY: "/pods"}
+    with virtual_loop() as (loop, clock):
+        told: list[float] = []
+        watch = MemoryWatch(Signals(), loop, paths, look, lambda: told.append(clock.now))
+        watch.watch(WatchMemory((LEVEL, MemoryLevel(Signal.ALLOCATABLE_MEMORY, 100 * MI)), through_cache=True))
+        kernel.use(950)
+        os.eventfd_write(kernel.last, 1)
+        loop.step()
+        assert told == [0.0]
+        watch.close()
+
+
 @BOTH
 def test_a_level_that_is_passed_while_it_is_set_is_looked_at_again(loop, asked):
     watch, told = _watching(_Rising(880), loop, asked)

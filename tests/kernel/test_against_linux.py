@@ -69,7 +69,7 @@ class TestCpu:
         used = cpu.run(["c"], cpu_seconds=0.45)["c"]
         assert used <= share.granted_nano / CORE_NANO + 0.05
         assert share.throttled_usec_per_period == 70_000
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while cpu.statistics("c")["nr_throttled"] < 3:
             assert time.monotonic() < end
             time.sleep(0.1)

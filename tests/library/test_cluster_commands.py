@@ -420,7 +420,7 @@ def test_a_watch_ends_with_what_reads_it(words, served):
         process.stdout.readline()
         process.stdout.close()
         try:
-            code = process.wait(60)
+            code = process.wait(300)
         finally:
             process.kill()
         assert (code, process.stderr.read().count(b"Traceback")) == (0, 0)
@@ -446,6 +446,15 @@ def test_a_node_that_is_not_there_cannot_be_watched(served, capsys):
         (("check", "--fail-on=err"), ["--fail-on=error", ":4"]),
         (("explain", "--context", ""), ["test", ":4"]),
         (("explain", "-f", ""), [":0"]),
+        (("explain", "deploy/"), ["deploy/web", ":4"]),
+        (("explain", "po/web-7d4b9c-b"), ["po/web-7d4b9c-bbbbb", ":4"]),
+        (("check", "StatefulSet/"), ["StatefulSet/db", ":4"]),
+        (("explain", "-A", "deploy/w"), ["deploy/web", ":4"]),
+        (("explain", "-n", "elsewhere", "deploy/"), [":4"]),
+        (("explain", "--namespace=shop", "deployments.apps/"), ["deployments.apps/web", ":4"]),
+        (("check", "pc/"), ["pc/acme-critical", ":4"]),
+        (("explain", "manifests/"), [":0"]),
+        (("rank", "deploy/"), [":0"]),
         (("node", "to"), ["top", ":4"]),
         (("no-such", ""), [":4"]),
     ],
@@ -459,6 +468,14 @@ def test_kubectl_completes_what_follows_the_plugin(words, expected, served, caps
     assert code == 0
     assert lines[-1] == expected[-1]
     assert [line.partition("\t")[0] for line in lines[:-1]] == [each.partition("\t")[0] for each in expected[:-1]]
+
+
+def test_a_directory_that_is_called_as_a_kind_is_completed_as_one(served, capsys, tmp_path):
+    served()
+    (tmp_path / "deploy").mkdir()
+    plugin_completion.main(("explain", "deploy/"))
+
+    assert capsys.readouterr().out == ":0\n"
 
 
 def test_completion_is_silent_where_no_cluster_answers(served, capsys, monkeypatch):

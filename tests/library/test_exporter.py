@@ -71,7 +71,7 @@ def mirrored():
         each.__exit__(None, None, None)
 
 
-def until(condition, seconds: float = 60.0) -> None:
+def until(condition, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "did not happen"
@@ -105,7 +105,7 @@ def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over(monkeyp
         if not request.query.get("watch") or not request.path.endswith(("/pods", "/nodes")):
             return watched({})(request)
         if "resourceVersion" not in request.query:
-            return watched({}, then=lambda _: falls_ill.wait(60))(request)
+            return watched({}, then=lambda _: falls_ill.wait(300))(request)
         return watch_of([], then=Wire.stall) if recovers.is_set() else status(500, "InternalError", "etcd is ill")
 
     said: list[str] = []
@@ -150,7 +150,7 @@ def test_the_exporter_ends_when_it_is_told_to(served):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr.readline().startswith("podqos exporter: http://127.0.0.1:")
         process.terminate()
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
 
 
 def test_pods_that_may_not_be_watched_are_fatal(mirrored):
@@ -163,7 +163,7 @@ def test_pods_that_may_not_be_watched_are_fatal(mirrored):
 
 
 def got(server, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=300)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

@@ -106,6 +106,23 @@ def test_a_node_leaves_parts_of_its_cores_to_pods(served, capsys):
     assert "; 3.92 are available" in podqos(capsys, "cpu", "atlas-1")[1]
 
 
+@pytest.mark.parametrize(("swap_bytes", "is_told"), [(0, False), (4 << 30, True), (None, True)])
+def test_swap_is_a_warning_unless_the_kubelet_says_that_there_is_none(served, capsys, swap_bytes, is_told):
+    def swapping(request: Request) -> object:
+        answer = api_server(request)
+        if request.path.endswith("/configz"):
+            lets = b'"failSwapOn": false, "memorySwap": {"swapBehavior": "LimitedSwap"}, "evictionHard"'
+            return answer.replace(b'"evictionHard"', lets)
+        if request.path.endswith("/summary") and swap_bytes is not None:
+            swap = f'"swap": {{"swapAvailableBytes": {swap_bytes}, "swapUsageBytes": 0}}, "nodeName"'
+            return answer.replace(b'"nodeName"', swap.encode())
+        return answer
+
+    served(swapping)
+    warnings = json.loads(podqos(capsys, "thresholds", "atlas-1", "-o", "json")[1])["warnings"]
+    assert ("SwapHidesPressure" in [each["kind"] for each in warnings]) is is_told
+
+
 def test_thresholds_say_that_the_kubelet_was_not_asked_and_why(served, capsys):
     served()
     known, unknown = (podqos(capsys, "thresholds", node)[2] for node in ("atlas-1", "atlas-2"))

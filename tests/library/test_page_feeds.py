@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
+from pathlib import Path
 
+import msgspec
 import pytest
 
+from podqos.agent.guard_status import GuardStatus, SignalStatus
 from podqos.errors import HostError, InputError
+from podqos.eviction.signals import Signal
 from podqos.library.page.feeds import FilesFeed, GuardFeed, NodeFeed
 from podqos.library.page.page import Page
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 POD = """apiVersion: v1
 kind: Pod
@@ -106,22 +113,56 @@ class Guard:
         }
         (folder / "pods.json").write_text(json.dumps({"node": "worker-1", "savedUs": 1, "pods": [pod]}))
 
-    def tell(self, now):
-        signals = [{"signal": "memory.available", "threshold": 1, "available": 2, "capacity": 8 << 30, "hard": True}]
-        status = {"node": "worker-1", "updatedUs": int(now * 1e6), "signals": signals, "pid": 1}
-        (self.folder / "status.json").write_text(json.dumps(status))
+    def tell(self, now, **more):
+        signals = (SignalStatus(Signal.MEMORY, 1, 2, 8 << 30, hard=True),)
+        status = GuardStatus(
+            node="worker-1", pid=1, version="1", started_us=0, updated_us=int(now * 1e6), kubepods="kubepods",
+            cgroup="v2", signals=signals, **{"enforce": False, "held_back": "shadow", **more},
+        )  # fmt: skip
+        (self.folder / "status.json").write_bytes(msgspec.json.encode(status))
 
 
-def test_a_guard_is_shown_by_the_pods_it_knows_and_its_journal(tmp_path):
-    Guard(tmp_path)
-    (tmp_path / "journal.jsonl").write_text("")
+def test_a_guard_is_shown_by_the_pods_it_knows_its_mode_and_its_journal(tmp_path):
+    guard = Guard(tmp_path)
+    shutil.copy(SCENARIOS / "guard/journal.jsonl", tmp_path)
     feed = GuardFeed(str(tmp_path), str(tmp_path))
     source = feed.look()
     view = Page(source).cluster()
     assert [(each.name, each.memory_bytes) for each in view.nodes] == [("worker-1", 8 << 30)]
     assert names(source) == ["web"]
     assert [each.name for each in source.logs] == [str(tmp_path / "journal.jsonl")]
+    assert (view.guard.enforce, view.guard.held_back) == (False, "shadow")
+    decided = [each for each in view.guard.entries if each.kind == "WouldEvict"]
+    assert decided[-1].pod == "reports/report-builder-0"
+    assert any("the first of 31" in each for each in decided[-1].reasons)
+    assert [each.time for each in view.guard.entries] == sorted((e.time for e in view.guard.entries), reverse=True)
     assert feed.look() is None
+    guard.tell(time.time())
+    assert feed.look() is None  # it is as it was, and is known to be
+    guard.tell(time.time(), enforce=True, held_back="", evictions=2)
+    assert Page(feed.look()).cluster().guard.mode == "enforces"
+    guard.tell(time.time(), enforce=True, held_back="stop file", stop_file=True)
+    paused = Page(feed.look()).cluster().guard
+    assert (paused.enforce, paused.mode) == (True, "evicts nothing: the stop file is there")
+    assert ("kill switch", "on: the stop file") in [(each.name, each.text) for each in paused.facts]
+
+
+def test_a_guard_that_has_just_begun_is_shown_before_it_has_written_down_its_pods(tmp_path):
+    Guard(tmp_path)
+    (tmp_path / "pods.json").unlink()
+    source = GuardFeed(str(tmp_path), str(tmp_path)).look()
+    view = Page(source).cluster()
+    assert ([each.name for each in view.nodes], view.pods, source.logs) == (["worker-1"], (), ())
+    assert view.guard.entries == ()
+
+
+def test_a_journal_that_is_long_broken_or_being_written_tells_what_can_be_read_of_its_end(tmp_path):
+    Guard(tmp_path)
+    lines = (SCENARIOS / "guard/journal.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "journal.jsonl").write_bytes(lines[0] * 3000 + b"{broken\n" + b"".join(lines) + lines[0][:40])
+    entries = Page(GuardFeed(str(tmp_path), str(tmp_path)).look()).cluster().guard.entries
+    assert len(entries) <= 20
+    assert "reports/report-builder-0" in [each.pod for each in entries]
 
 
 def test_a_guard_that_says_nothing_any_more_is_not_up_to_date(tmp_path):
@@ -129,8 +170,8 @@ def test_a_guard_that_says_nothing_any_more_is_not_up_to_date(tmp_path):
     feed = GuardFeed(str(tmp_path), str(tmp_path))
     assert feed.look() is not None
     guard.tell(time.time() - 3600)
-    with pytest.raises(HostError, match="has not told how it is for 3600 s"):
+    with pytest.raises(HostError, match="has ended or is stuck: it has not told how it is for 3600 s"):
         feed.look()
     (tmp_path / "status.json").unlink()
-    with pytest.raises(HostError, match="no guard runs here"):
+    with pytest.raises(HostError, match="no guard says how it is at"):
         feed.look()

@@ -27,7 +27,7 @@ class World:
     def __init__(self, nodes, pods):
         self.mirror = Mirror(None)
         self.mirror._version = "v1.36.0"
-        self.chance = random.Random(7)
+        self.chance = random.Random(7)  # noqa: S311
         self.used = {}
         for number in range(nodes):
             self.node(f"worker-{number}")
@@ -93,7 +93,7 @@ def applied(before, sent):
 
 
 CHANGES = {
-    "nothing": lambda world: None,
+    "nothing": lambda _: None,
     "a pod asks for more": lambda world: world.pod(1, "worker-1", 500),
     "a pod comes": lambda world: world.pod(100, "worker-0"),
     "a pod goes": lambda world: world.drop("Pod", "uid-4"),
@@ -131,7 +131,7 @@ def test_a_view_that_follows_another_is_the_one_made_anew_and_so_is_what_is_sent
 
 
 def test_many_changes_in_a_row_lead_to_the_same_view():
-    world, chance = World(3, 12), random.Random(3)
+    world, chance = World(3, 12), random.Random(3)  # noqa: S311
     snapshot = world.snapshot()
     page = Page(of_cluster(snapshot))
     known = shown(page.cluster())
@@ -211,7 +211,7 @@ def test_a_snapshot_that_follows_another_can_be_written_down_and_read_by_a_worke
     world = World(2, 4)
     world.measure("worker-0")
     snapshot = world.snapshot(world.snapshot())
-    again = pickle.loads(pickle.dumps(of_cluster(snapshot)))
+    again = pickle.loads(pickle.dumps(of_cluster(snapshot)))  # noqa: S301
     assert shown(Page(again).cluster()) == shown(Page(of_cluster(snapshot)).cluster())
 
 

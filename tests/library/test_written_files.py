@@ -19,7 +19,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
     reader.start()
     write_chunks(str(pipe), (b"a", b"b"))
-    reader.join(60)
+    reader.join(300)
 
     assert got == [b"ab"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 
 from placement.clusters import away, constrained_pods, expression, near, on_nodes, pod, spread, term
+from podqos.admission.constraints import affinity_errors, spread_errors
 from podqos.model.scheduling import (
     Affinity,
     NodeAffinity,
@@ -14,7 +15,7 @@ from podqos.model.scheduling import (
     TopologySpreadConstraint,
 )
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
-from podqos.placement.constraints import validate_constraints
+from podqos.placement.constraints import unmeetable_bounds
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 NEAR = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
@@ -24,6 +25,11 @@ SPELLING = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 SPREAD = "spec.topologySpreadConstraints[0]"
+
+
+def validate_constraints(one_pod):
+    """Return what is wrong with affinity and spreading: what the API server refuses, and what no node can meet."""
+    return (*affinity_errors(one_pod), *unmeetable_bounds(one_pod), *spread_errors(one_pod))
 
 
 def fields(key: str, operator: str, *values: str) -> NodeSelectorTerm:

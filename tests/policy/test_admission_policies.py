@@ -18,7 +18,8 @@ from podqos.cli.eval.resources import pod_of
 from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, profile_for
 from podqos.policy import cel
-from podqos.policy.admission_policies import Wish, admission_policies, object_name
+from podqos.policy.admission_objects import object_name
+from podqos.policy.admission_policies import Wish, admission_policies
 from podqos.policy.model import Action
 from podqos.policy.words import message
 from podqos.qos.classes import classify

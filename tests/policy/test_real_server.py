@@ -43,7 +43,7 @@ class Client:
         self.url = server.url
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
-        self._connection = http.client.HTTPSConnection(server.url.removeprefix("https://"), context=trust, timeout=60)
+        self._connection = http.client.HTTPSConnection(server.url.removeprefix("https://"), context=trust, timeout=300)
 
     def close(self) -> None:
         self._connection.close()

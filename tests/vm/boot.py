@@ -41,7 +41,7 @@ def run_in_vm(
     initrd = packages.CACHE / "initrd.cpio"
     images.write_initrd(initrd, found.busybox, found.modules, found.console)
     paths = ":".join(str(PROJECT / folder) for folder in ("src", "tests"))
-    command = f"/usr/bin/env PYTHONPATH={paths} {sys.executable} -B {script} {' '.join(arguments)}"
+    command = f"/usr/bin/env PYTHONPATH={paths} {sys.executable} {script} {' '.join(arguments)}"
     init = "vm.init=systemd" if systemd else ""
     qemu = [
         *found.qemu,

@@ -34,6 +34,7 @@ $b mkdir -p /new/dev/shm
 $b mount -t tmpfs shm /new/dev/shm
 $b mount -t tmpfs run /new/run
 $b mount -t cgroup2 cgroup /new/sys/fs/cgroup || echo "VM-FAILED cgroup2"
+$b ip link set lo up
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 run=$($b sed -n 's/.*run="\([^"]*\)".*/\1/p' /proc/cmdline)
 last="$run; echo VM-RC \$?; echo o > /proc/sysrq-trigger; sleep 60"

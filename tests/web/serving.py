@@ -38,19 +38,19 @@ class Served:
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
-        assert started.wait(60)
+        assert started.wait(300)
 
     @property
     def trust(self):
         return ssl.create_default_context(cafile=str(self.folder / "ca.crt"))
 
     def connect(self):
-        connection = http.client.HTTPSConnection("127.0.0.1", self.address[1], timeout=60, context=self.trust)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.address[1], timeout=300, context=self.trust)
         connection.connect()
         return connection
 
     def socket(self):
-        plain = socket.create_connection(self.address, timeout=60)
+        plain = socket.create_connection(self.address, timeout=300)
         return self.trust.wrap_socket(plain, server_hostname="127.0.0.1")
 
     def ask(self, path, body=None, method=None, connection=None, **headers):
@@ -63,12 +63,12 @@ class Served:
         return answer
 
     def run(self, coroutine):
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(300)
 
     def stop(self):
         self.run(self.webhook.server.stop(5))
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(60)
+        self._thread.join(300)
 
 
 @contextmanager

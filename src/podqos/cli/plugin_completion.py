@@ -2,21 +2,24 @@
 
 It gets the words so far, the last of which is to be completed, and prints a completion per line, with a description
 behind a tab, then a line that tells kubectl whether files may be completed, too. Contexts come from the kubeconfig,
-namespaces and nodes from the cluster, if that answers at once.
+namespaces, nodes and the names of objects (``deploy/web``) from the cluster, if that answers at once.
 
 Source: kubectl pkg/cmd/plugin (SetupPluginCompletion), and the directives of github.com/spf13/cobra's completions.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from podqos.cli.command_list import COMMANDS
 from podqos.cli.grammar import Argument, Grammar, Values, grammar
 from podqos.errors import PodqosError
+from podqos.library.inputs.selection import object_named
 
 if TYPE_CHECKING:
     from podqos.cluster.resources import Resource
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 _FILES = ":0"
 _NO_FILES = ":4"
 _TAKES_NODE = ("rank", "cpu", "thresholds", "forecast", "blast")
+_TAKES_OBJECTS = ("explain", "check", "admit", "advise")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -54,6 +58,11 @@ def completions(words: Sequence[str]) -> tuple[list[str], bool]:
         return _matching(last, ((name, option.about) for name, option in known.items())), False
     if command.below:
         return _matching(last, ((each.name, each.summary) for each in command.below)), False
+    kind, slash, _ = last.partition("/")
+    named = object_named(f"{kind}/any")
+    if slash and named is not None and command.name in _TAKES_OBJECTS and not os.path.isdir(kind):
+        names = _live(before, partial(_objects, named[0], before))
+        return _matching(last, ((f"{kind}/{name}", about) for name, about in names)), False
     found = [word for positional in command.positionals for word in _values(positional, last, before)[0]]
     if command.name in _TAKES_NODE:
         found += _matching(last, _live(before, _nodes))
@@ -118,10 +127,27 @@ def _nodes(context: str | None, kubeconfig: str | None) -> list[str]:
     return _names(context, kubeconfig, NODES)
 
 
-def _names(context: str | None, kubeconfig: str | None, resource: Resource[Any]) -> list[str]:
+def _objects(kind: str, before: Sequence[str], context: str | None, kubeconfig: str | None) -> list[str]:
+    """Return the names of the objects of a kind: of the namespace that is stated, of all, or of the context's."""
+    from podqos.cluster import resources
+
+    known = (each for each in vars(resources).values() if isinstance(each, resources.Resource))
+    resource = next((each for each in known if each.kind.lower() == kind), None)
+    if resource is None:
+        return []
+    is_everywhere = not resource.is_namespaced or not {"-A", "--all-namespaces"}.isdisjoint(before)
+    namespace = "" if is_everywhere else _stated(before, "-n") or _stated(before, "--namespace")
+    return _names(context, kubeconfig, resource, namespace)
+
+
+def _names(
+    context: str | None, kubeconfig: str | None, resource: Resource[Any], namespace: str | None = ""
+) -> list[str]:
+    """Return the names of a resource's objects; ``namespace`` None is the context's."""
     from podqos.cluster.cluster import connect
     from podqos.cluster.patience import Patience
 
     hurried = Patience(connect_seconds=1.0, stall_seconds=1.0, total_seconds=2.0, attempts=1)
     with connect(context, kubeconfig=kubeconfig, patience=hurried) as cluster:
-        return [each.metadata.name for page in cluster.pages(resource) for each in page.items]
+        within = cluster.namespace if namespace is None else namespace
+        return [each.metadata.name for page in cluster.pages(resource, within) for each in page.items]

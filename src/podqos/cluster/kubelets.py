@@ -102,10 +102,6 @@ class Kubelets:
 
         return self._found(node, "configz", decoded, f"kubelet settings of node {node}", "--kubelet-config FILE")
 
-    def all_settings(self, nodes: Iterable[str]) -> Iterator[tuple[str, Found[KubeletSettings]]]:
-        """Yield the settings of kubelets, in the order of the names; several are asked at once."""
-        return _at_once(self.settings, nodes)
-
     def _found(
         self, node: str, path: str, decoded: Callable[[str, str], Found[Model]], what: str, option: str
     ) -> Found[Model]:

@@ -35,8 +35,7 @@ class WarningKind(StrEnum):
     MEMORY_UNWATCHED = "MemoryUnwatched"
     """No hard threshold for memory: naming any other drops the default."""
     SWAP_HIDES_PRESSURE = "SwapHidesPressure"
-    """The kubelet starts with swap on, and nothing says that pods must not use it: memory.available does not fall while
-    they do."""
+    """Pods may use the node's swap: memory.available does not fall while they do."""
 
 
 class ThresholdWarning(Struct, frozen=True, gc=False):
@@ -49,11 +48,16 @@ class ThresholdWarning(Struct, frozen=True, gc=False):
 
 
 def threshold_warnings(
-    settings: KubeletConfiguration, capacities: Mapping[Signal, int] | None = None, profile: Profile = LATEST
+    settings: KubeletConfiguration,
+    capacities: Mapping[Signal, int] | None = None,
+    profile: Profile = LATEST,
+    *,
+    swap_bytes: int | None = None,
 ) -> tuple[ThresholdWarning, ...]:
     """Return what looks wrong, by kind, then in the order of the settings.
 
-    A share and an amount can be compared only where the capacity of their signal is known.
+    A share and an amount can be compared only where the capacity of their signal is known. ``swap_bytes`` is the node's
+    swap, where that is known.
     """
     thresholds = [
         threshold
@@ -64,7 +68,8 @@ def threshold_warnings(
         *_soft_after_hard(thresholds, capacities or {}),
         *_about_grace_periods(settings, thresholds),
         *_without_effect(thresholds),
-        *_about_memory(settings, thresholds),
+        *_memory_unwatched(thresholds),
+        *_swap(settings, swap_bytes, profile),
     )
 
 
@@ -106,8 +111,11 @@ def _without_effect(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
             yield ThresholdWarning(WarningKind.NEVER_MET, threshold.signal)
 
 
-def _about_memory(settings: KubeletConfiguration, thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
+def _memory_unwatched(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
     if not any(threshold.signal is Signal.MEMORY and threshold.is_hard for threshold in thresholds):
         yield ThresholdWarning(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)
-    if not settings.fail_swap_on and settings.memory_swap.swap_behavior != "NoSwap":
+
+
+def _swap(settings: KubeletConfiguration, swap_bytes: int | None, profile: Profile) -> Iterator[ThresholdWarning]:
+    if swap_bytes != 0 and settings.lets_pods_swap(profile):
         yield ThresholdWarning(WarningKind.SWAP_HIDES_PRESSURE, Signal.MEMORY)

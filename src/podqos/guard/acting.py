@@ -57,6 +57,7 @@ from podqos.guard.eviction import (
     taken_up,
 )
 from podqos.guard.intents import Intent, Intents
+from podqos.guard.lifeline import Lifeline
 from podqos.guard.sender import Reply, Sender
 from podqos.guard.tree import ContainerCgroup, PodCgroup, containers_to_kill, pod_at, pod_paths
 from podqos.host.linux.background import Background
@@ -141,11 +142,12 @@ class Acting:
         kill_when: KillWhen,
         tell: Callable[[Victim, Noted], None],
         is_falling: Callable[[], bool],
+        lifeline: Lifeline | None = None,
     ) -> None:
         """``tell`` hears every step, in a later turn of the loop; ``is_falling``: memory is short in spite of holds."""
         self._loop, self._cgroups, self._procfs = loop, cgroups, procfs
         self._sender, self._intents, self._kill_when = sender, intents, kill_when
-        self._tell, self._is_falling = tell, is_falling
+        self._tell, self._is_falling, self._lifeline = tell, is_falling, lifeline
         self._freeing = Background(loop, "freeing")
         self._own_pod = next((uid for uid, path in pod_paths(cgroups) if os.getpid() in cgroups.charged(path)), "")
         self._running: dict[str, _Running] = {}
@@ -295,6 +297,8 @@ class Acting:
 
     def _stop_growth(self, running: _Running) -> None:
         path = running.intent.cgroup
+        if path and self._lifeline is not None:
+            self._lifeline.hold(path, self._cgroups.thawing(path))
         if path and not self._cgroups.freeze(path):
             self._note(running, Did.FAILED, text="it could not be frozen")
             self._loop.call_after(0, lambda: self._if_still(running, StillFalling()))
@@ -383,8 +387,11 @@ class Acting:
         return replace(eviction, outcome=Outcome.GONE)
 
     def _let_go(self, running: _Running) -> None:
-        if running.intent.cgroup:
-            self._cgroups.thaw(running.intent.cgroup)
+        path = running.intent.cgroup
+        if path:
+            self._cgroups.thaw(path)
+            if self._lifeline is not None:
+                self._lifeline.let_go(path)
 
     def _why_not(self, uid: str, path: str) -> str:
         """Return why a cgroup must not be touched for a pod; empty where it is the pod's own."""

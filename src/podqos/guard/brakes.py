@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from podqos.agent.guard_status import RateLimit
 from podqos.agent.journal import By, Kind, decode
 from podqos.errors import InputError
 from podqos.guard.settings import STOP_FILE, GuardSettings
-from podqos.guard.status import RateLimit
 
 _TAIL_BYTES = 1 << 20
 

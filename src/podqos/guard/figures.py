@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.eviction.signals import Signal
 from podqos.eviction.usage import memory_bytes
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.tree import PodCgroup, pod_at
@@ -82,6 +83,10 @@ class GuardFigures:
     def look(self, pods: Iterable[WatchedPod]) -> Look:
         """Return what is there of memory now, and nothing else."""
         return self._memory.look(pods)
+
+    def at_least(self) -> Mapping[Signal, int]:
+        """Return what is available at least, at a glance."""
+        return self._memory.at_least()
 
     def quick(self, pods: Sequence[WatchedPod]) -> Summary:
         """Return current memory figures, and the rest from the last full summary."""

@@ -1,5 +1,8 @@
 """What the API server says of this node: its pods, and whether the guard is switched off. Kept when the server is away.
 
+A pod that cannot be read, because a later Kubernetes writes it otherwise, is known by its name alone: it is never
+evicted, and the others are as before.
+
 Two threads watch. The loop is woken by a descriptor and takes what is known then; what was last known is on disk, so
 that a guard that is started while the server is away still knows which cgroup is whose. Names of environments,
 commands and annotations never get there.
@@ -22,11 +25,13 @@ from msgspec.structs import replace
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.events import Event as WatchEvent
 from podqos.cluster.patience import pause_seconds
+from podqos.cluster.refusals import as_line
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, PodqosError
 from podqos.host.storage.writing import replace_file
 from podqos.library.mirror import Kind
 from podqos.manifest.amounts import decode_hook
+from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, ObjectMeta
 from podqos.model.pod_fate import ContainerStatus, FatedPod
 from podqos.model.quantity import Quantity
@@ -51,6 +56,8 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
     """A pod of this node."""
 
     metadata: GuardedMeta = GuardedMeta()
+    unread: str = ""
+    """Why nothing but its name is known; empty where all is."""
 
     @property
     def is_over(self) -> bool:
@@ -73,6 +80,8 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
 def never_evicted(pod: GuardedPod, node: str) -> str:
     """Return why a pod is never the guard's victim; empty where it may be."""
     priority = pod.spec.priority
+    if pod.unread:
+        return f"it cannot be read: {pod.unread}"
     if pod.is_static or pod.is_mirror:
         return "static pod"
     if priority is None:
@@ -91,12 +100,42 @@ class _NodeMeta(Struct, frozen=True, gc=False):
     annotations: dict[str, str] = {}
 
 
+class _Condition(Struct, frozen=True, gc=False, rename="camel"):
+    type: str = ""
+    last_transition_time: str | None = None
+
+
+class _NodeInfo(Struct, frozen=True, gc=False, rename="camel"):
+    kubelet_version: str = ""
+
+
+class _NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
+    """What a kubelet changes when it starts, or is set up otherwise; not what it says again and again."""
+
+    allocatable: dict[str, str] = {}
+    conditions: tuple[_Condition, ...] = ()
+    node_info: _NodeInfo = _NodeInfo()
+
+
 class _Node(Struct, frozen=True, gc=False):
     metadata: _NodeMeta = _NodeMeta()
+    status: _NodeStatus = _NodeStatus()
 
 
-_PODS: Resource[GuardedPod] = replace(PODS, model=GuardedPod)  # type: ignore[arg-type] # of another model
-_NODE: Resource[_Node] = replace(NODES, model=_Node)  # type: ignore[arg-type]
+class _Name(Struct, frozen=True, gc=False):
+    name: str
+    namespace: str
+    uid: str
+
+
+class _Named(Struct, frozen=True, gc=False):
+    """A pod, as far as every version of Kubernetes writes it."""
+
+    metadata: _Name
+
+
+_PODS: Resource[msgspec.Raw] = replace(PODS, model=msgspec.Raw)  # type: ignore[arg-type] # read one by one
+_NODE: Resource[_Node] = replace(NODES, model=_Node)  # type: ignore[arg-type] # of another model
 
 
 class LastKnown(Struct, frozen=True, rename="camel"):
@@ -158,9 +197,16 @@ class KnownPods:
     @property
     def is_switched_off(self) -> bool:
         """Whether the node's annotation says so."""
+        return any(each.metadata.annotations.get(SWITCH, "").strip().lower() == OFF for each in self._nodes())
+
+    @property
+    def kubelet_says(self) -> object:
+        """What the kubelet says of itself: another value where it has started anew, or has other settings."""
+        return tuple(each.status for each in self._nodes())
+
+    def _nodes(self) -> Iterable[_Node]:
         with self._lock:
-            nodes: Iterable[_Node] = tuple(self._own_node.objects.values())
-        return any(each.metadata.annotations.get(SWITCH, "").strip().lower() == OFF for each in nodes)
+            return tuple(self._own_node.objects.values())
 
     @property
     def trouble(self) -> str:
@@ -205,14 +251,31 @@ class KnownPods:
             failures += 1
 
     def _take(self, kind: Kind, event: WatchEvent[Any]) -> None:
+        item = self._read(event.object) if isinstance(event.object, msgspec.Raw) else event.object
         with self._lock:
-            kind.take(event.type, _kept(event.object))
+            if item is not None or event.object is None:
+                kind.take(event.type, item)
             if kind is self._pods:
                 self._taken = None
                 if kind.is_complete:
                     self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
             self._wake()
         self._tell(kind, None)
+
+    def _read(self, data: msgspec.Raw) -> GuardedPod | None:
+        """Return a pod, or its name where the rest cannot be read; None where not even that can be."""
+        try:
+            return _kept(model_decoder(GuardedPod).decode(data))
+        except (*REFUSALS, ValueError, PodqosError) as error:
+            why = as_line(str(error))
+        try:
+            named = model_decoder(_Named).decode(data).metadata
+        except (*REFUSALS, ValueError, PodqosError):
+            self._note(f"a pod of this node cannot be read, not even its name: {why}")
+            return None
+        pod = GuardedPod(GuardedMeta(name=named.name, namespace=named.namespace, uid=named.uid), unread=why)
+        self._note(f"pod {pod.key} cannot be read and is never evicted: {why}")
+        return pod
 
     def _wake(self) -> None:
         if not self._is_closed:
@@ -257,10 +320,8 @@ class KnownPods:
             self.synced_us, self.is_from_disk = known.saved_us, True
 
 
-def _kept(item: Any) -> Any:  # noqa: ANN401 - of either watch
+def _kept(item: GuardedPod) -> GuardedPod:
     """Return a pod without what no decision reads."""
-    if not isinstance(item, GuardedPod):
-        return item
     own = {key: value for key, value in item.metadata.annotations.items() if key.startswith(_KEPT_ANNOTATIONS)}
     metadata = replace(item.metadata, annotations=own, labels={}, managed_fields=())
     status = replace(

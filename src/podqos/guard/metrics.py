@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
+from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, LocalStorageExceeded, UnderPressure
-from podqos.guard.status import GuardStatus
 from podqos.host.api.http_request import Answer, Refusal, Request
 from podqos.report.text.exposition import CONTENT_TYPE, Counter, Histogram, family, single
 from podqos.survival.shadow import GuardedDeath, Hindsight

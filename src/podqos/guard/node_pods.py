@@ -75,7 +75,7 @@ class NodePods:
         elif pod is not watched.pod:
             if pod.spec != watched.pod.spec and uid not in self._world.reactions:
                 self._leave(uid, watched)
-            else:
+            elif not pod.unread:
                 watched.pod = pod
                 watched.found(pod_at(self._cgroups, uid, watched.cgroup))
 

@@ -13,12 +13,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import os
 import resource
-import select
-import sys
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +30,7 @@ from podqos.agent.events import (
     Observed,
     Woken,
 )
+from podqos.agent.guard_status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, GuardMode
 from podqos.agent.state import Looking, Resting
@@ -48,11 +45,11 @@ from podqos.guard.explaining import Decided, Explaining
 from podqos.guard.figures import GuardFigures
 from podqos.guard.intents import Intents
 from podqos.guard.known_pods import KnownPods, never_evicted
+from podqos.guard.lifeline import Lifeline
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.node_pods import NodePods
 from podqos.guard.sender import Sender
 from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
-from podqos.guard.status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
 from podqos.guard.tree import find_kubepods
 from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer
@@ -62,8 +59,10 @@ from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.linux.notes import Notes
 from podqos.host.linux.procfs import PAGE_BYTES, Procfs
-from podqos.host.linux.psi import pressure_trigger
+from podqos.host.linux.psi import PressureWatch
 from podqos.host.linux.stopping import on_stop, stop_at_once
+from podqos.host.linux.undisturbed import Undisturbed, journal_clock
+from podqos.host.node.delivery import Delivery
 from podqos.host.node.kernel_kills import oom_kill_entry
 from podqos.host.node.protection import Protection
 from podqos.host.storage.journal_file import JournalFile
@@ -74,13 +73,11 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.version import __version__
 
 _JOURNAL = "journal.jsonl"
-_SWITCH_SECONDS = 0.001
-_GARBAGE = 20_000
 _EVERY_SECONDS = 1.0
 _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
-_ASK_SECONDS = 30.0
+_ASK_SECONDS, _ASK_AGAIN_SECONDS, _ASK_SOON_SECONDS = 30.0, 300.0, 1.0
 _STALL_US, _WINDOW_US = 10_000, 500_000
 # What agents note of pods that come and go is the kubelet's doing.
 _NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
@@ -108,7 +105,7 @@ class Guard:
         self.note = self._notes.add
         self.loop = Loop()
         self.loop.failed = self._notes.add_error
-        self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
+        self.now_us = journal_clock()
         self.started_us = self.now_us()
         self._open = contextlib.ExitStack()
         self._open.callback(self.loop.close)
@@ -151,18 +148,25 @@ class Guard:
         )
         self._open.callback(self.world.memory_watch.close)
         self.driver = Driver(self.config, self.world, self._write)
-        self._waiting: deque[Event] = deque()
-        self._is_delivering = False
-        self._timer: Timer | None = None
+        self.deliver = Delivery(
+            self.loop,
+            self.now_us,
+            handle=self._handle,
+            settled=self._settled,
+            wake_us=lambda: self.driver.wake_us,
+            wake=self._regular_look,
+        ).deliver
         self._again: Timer | None = None
         self._settling: Timer | None = None
+        self._to_ask: Timer | None = None
+        self._kubelet_says: object = ()
         self._entries: deque[Entry] = deque()
         """What is yet to be written."""
         self._decided: list[Decided] = []
         self._mode = GuardMode(settings.enforce, "not begun")
         self._count = 0
         self._is_unsaved = False
-        self._switch_seconds = sys.getswitchinterval()
+        self._undisturbed = Undisturbed()
         self.pods = NodePods(
             settings.node,
             self.known,
@@ -213,21 +217,14 @@ class Guard:
         self._ask_kubelet()
         if self._sender is not None and self.settings.enforce:
             self.evictions.rehearse(self.loop, self._sender)
-        # Another thread lets this one go on that soon.
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        # A collection takes longer than a reaction may; it runs when nothing happens (``_every_second``).
-        gc.disable()
-        gc.collect()
-        gc.freeze()
+        self._undisturbed.begin()
 
     def close(self) -> None:
         """Let everything go; what was begun is finished by the next guard."""
         self._journal(Kind.WATCHING, because=GuardMode(self.settings.enforce, self._mode.held_back, ended=True))
         self._write_status()
         self._open.close()
-        sys.setswitchinterval(self._switch_seconds)
-        gc.unfreeze()
-        gc.enable()
+        self._undisturbed.end()
 
     def serve_metrics(self, host: str, port: int) -> int:
         """Serve metrics from here on; return the port, for when 0 was requested."""
@@ -236,10 +233,6 @@ class Guard:
         server = HttpServer(self.loop, metrics.answer, self.note, f"podqos/{__version__}")
         self._open.callback(server.close)
         return server.listen_tcp(host, port)
-
-    def now_us(self) -> int:
-        """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
-        return self._started_us + time.monotonic_ns() // 1000
 
     def _make_folders(self) -> None:
         """Make the directories, and be the only guard in this run directory."""
@@ -262,6 +255,11 @@ class Guard:
         if self._cluster is None or not (self.settings.enforce or any(intents.left())):
             return
         self._sender = Sender(self.loop, Writer(self._cluster.client))
+        lifeline: Lifeline | None = None
+        try:
+            lifeline = self._open.enter_context(contextlib.closing(Lifeline()))
+        except HostError as error:
+            self._lacks(str(error))
         acting = Acting(
             self.loop,
             self.cgroups,
@@ -271,6 +269,7 @@ class Guard:
             kill_when=self.settings.kill_when,
             tell=self.evictions.told,
             is_falling=self.world.is_falling,
+            lifeline=lifeline,
         )
         self._open.callback(acting.close)
         self.evictions.carry_out_with(acting)
@@ -287,10 +286,8 @@ class Guard:
         if self.cgroups.version is CgroupVersion.V2:
             files.append(self.cgroups.folder(self.cgroups.own) / "memory.pressure")
         for file in files:
-            trigger = pressure_trigger(file, _STALL_US, _WINDOW_US)
-            if trigger is not None:
-                self._open.callback(os.close, trigger)
-                self.loop.watch(trigger, self.world.memory_watch.look, select.EPOLLPRI)
+            watch = PressureWatch(self.loop, file, _STALL_US, _WINDOW_US, self.world.memory_watch.look)
+            self._open.callback(watch.close)
 
     def _warm_up(self) -> None:
         """Take every step of a decision once, without any effect: what it touches stays in memory from then on."""
@@ -307,26 +304,15 @@ class Guard:
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 
-    def deliver(self, event: Event) -> None:
-        """Deliver an event to the agent, and everything that follows from it."""
-        self._waiting.append(event)
-        if self._is_delivering:
-            return
-        self._is_delivering = True
-        try:
-            while self._waiting:
-                self._deliver_one(self._waiting.popleft())
-        finally:
-            self._is_delivering = False
-            self.world.noticed_us = None
-            self._set_timer()
-            # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
-            while self._entries:
-                self.journal.write(self._entries.popleft())
+    def _settled(self) -> None:
+        self.world.noticed_us = None
+        # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
+        while self._entries:
+            self.journal.write(self._entries.popleft())
         if self._decided:
             self._follow_up()
 
-    def _deliver_one(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         now_us, before = self.now_us(), self.driver.state
         held_back = self.brakes.held_back(now_us) or ""
         if held_back != self.driver.config.held_back or self.driver.config.shadow != bool(held_back):
@@ -364,14 +350,6 @@ class Guard:
 
     def _journal(self, kind: Kind, pod: str | None = None, by: By = By.GUARD, because: Because | None = None) -> None:
         self.journal.write(Entry(self.now_us(), self.settings.node, kind, pod, None, by, because))
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        wake_us = self.driver.wake_us
-        if wake_us is not None:
-            seconds = max(0.0, (wake_us - self.now_us()) / 1e6)
-            self._timer = self.loop.call_after(seconds, self._regular_look)
 
     def _regular_look(self) -> None:
         noticed_us = self.now_us()
@@ -416,6 +394,9 @@ class Guard:
         self._is_unsaved = True
         self.pods.refresh()
         self._check_mode()
+        before, self._kubelet_says = self._kubelet_says, self.known.kubelet_says
+        if before and before != self._kubelet_says:
+            self._ask_after(_ASK_SOON_SECONDS)
 
     def _hear_kernel(self, log: KernelLog) -> None:
         for kill in log.kills():
@@ -426,18 +407,29 @@ class Guard:
     # ---- the kubelet's settings ----------------------------------------------------------------------------------
 
     def _ask_kubelet(self) -> None:
-        """Go on with the last known settings until the kubelet says otherwise; it is asked until it answers."""
+        """Go on with the last known settings until the kubelet says otherwise.
+
+        It is asked until it answers, then every few minutes, and soon after the node shows that it has started anew.
+        """
+        self._to_ask = None
         if self._ask is not None:
             self._asking.run(self._ask, self._heard_kubelet)
 
+    def _ask_after(self, seconds: float) -> None:
+        if self._to_ask is not None:
+            self._to_ask.cancel()
+        self._to_ask = self.loop.call_after(seconds, self._ask_kubelet)
+
     def _heard_kubelet(self, result: GuardSettings | Exception) -> None:
-        if isinstance(result, Exception):
-            self.note(f"the last known settings count: {result}")
-            self.loop.call_after(_ASK_SECONDS, self._ask_kubelet)
-        elif result != self.settings:
+        if isinstance(result, GuardSettings) and result != self.settings:
             self.note("the kubelet has other settings by now: the guard begins anew with them")
             self.newer = result
             self.loop.stop()
+            return
+        if isinstance(result, Exception):
+            self.note(f"the last known settings count: {result}")
+        if self._to_ask is None:
+            self._ask_after(_ASK_SECONDS if isinstance(result, Exception) else _ASK_AGAIN_SECONDS)
 
     def _stop(self) -> None:
         self.newer = None
@@ -448,8 +440,8 @@ class Guard:
     def _every_second(self) -> None:
         self.journal.sync()
         self._check_mode()
-        if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
-            gc.collect()
+        if isinstance(self.driver.state.loop, Resting):
+            self._undisturbed.collect()
 
     def _save(self) -> None:
         """Keep what is known of pods, in case the server is away at the next start."""

@@ -123,6 +123,7 @@ class GuardWorld:
             {Signal.MEMORY: _MACHINE, Signal.ALLOCATABLE_MEMORY: cgroups.own},
             lambda: figures.look(self.pods.values()),
             on_crossing,
+            glance=figures.at_least,
         )
 
     # ---- the port ------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from msgspec import Struct
 from podqos.kernel.cgroup import ROOT, is_within, parent_path
 
 OOM_SCORE_ADJ_MIN = -1000
-OOM_SCORE_ADJ_MAX = 1000
 INIT_PID = 1
 """The machine's own init is never chosen and survives group kills."""
 _BONUS_THOUSANDTHS = 30

@@ -45,16 +45,8 @@ from podqos.library.inputs.assumptions import (
 )
 from podqos.library.inputs.autoscaling import Autoscalers
 from podqos.library.inputs.files import STDIN, Inputs, read_bytes
-from podqos.library.inputs.objects import (
-    FoundObject,
-    FoundWorkload,
-    KubeletObject,
-    Objects,
-    Progress,
-    custom_kinds,
-    decides_about_pods,
-    is_own_policy,
-)
+from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, custom_kinds
+from podqos.library.inputs.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
 from podqos.library.inputs.policies import is_within, scope_of
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Reading

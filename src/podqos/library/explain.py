@@ -27,7 +27,8 @@ from podqos.library.inputs.assumptions import (
     scoped_policies,
 )
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, are_larger
-from podqos.library.inputs.objects import FoundObject, FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
+from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, custom_kinds, load
+from podqos.library.inputs.other_objects import FoundObject, NotJudged
 from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem

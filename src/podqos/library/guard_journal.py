@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import By, Entry, Kind, decode
 from podqos.agent.reasons import OOMLevel
 from podqos.errors import HostError
@@ -33,6 +34,14 @@ _LEVELS = {
 }
 _SINCE_BOOT = re.compile(r"\d{1,8}(?:\.\d{1,9})?", re.ASCII)
 _OWN_EVICTION_US = 600 * SECOND_US
+
+
+def read_status(run: Path) -> GuardStatus | None:
+    """Return what a guard last said in its run directory; None where none has run."""
+    try:
+        return msgspec.json.decode((run / FILE).read_bytes(), type=GuardStatus)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
 
 
 def files_of(path: Path) -> list[Path]:

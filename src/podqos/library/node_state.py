@@ -32,16 +32,17 @@ from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
+from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
-from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod
-from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
-from podqos.survival.usage import BeyondLimit, from_usage, strangers
+from podqos.survival.snapshots import decode_snapshot, from_summary, node_of, swap_of
+from podqos.survival.usage import BeyondLimit, from_usage, pod_usage, strangers
 from podqos.survival.usage_file import UsageRow, read_usage
 from podqos.wording import counted
 
@@ -107,7 +108,8 @@ def node_state(
         memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0, hugepages_bytes=hugepages_bytes
     )
     if rows is None:
-        snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
+        usages = (pod_usage(each.pod, {}) if _waits(each.pod) else assumed_usage(each.pod) for each in pods)
+        snapshot = Snapshot(machine, tuple(map(_started, usages)))
         return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods), owners=_owners(pods)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
@@ -117,11 +119,11 @@ def node_state(
     # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
     workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
     replicas = {entry.pod.key for entry in pods if entry.workload in workloads}
-    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None]
+    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None and not _waits(entry.pod)]
     beside = [key for key in unknown if key in replicas]
     snapshot = Snapshot(
         machine,
-        tuple(assumed_usage(each.pod) if each.pod.key in beside else each for each in measured.pods),
+        tuple(assumed_usage(each.pod) if each.pod.key in beside else _started(each) for each in measured.pods),
     )
     assumptions = (
         *assumed,
@@ -154,7 +156,8 @@ def kubelet_state(
     if system_memory_bytes is not None:
         machine = replace(machine, system_bytes=system_memory_bytes)
     pods = node_pods(objects, node=node, profile=profile)
-    snapshot = from_summary([entry.pod for entry in pods], summary, machine)
+    measured = from_summary([entry.pod for entry in pods], summary, machine)
+    snapshot = replace(measured, pods=tuple(map(_started, measured.pods)))
     return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods), owners=_owners(pods)))
 
 
@@ -225,6 +228,8 @@ class NodeCapacities(Struct, frozen=True):
     memory_bytes: int | None
     cpu: Quantity | None
     capacities: dict[Signal, int]
+    swap_bytes: int | None
+    """None where its kubelet does not tell."""
     assumptions: tuple[Assumption, ...] = ()
     """What is not known of them."""
 
@@ -238,6 +243,7 @@ def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
         capacity[MEMORY].value if MEMORY in capacity else None,
         capacity.get(CPU),
         {} if summary is None else {signal: each.capacity for signal, each in observe(summary).signals.items()},
+        None if summary is None else swap_of(summary),
         (*cluster.assumptions, *((KUBELET_SETTINGS,) if cluster.kubelet(name) is None else ())),
     )
 
@@ -286,6 +292,22 @@ def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[U
         path = os.fspath(usage)
         return read_usage(path, read_bytes(path))
     return tuple(usage)
+
+
+def _waits(pod: Pod) -> bool:
+    """Whether a container of a node's pod has not started: it waits for an image or a volume.
+
+    Of a static pod this is not known: a kubelet's /pods calls it Pending for as long as it runs.
+    """
+    return pod.status.phase == "Pending" and bool(pod.spec.node_name) and not pod.is_static
+
+
+def _started(usage: PodUsage) -> PodUsage:
+    """Return a pod whose containers that have not started have no processes: where some wait, those not measured."""
+    if not _waits(usage.pod):
+        return usage
+    containers = (each if each.is_measured else replace(each, processes=0) for each in usage.containers)
+    return replace(usage, containers=tuple(containers))
 
 
 def _neighbours(pods: Iterable[NodePod]) -> frozenset[str]:

@@ -24,12 +24,14 @@ def thresholds(
     capacities: Mapping[Signal, int] | None = None,
     layout: Layout = Layout.SINGLE,
     profile: Profile = LATEST,
+    swap_bytes: int | None = None,
     assumed: tuple[Assumption, ...] = (),
 ) -> ThresholdsReport:
     """Explain a kubelet's reservations and thresholds on a node: amounts, the order in which they act, warnings.
 
     ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
-    ``assumed`` is what these rest on already.
+    ``swap_bytes`` is the node's swap, where that is known: without any, no pod can swap. ``assumed`` is what these rest
+    on already.
     """
     kubelet = kubelet or DEFAULT_KUBELET
     memory_bytes, assumptions = node_memory(node_memory_bytes, ())
@@ -43,7 +45,9 @@ def thresholds(
         _follow(known, signal, source)
     try:
         allocatable = memory_allocatable(kubelet.config, known, cpu)
-        found = exhaustion(kubelet.config, known, layout=layout, allocatable=allocatable, profile=profile)
+        found = exhaustion(
+            kubelet.config, known, layout=layout, allocatable=allocatable, profile=profile, swap_bytes=swap_bytes
+        )
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
     return thresholds_report(found, ".".join(map(str, profile.version)), (*of_version(profile), *assumptions, *assumed))

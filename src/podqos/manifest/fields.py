@@ -4,7 +4,7 @@ The API server refuses unknown fields in new objects; so do we, because a misspe
 ``initContainer:`` would otherwise change the answer silently. Objects that come from an API server may be newer
 than these tables, so there only ``resources`` is held to its fields.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go, apimachinery/pkg/apis/meta/v1/types.go (ObjectMeta).
+Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go.
 """
 
 from __future__ import annotations
@@ -12,12 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 POD_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
-
-OBJECT_META_FIELDS = frozenset({
-    "annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers",
-    "generateName", "generation", "labels", "managedFields", "name", "namespace", "ownerReferences",
-    "resourceVersion", "selfLink", "uid",
-})  # fmt: skip
 
 POD_SPEC_FIELDS = frozenset({
     "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
@@ -37,10 +31,6 @@ CONTAINER_FIELDS = frozenset({
 })  # fmt: skip
 
 EPHEMERAL_CONTAINER_FIELDS = CONTAINER_FIELDS | {"targetContainerName"}
-
-RESOURCE_REQUIREMENTS_FIELDS = frozenset({"claims", "limits", "requests"})
-RESOURCE_CLAIM_FIELDS = frozenset({"name", "request"})
-TOLERATION_FIELDS = frozenset({"effect", "key", "operator", "tolerationSeconds", "value"})
 
 CONTAINER_LISTS = {
     "containers": CONTAINER_FIELDS,

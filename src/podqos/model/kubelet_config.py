@@ -25,6 +25,7 @@ from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_ignored import (
     MEMORY_QOS_GATE,
     NO_EXCLUSIVE_QUOTA_GATE,
+    NODE_SWAP_GATE,
     QOS_RESERVED_GATE,
     RESTART_PERIOD_GATE,
     SKIPPED_FIELDS,
@@ -130,6 +131,17 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
         """Whether MemoryQoS is on."""
         is_beta = profile.memory_qos == "beta"
         return profile.memory_qos != "absent" and gate_is_on(self.feature_gates, MEMORY_QOS_GATE, default=is_beta)
+
+    def lets_pods_swap(self, profile: Profile = LATEST) -> bool:
+        """Whether pods use the node's swap, if it has any."""
+        behavior = self.memory_swap.swap_behavior
+        if self.fail_swap_on or behavior == "NoSwap":
+            return False
+        if profile.pods_swap == "always":
+            return True
+        is_by_setting = profile.pods_swap == "by-setting"
+        is_on = gate_is_on(self.feature_gates, NODE_SWAP_GATE, default=is_by_setting)
+        return is_on and (behavior == "LimitedSwap" or not is_by_setting)
 
     def has_exclusive_cpu_quota(self, profile: Profile = LATEST) -> bool:
         """Whether containers with CPUs of their own have a CPU quota like all others."""

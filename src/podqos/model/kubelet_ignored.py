@@ -21,6 +21,7 @@ Reader = Literal["plan", "simulation", "node"]
 
 QOS_RESERVED_GATE = "QOSReserved"
 MEMORY_QOS_GATE = "MemoryQoS"
+NODE_SWAP_GATE = "NodeSwap"
 RESTART_PERIOD_GATE = "KubeletCrashLoopBackOffMax"
 NO_EXCLUSIVE_QUOTA_GATE = "DisableCPUQuotaWithExclusiveCPUs"
 

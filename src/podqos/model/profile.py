@@ -75,6 +75,9 @@ class Profile(Struct, frozen=True):
     memory_low_of_node: bool
     """Since 1.37 ``kubepods`` protects what Burstable pods request: without that their own protection has no effect."""
 
+    pods_swap: Literal["always", "by-gate", "by-setting"]
+    """Where the node has swap: up to 1.27 nothing keeps pods from it, in 1.28 and 1.29 the feature gate NodeSwap does
+    unless it is on; since 1.30 only ``memorySwap.swapBehavior`` LimitedSwap lets them."""
     exclusive_cpu_quota: bool
     """Up to 1.32 containers with CPUs of their own had a CPU quota like all others."""
     qos_reserved_gate: bool
@@ -156,6 +159,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         memory_reservation_policy=since(36),
         memory_high_of_pods=since(37),
         memory_low_of_node=since(37),
+        pods_swap="by-setting" if since(30) else "by-gate" if since(28) else "always",
         exclusive_cpu_quota=not since(33),
         qos_reserved_gate=since(11),
         max_container_restart_period=since(35),

@@ -28,7 +28,7 @@ class ContainerUsage(Struct, frozen=True, gc=False):
     tmpfs_bytes: int = 0
     """What it wrote into volumes in memory: part of the working set, of no process, and not freed when it ends."""
     processes: int = 1
-    """Over how many processes its memory is spread evenly."""
+    """Over how many processes its memory is spread evenly; 0 where it has not started."""
     is_measured: bool = True
     """False where nothing is known about it, and zeros stand in."""
 

@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.admission.constraints import affinity_errors, spread_errors
 from podqos.admission.field_errors import FieldError, invalid
 from podqos.model.pod import Pod
 from podqos.placement.node_affinity import required_terms, whole_number
 
 _TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-
-
-def validate_constraints(pod: Pod) -> tuple[FieldError, ...]:
-    """Return every error in the affinity and spread constraints of a pod."""
-    return (*affinity_errors(pod), *unmeetable_bounds(pod), *spread_errors(pod))
 
 
 def unmeetable_bounds(pod: Pod) -> Iterator[FieldError]:

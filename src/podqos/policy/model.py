@@ -16,8 +16,6 @@ from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 
 API_VERSION: Literal["podqos.dev/v1alpha1"] = "podqos.dev/v1alpha1"
 KIND: Literal["Policy"] = "Policy"
-CLASS_LABEL = "podqos.dev/class"
-"""The label that a rule usually names in ``classLabel``."""
 
 Globs = tuple[str, ...]
 """Patterns with ``*``, ``?`` and ``[…]``; a ``*`` also crosses slashes."""

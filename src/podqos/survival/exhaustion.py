@@ -144,8 +144,12 @@ def exhaustion(
     layout: Layout = Layout.SINGLE,
     allocatable: Allocatable | None = None,
     profile: Profile = LATEST,
+    swap_bytes: int | None = None,
 ) -> Exhaustion:
-    """Return what thresholds mean on a node with these capacities; ``allocatable`` is what it leaves to pods."""
+    """Return what thresholds mean on a node with these capacities; ``allocatable`` is what it leaves to pods.
+
+    ``swap_bytes`` is its swap, where that is known.
+    """
     qos_reserved = None
     if allocatable is not None and MEMORY in allocatable.enforced:
         pods_bytes = allocatable.enforced[MEMORY].value
@@ -165,7 +169,7 @@ def exhaustion(
     return Exhaustion(
         thresholds=tuple(found),
         steps=tuple(sorted(steps, key=lambda step: (_ORDER[step.signal], -step.left, step.actor is not Actor.KSWAPD))),
-        warnings=threshold_warnings(settings, capacities, profile),
+        warnings=threshold_warnings(settings, capacities, profile, swap_bytes=swap_bytes),
         watermarks=marks,
         divisions=() if allocatable is None else allocatable.divisions,
         coverage=() if allocatable is None else allocatable.soft_coverage,

@@ -339,7 +339,9 @@ def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
 
     def container(usage: ContainerUsage) -> ContainerUsage:
         more = usage.anon_bytes + by_bytes
-        return replace(usage, anon_bytes=more, is_measured=True) if usage.name == growth.container else usage
+        if usage.name != growth.container:
+            return usage
+        return replace(usage, anon_bytes=more, is_measured=True, processes=max(1, usage.processes))
 
     def pod(entry: PodUsage) -> PodUsage:
         if entry.pod.metadata.uid != growth.uid:

@@ -90,7 +90,7 @@ class Disagreement(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Orders(Struct, frozen=True, gc=False):
-    """Both orders. A pod's place is its index; the same pods are in both."""
+    """Both orders. A pod's place is its index; one without a process is in the kubelet's only."""
 
     ranking: Ranking
     domain: OOMDomain
@@ -119,7 +119,6 @@ def both_orders(
     first: _FirstKilled = {}
     for killed in kernel:
         first.setdefault(killed.pod.metadata.uid, killed)
-    assert len(first) == len(eviction), "an OOM that does not concern all pods"
     compared = _compared(ranking_keys(ranking), eviction, first)
     return Orders(
         ranking=ranking,
@@ -184,12 +183,12 @@ _NO_DIFFERENCE = (RankKey.NAME, RankKey.INPUT_ORDER)
 
 
 def _compared(orders_by: Sequence[RankKey], eviction: Sequence[RankedPod], first: _FirstKilled) -> list[_Compared]:
-    """Return the pods in the kubelet's order: indistinguishable ones in the kernel's order, spared ones last."""
+    """Return the pods of both orders in the kubelet's: indistinguishable ones in the kernel's, spared ones last."""
     in_order = (*orders_by, RankKey.INPUT_ORDER)
     groups: list[tuple[RankKey | None, list[RankedPod]]] = [(None, [])]
     differs_by = len(in_order) - 1
     for ranked in eviction:
-        if ranked.spared is None:
+        if ranked.spared is None and ranked.pod.metadata.uid in first:
             if groups[-1][1] and in_order[differs_by] not in _NO_DIFFERENCE:
                 groups.append((in_order[differs_by], []))
             groups[-1][1].append(ranked)
@@ -197,7 +196,8 @@ def _compared(orders_by: Sequence[RankKey], eviction: Sequence[RankedPod], first
         if ranked.before_next_by is not None:
             # Two pods differ first in what comes first of all the differences between them.
             differs_by = min(differs_by, in_order.index(ranked.before_next_by))
-    groups.append((None, [ranked for ranked in eviction if ranked.spared is not None]))
+    spared = [each for each in eviction if each.spared is not None and each.pod.metadata.uid in first]
+    groups.append((None, spared))
     return [
         _Compared(ranked, first[ranked.pod.metadata.uid], key)
         for key, group in groups

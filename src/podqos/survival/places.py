@@ -14,6 +14,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.snapshot import NodeUsage
+from podqos.qos.classes import qos_class_of
 from podqos.survival.components import ComponentReport
 from podqos.survival.orders import Disagreement, KillKey, Orders
 from podqos.survival.outlook import Outlook
@@ -50,7 +51,8 @@ class EvictionPlace(Struct, frozen=True, rename="camel"):
     over_request: bool
     spared: str | None
     """Why it is skipped: ``critical``, or ``guaranteed`` under qos-tiers and a soft threshold."""
-    kernel_place: int
+    kernel_place: int | None
+    """Null for a pod none of whose containers has started: there is no process to kill."""
     before_next_by: RankKey | None
     reason: str
     """Why it stands before the next."""
@@ -119,19 +121,18 @@ def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
 def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
     """Return the kubelet's order."""
     kernel_places = {pod.metadata.uid: place for place, pod in enumerate(orders.kernel_pods, start=1)}
-    classes = {killed.pod.metadata.uid: killed.qos_class for killed in orders.kernel}
     return tuple(
         EvictionPlace(
             place=place,
             pod=ranked.pod.key,
-            qos_class=classes[ranked.pod.metadata.uid],
+            qos_class=ranked.qos_class or qos_class_of(ranked.pod, orders.ranking.profile),
             priority=ranked.priority,
             usage=ranked.usage if ranked.has_statistics else None,
             request=ranked.request.value,
             excess=ranked.excess_nanos // NANOS if ranked.has_statistics else None,
             over_request=ranked.over_request,
             spared=ranked.spared,
-            kernel_place=kernel_places[ranked.pod.metadata.uid],
+            kernel_place=kernel_places.get(ranked.pod.metadata.uid),
             before_next_by=ranked.before_next_by,
             reason="",
         )

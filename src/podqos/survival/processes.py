@@ -27,7 +27,7 @@ FIRST_PID = 1000
 
 
 class ContainerProcesses(Struct, frozen=True, gc=False):
-    """A container with its processes, largest first."""
+    """A container with its processes, largest first; none where it has not started."""
 
     pod: PodUsage
     qos_class: QOSClass
@@ -64,7 +64,7 @@ def container_paths(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettin
 
 
 def _processes(usage: ContainerUsage, oom_score_adj: int, path: str, first_pid: int) -> Iterator[Process]:
-    count = max(1, usage.processes)
+    count = usage.processes
     amounts = (usage.anon_bytes, usage.swap_bytes, usage.page_table_bytes)
     shares = [_evenly(amount // PAGE_BYTES, count) for amount in amounts]
     for index in range(count):
@@ -73,5 +73,5 @@ def _processes(usage: ContainerUsage, oom_score_adj: int, path: str, first_pid: 
 
 
 def _evenly(pages: int, count: int) -> list[int]:
-    whole, rest = divmod(pages, count)
+    whole, rest = divmod(pages, count) if count else (0, 0)
     return [whole + (index < rest) for index in range(count)]

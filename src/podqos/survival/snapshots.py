@@ -43,16 +43,24 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
 
 def node_of(summary: Summary) -> NodeUsage | None:
     """Return the machine behind a summary; None if its memory is not in it."""
-    memory, swap = summary.node.memory, summary.node.swap
+    memory = summary.node.memory
     if memory is None or memory.available_bytes is None or memory.working_set_bytes is None:
         return None
     of_pods = sum((stats.memory.working_set_bytes or 0) for stats in summary.pods or () if stats.memory is not None)
     return NodeUsage(
         memory_bytes=memory.available_bytes + memory.working_set_bytes,
-        swap_bytes=(swap.swap_available_bytes or 0) + (swap.swap_usage_bytes or 0) if swap is not None else 0,
+        swap_bytes=swap_of(summary) or 0,
         name=summary.node.node_name,
         system_bytes=max(0, memory.working_set_bytes - of_pods),
     )
+
+
+def swap_of(summary: Summary) -> int | None:
+    """Return the swap of the machine behind a summary; None if it says nothing of it."""
+    swap = summary.node.swap
+    if swap is None or (swap.swap_available_bytes is None and not swap.swap_usage_bytes):
+        return None
+    return (swap.swap_available_bytes or 0) + (swap.swap_usage_bytes or 0)
 
 
 class _NodeFields(Struct, frozen=True, forbid_unknown_fields=True):

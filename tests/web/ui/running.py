@@ -22,7 +22,7 @@ simulation.built_viewer = lambda: {VIEWER!r}
 from podqos.cli.main import main
 sys.exit(main(["ui", *sys.argv[1:]]))
 """
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 POD = b"""apiVersion: v1
 kind: Pod
@@ -143,7 +143,7 @@ class Visitor:
 
     def once(self, since="", **headers):
         """Return the events of a stream that tells how things are now."""
-        status, found, data = self.ask(f"/api/live?once=&since={since}", **headers)
+        status, found, data = self.ask(f"/api/live?once=1&since={since}", **headers)
         assert (status, found["content-type"], int(found["content-length"])) == (200, "text/event-stream", len(data))
         return list(_events(io.BytesIO(data)))
 

@@ -62,7 +62,7 @@ class Stage:
         """Let something happen, and wait until it is known."""
         generation = self.live.shown.generation
         self.feed.happen(**how)
-        while self.live.shown.generation == generation:
+        while self.live.shown.generation == generation:  # noqa: ASYNC110 - nothing tells a test
             await asyncio.sleep(0.005)
 
 

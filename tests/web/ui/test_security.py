@@ -283,13 +283,13 @@ def test_what_is_asked_for_is_decoded_or_refused(visitor):
 
 
 def test_large_bodies_are_refused_where_they_are_not_expected(visitor):
-    with socket.create_connection(("127.0.0.1", visitor.port), timeout=60) as client:
+    with socket.create_connection(("127.0.0.1", visitor.port), timeout=300) as client:
         client.sendall(b"POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 413")
-    with socket.create_connection(("127.0.0.1", visitor.port), timeout=60) as client:
+    with socket.create_connection(("127.0.0.1", visitor.port), timeout=300) as client:
         client.sendall(b"POST /api/sources HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 413")
-    with socket.create_connection(("127.0.0.1", visitor.port), timeout=60) as client:
+    with socket.create_connection(("127.0.0.1", visitor.port), timeout=300) as client:
         client.sendall(b"POST /api/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         client.sendall(b"40000\r\n" + b"x" * 0x40000 + b"\r\n1000\r\n" + b"x" * 0x1000 + b"\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 413")
@@ -297,7 +297,7 @@ def test_large_bodies_are_refused_where_they_are_not_expected(visitor):
 
 
 def test_two_names_in_one_request_are_none(visitor):
-    with socket.create_connection(("127.0.0.1", visitor.port), timeout=60) as client:
+    with socket.create_connection(("127.0.0.1", visitor.port), timeout=300) as client:
         client.sendall(b"GET /api/session HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
         assert client.recv(1000).startswith((b"HTTP/1.1 421", b"HTTP/1.1 400"))
 
@@ -305,7 +305,7 @@ def test_two_names_in_one_request_are_none(visitor):
 def test_a_thousand_connections_that_say_nothing_keep_nobody_out(visitor):
     with ExitStack() as silent:
         for _ in range(1000):
-            silent.enter_context(socket.create_connection(("127.0.0.1", visitor.port), timeout=60))
+            silent.enter_context(socket.create_connection(("127.0.0.1", visitor.port), timeout=300))
         goes_on(visitor)
     goes_on(visitor)
 

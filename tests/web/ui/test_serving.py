@@ -54,7 +54,7 @@ def test_a_port_that_is_taken_is_one_clear_message(folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with running(folder, listen=address) as server:
-            _, said = server.process.communicate(timeout=60)
+            _, said = server.process.communicate(timeout=300)
     assert server.process.returncode == 3
     assert said == f"podqos: error: {address}: Address already in use (choose another address with --listen)\n"
 
@@ -111,7 +111,7 @@ def test_a_server_that_is_killed_takes_its_workers_with_it():
 def test_what_cannot_be_shown_is_one_line_and_no_server(arguments, what, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "podqos", "ui", "--no-open", *arguments],
-        capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+        capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False,
     )  # fmt: skip
     if "not built" in done.stderr:
         pytest.skip("the page is not built: make viewer")
@@ -167,7 +167,9 @@ def test_a_file_that_changes_is_shown_as_it_is_now_and_a_broken_one_as_it_was(fo
         with visitor.events("/api/live") as events:
             _, first, value = next(clusters(events))
             assert [each["name"] for each in value["cluster"]["pods"]] == ["leaky"]
-            (folder / "pod.yaml").write_bytes(POD.replace(b"leaky", b"other"))
+            # At once: between the two halves of a write the file is empty, and that is a change, too.
+            (folder.parent / "partial").write_bytes(POD.replace(b"leaky", b"other"))
+            (folder.parent / "partial").rename(folder / "pod.yaml")
             _, second, value = next(each for each in events if each[0] == "change")
             [pod] = value["change"]["pods"]
             assert (pod["name"], value["since"]) == ("other", 1)
@@ -273,12 +275,13 @@ def test_so_many_runs_at_once_and_no_more(server):
 
 def test_large_uploads_are_read_in_a_process_of_their_own_with_the_same_result(server):
     visitor = server.visitor()
-    large = b"\n---\n".join(POD.replace(b"leaky", b"pod-%d" % number) for number in range(3000))
+    large = b"\n---\n".join(POD.replace(b"leaky", b"pod-%d" % number) + b"#" * 2000 for number in range(200))
     source = visitor.value("/api/sources?name=large.yaml", large)
-    assert len(visitor.value(f"/api/sources/{source['id']}/cluster")["pods"]) == 3000
-    assert len(visitor.value(f"/api/sources/{source['id']}/check")["items"]) >= 3000
+    assert len(visitor.value(f"/api/sources/{source['id']}/cluster")["pods"]) == 200
+    assert len(visitor.value(f"/api/sources/{source['id']}/check")["items"]) >= 200
     status, message = visitor.error("/api/sources?name=large.yaml", LONG + b"#" * len(large))
-    assert (status, server.workers()) == (422, [])
+    assert status == 422
+    eventually(lambda: not server.workers(), "the end of its process")
     assert message.startswith("large.yaml:6:15: pod.yaml: not among the files given")
 
 
@@ -290,7 +293,7 @@ def test_the_page_as_a_file_holds_what_its_server_would_answer(folder, tmp_path)
     (folder / "more.yaml").write_bytes(POD.replace(b"leaky", b"other").replace(b"image: i", b"image: </script>"))
     page = tmp_path / "page.html"
     with running(folder, "--html", page) as writing:
-        assert writing.process.communicate(timeout=60) == ("", "")
+        assert writing.process.communicate(timeout=300) == ("", "")
         assert writing.process.returncode == 0
     text = page.read_text()
     start = text.index('<script id="run" type="application/json">') + len('<script id="run" type="application/json">')

@@ -92,16 +92,3 @@ export function useNewest<T>(source: Source, request: Request | null): Newest<T>
   }, [source, key]);
   return { data: state.data, failure: state.key === key ? state.failure : null, isCurrent: state.key === key };
 }
-
-/** Follow the width of an element. */
-export function useWidth(): [{ current: HTMLDivElement | null }, number] {
-  const place = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    if (place.current === null) return;
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.round(entry?.contentRect.width ?? 0)));
-    observer.observe(place.current);
-    return () => observer.disconnect();
-  }, []);
-  return [place, width];
-}

@@ -117,7 +117,7 @@ class Stream {
     const query = new URLSearchParams(this.last ? { since: this.last } : {});
     if (this.polls > 0) {
       this.polls--;
-      query.set("once", "");
+      query.set("once", "1");
       void this.ask(`/api/live?${query}`);
       return;
     }

@@ -39,21 +39,18 @@ export function href(view: string, parts: readonly string[] = [], query: Query =
   return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-export function go(to: string): void {
-  location.hash = to;
+/** Go to an address, at once: whatever looks at the address next sees it, and the page is drawn by it. */
+export function go(to: string, isStep = true): void {
+  if (to === location.hash) return;
+  if (isStep) history.pushState(null, "", to);
+  else history.replaceState(null, "", to);
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 /** Change the state of the view that is shown; `typed` is a change of many, which the way back does not stop at. */
 export function change(query: Query, typed = false): void {
   const now = parse(location.hash);
-  const to = href(now.view, now.parts, { ...Object.fromEntries(now.query), ...query });
-  if (to === location.hash) return;
-  if (!typed) {
-    location.hash = to;
-    return;
-  }
-  history.replaceState(null, "", to);
-  dispatchEvent(new HashChangeEvent("hashchange"));
+  go(href(now.view, now.parts, { ...Object.fromEntries(now.query), ...query }), !typed);
 }
 
 export function useRoute(): Route {

@@ -186,7 +186,7 @@ function isGiven(view: View, info: SourceInfo | null): boolean {
 
 function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo | null }) {
   const [isOpen, setOpen] = useState(false);
-  useEffect(() => setOpen(false), [shown]);
+  useLayoutEffect(() => setOpen(false), [shown]);
   return (
     <nav aria-label="Views" class={isOpen ? "open" : ""}>
       <button type="button" class="tool burger" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
@@ -300,7 +300,7 @@ const OPENED: readonly (readonly [string, string])[] = [
 ];
 
 function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = "podqos";
   }, []);
   return (

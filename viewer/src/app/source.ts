@@ -254,7 +254,9 @@ export function useAnswer<T>(source: Source, request: Request | null): Answered<
       control.abort();
     };
   }, [source, key, turn]);
-  return { data: state.data, failure: state.failure, isLoading: state.isLoading, again: () => setTurn(turn + 1) };
+  // What was answered to another request is not shown for this one, not even for the moment until it is asked.
+  const isOwn = state.key === key || sameView(state.key, key);
+  return { data: isOwn ? state.data : null, failure: isOwn ? state.failure : null, isLoading: !isOwn || state.isLoading, again: () => setTurn((before) => before + 1) };
 }
 
 /** The same path with another body is the same view, changed: what it shows may stay until it is answered. */

@@ -1,13 +1,25 @@
 // What views are made of: the parts of the design, each with its style in app.css.
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Component, type ComponentChildren } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Assumption } from "../schema";
 import type { Answered, Failure } from "./source";
 
+/** The component, drawn again only where one of its properties is another. */
+export function kept<Props extends object>(component: (props: Props) => ComponentChildren) {
+  return class extends Component<Props> {
+    override shouldComponentUpdate(next: Props): boolean {
+      return (Object.keys(next) as (keyof Props)[]).some((name) => next[name] !== this.props[name]);
+    }
+    render() {
+      return component(this.props);
+    }
+  };
+}
+
 /** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and below it the content. */
 export function Page(props: { title: string; facts?: readonly string[]; description?: string; headline?: string; tiles?: ComponentChildren; tools?: ComponentChildren; children?: ComponentChildren }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${props.title} – podqos`;
   }, [props.title]);
   return (

@@ -13,31 +13,46 @@ export interface Windowed {
   reveal(index: number): void;
 }
 
-/** How much is drawn beyond what is seen, in pixels. */
-const BEYOND = 250;
+/** How much there is beyond what is seen, in pixels: made after the frame that shows what is seen. */
+const BEYOND = 400;
+
+type Range = readonly [from: number, to: number];
+
+/** Where on the page the last list began: the next one begins there, too, or is moved. */
+let usualPlace = 0;
 
 /** Return which rows of the page to draw; `tops` has where each begins, and at its end where all end. */
 export function useWindow(tops: Float64Array): Windowed {
   const ref = useRef<HTMLDivElement | null>(null);
-  const [range, setRange] = useState<readonly [number, number]>([0, 1]);
+  const [range, setRange] = useState<Range>(() => seen(tops, scrollY - usualPlace, 0));
   const latest = useRef(tops);
   latest.current = tops;
+  const frame = useRef(0);
+  /** Show what is seen; whatever else there is stays until there is time. */
   const look = () => {
-    const element = ref.current;
-    if (element === null) return;
-    const begin = -element.getBoundingClientRect().top;
-    const rows = latest.current;
-    const from = Math.max(0, search(rows, begin - BEYOND) - 1);
-    const to = Math.min(rows.length - 1, search(rows, begin + innerHeight + BEYOND));
-    setRange((before) => (before[0] === from && before[1] === to ? before : [from, to]));
+    const wanted = seen(latest.current, begin(ref.current), 0);
+    setRange((before) => {
+      if (before[0] <= wanted[0] && wanted[1] <= before[1]) return before;
+      return before[1] < wanted[0] || wanted[1] < before[0] ? wanted : [Math.min(before[0], wanted[0]), Math.max(before[1], wanted[1])];
+    });
+    frame.current ||= requestAnimationFrame(() => setTimeout(lookBeyond));
   };
-  useLayoutEffect(look);
+  const lookBeyond = () => {
+    frame.current = 0;
+    if (ref.current === null) return;
+    const wanted = seen(latest.current, begin(ref.current), BEYOND);
+    setRange((before) => (before[0] === wanted[0] && before[1] === wanted[1] ? before : wanted));
+  };
+  useLayoutEffect(look, [tops]);
   useLayoutEffect(() => {
     addEventListener("scroll", look, { passive: true });
     addEventListener("resize", look);
+    // Something above was opened or closed.
+    addEventListener("toggle", look, true);
     return () => {
       removeEventListener("scroll", look);
       removeEventListener("resize", look);
+      removeEventListener("toggle", look, true);
     };
   }, []);
   const last = tops.length - 1;
@@ -59,6 +74,18 @@ export function useWindow(tops: Float64Array): Windowed {
   };
 }
 
+/** How far the reader is into the list. */
+function begin(list: HTMLElement | null): number {
+  const top = list?.getBoundingClientRect().top ?? 0;
+  usualPlace = top + scrollY;
+  return -top;
+}
+
+/** Return the rows that are on the screen, or so many pixels beyond. */
+function seen(tops: Float64Array, from: number, beyond: number): Range {
+  return [Math.max(0, search(tops, from - beyond) - 1), Math.min(tops.length - 1, search(tops, from + innerHeight + beyond))];
+}
+
 /** Return how many begin before `y`. */
 function search(tops: Float64Array, y: number): number {
   let [low, high] = [0, tops.length];
@@ -75,14 +102,20 @@ export function even(count: number, height: number): Float64Array {
   return Float64Array.from({ length: count + 1 }, (_, index) => index * height);
 }
 
-/** The width of an element, as long as it is there. */
-export function useWidth(): [{ current: HTMLDivElement | null }, number] {
+/** How wide elements were when they were last there, by what they are. */
+const usualWidths = new Map<string, number>();
+
+/** The width of an element, as long as it is there; `what` it is tells how wide it will be until it can be measured. */
+export function useWidth(what: string): [{ current: HTMLDivElement | null }, number] {
   const ref = useRef<HTMLDivElement | null>(null);
-  const [width, setWidth] = useState(0);
+  const [width, setWidth] = useState(usualWidths.get(what) ?? 0);
   useLayoutEffect(() => {
     const element = ref.current;
     if (element === null) return;
-    const measure = () => setWidth(element.clientWidth);
+    const measure = () => {
+      usualWidths.set(what, element.clientWidth);
+      setWidth(element.clientWidth);
+    };
     measure();
     const observer = new ResizeObserver(measure);
     observer.observe(element);

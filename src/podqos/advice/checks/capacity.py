@@ -14,7 +14,7 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, Check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
-from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.sketch import Sketch, latest
 from podqos.advice.checks.view import Context, View
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
@@ -79,8 +79,7 @@ def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
         return
     from podqos.placement.overcommit import DEFAULT_BUDGETS
 
-    # Two manifests of one object are two versions of it: applying one replaces the other.
-    sketches = list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
+    sketches = latest(sketches)
     for overcommit, resource, budget in (
         (cpu_overcommit, CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
         (memory_overcommit, MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),
@@ -94,11 +93,11 @@ def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
         allocatable = _amount(resource, total.allocatable)
         if fullness > 1:
             full = Overfull(resource, _amount(resource, total.requests), allocatable, len(nodes))
-            yield _finding(overfull, full, Choice.SMALLER_REQUESTS, context)
+            yield _finding(overfull, full, context, sketches)
         if total.exceeds_budget and not context.has_budget(resource):
             limits, largest = _amount(resource, total.limits), _largest(sketches, resource)
             over = Overcommitted(resource, limits, allocatable, shown_ratio(ratio), float(budget), len(nodes), largest)
-            yield _finding(overcommit, over, Choice.SMALLER_LIMITS, context)
+            yield _finding(overcommit, over, context, sketches)
 
 
 def _overcommit(nodes: Sequence[Node], sketches: Sequence[Sketch], resource: str, budget: Fraction) -> Overcommit:
@@ -143,11 +142,15 @@ def _amount(resource: str, count: int) -> str:
     return str(Quantity.of_milli(count) if resource == CPU else Quantity.of_units(count, "BinarySI"))
 
 
-def _finding(check: Check, facts: Overfull | Overcommitted, choice: Choice, context: Context) -> Finding:
+def _finding(check: Check, facts: Overfull | Overcommitted, context: Context, sketches: Sequence[Sketch]) -> Finding:
+    is_full = isinstance(facts, Overfull)
+    patch = Patch.choose(Choice.SMALLER_REQUESTS if is_full else Choice.SMALLER_LIMITS)
     node = context.surroundings.nodes[0]
     subject = context.surroundings.subject("Node", node.name)
-    path = f"status.allocatable.{facts.resource}"
-    return check.finding(subject, path, facts, Patch.choose(choice), (node.metadata.annotations,))
+    if context.units and subject.source not in context.units:  # the nodes are not among what is checked
+        largest = max(sketches, key=lambda sketch: _of(sketch, facts.resource)[0 if is_full else 1])
+        return largest.finding(check, "spec.containers[0].resources", facts, patch)
+    return check.finding(subject, f"status.allocatable.{facts.resource}", facts, patch, (node.metadata.annotations,))
 
 
 def _example(requests: str, limits: str, replicas: int = 2) -> str:

@@ -25,7 +25,7 @@ from podqos.advice.checks.finding import (
 )
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.repair import patch_of
-from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.sketch import Sketch, latest
 from podqos.advice.checks.view import Context, View
 from podqos.model.pod import QOSClass
 from podqos.policy.budgets import over_budget
@@ -237,8 +237,7 @@ def find_over_budget(context: Context, sketches: Sequence[Sketch]) -> Iterator[F
     """Yield the budgets of policies that all workloads together exceed."""
     if not any(sketch.charges for sketch in sketches):
         return
-    # Two manifests of one object are two versions of it: applying one replaces the other.
-    sketches = list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
+    sketches = latest(sketches)
     by_name = {f"{sketch.subject.kind} {sketch.subject.key}": sketch for sketch in sketches}
     surroundings = context.surroundings
     for over in over_budget((each for sketch in sketches for each in sketch.charges), surroundings.nodes):

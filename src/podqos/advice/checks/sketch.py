@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -68,6 +70,11 @@ class Sketch(Struct, frozen=True, gc=False):
         """Return a finding about the workload; ``path`` counts from the pod."""
         finding = check.finding(self.subject, self.at(path), facts, patch, self.ignores)
         return replace(finding, consequence=Consequence(check.effect, self.standing))
+
+
+def latest(sketches: Iterable[Sketch]) -> list[Sketch]:
+    """Return each workload once: two manifests of one object are two versions of it, and the later one is applied."""
+    return list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
 
 
 def sketch_of(view: View) -> Sketch:

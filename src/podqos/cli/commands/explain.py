@@ -30,7 +30,7 @@ from podqos.cli.terminal import style_for
 from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
 from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.objects import not_judged
+from podqos.library.inputs.other_objects import not_judged
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime

@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         capacities=stated if node is None else {**node.capacities, **stated},
         layout=arguments.layout,
         profile=profile_of(arguments),
+        swap_bytes=None if node is None else node.swap_bytes,
         assumed=() if node is None else node.assumptions,
     )
     emit(report, arguments, table, csv_rows)

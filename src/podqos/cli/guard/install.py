@@ -35,6 +35,8 @@ RuntimeDirectoryPreserve=restart
 
 # Last to be killed, and never paged out (the guard sets the same, but only once it runs).
 OOMScoreAdjust=-999
+# Directly below the root: elsewhere MemoryMin counts only where every slice above has it, too.
+Slice=-.slice
 MemoryMin=64M
 LimitMEMLOCK=infinity
 

@@ -20,13 +20,14 @@ SUMMARY = "its mode, thresholds and figures, what it knows, how fast it was"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard status``."""
     add_run_option(parser)
-    add_output_options(parser, ("text", "json", "yaml"), "podqos.guard.status:GuardStatus")
+    add_output_options(parser, ("text", "json", "yaml"), "podqos.agent.guard_status:GuardStatus")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
-    from podqos.guard.status import FILE, read_status
-    from podqos.guard.status_lines import is_stale, status_lines
+    from podqos.agent.guard_status import FILE
+    from podqos.library.guard_journal import read_status
+    from podqos.report.node.guard_status import status_lines
 
     file = Path(arguments.run_dir) / FILE
     try:
@@ -37,4 +38,4 @@ def run(arguments: argparse.Namespace) -> int:
         raise HostError(f"no guard says how it is at {file}: start one with `podqos guard run`, or name its --run DIR")
     now_us = time.time_ns() // 1000
     emit(status, arguments, lambda status, style: status_lines(status, now_us, style))
-    return EXIT_HOST if is_stale(status, now_us) else EXIT_OK
+    return EXIT_HOST if status.is_stale(now_us) else EXIT_OK

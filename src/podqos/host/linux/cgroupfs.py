@@ -262,6 +262,11 @@ class Cgroups(ABC):
         text = self.read(path, file)
         return text is not None and text.strip() != thawed and not self._write(path, [(file, thawed)])
 
+    def thawing(self, path: str) -> tuple[str, str]:
+        """Return what another process has to write, and into which file, to undo ``freeze``."""
+        file, _, thawed = self._FREEZER
+        return thawed, f"{self._folder_of(path, file) or ''}/{file}"
+
     # ---- figures -------------------------------------------------------------------------------------------------
 
     def memory(self, path: str) -> CgroupMemory | None:

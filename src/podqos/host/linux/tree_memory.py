@@ -15,7 +15,7 @@ Source: Linux 6.18 mm/memcontrol.c (memcg_rstat_updated, mem_cgroup_flush_stats)
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -70,6 +70,14 @@ class TreeMemory:
         if all_pods is not None:
             found[Signal.ALLOCATABLE_MEMORY] = self._seen(self.kubepods, all_pods, is_all=True)
         return Look(found, below)
+
+    def at_least(self) -> Mapping[Signal, int]:
+        """Return what is available at least, for a fraction of the cost: as if no page cache of pods could go."""
+        limit = self._cgroups.memory_limit(self.kubepods) or self.capacity_bytes
+        found = {Signal.ALLOCATABLE_MEMORY: limit - (self._cgroups.usage(self.kubepods) or limit)}
+        if self._capacity_bytes is None:
+            found[Signal.MEMORY] = self.of_node().available_bytes or 0
+        return found
 
     def _seen(self, path: str, memory: MemoryStats, *, is_all: bool) -> MemorySeen:
         available, usage, working = memory.available_bytes or 0, memory.usage_bytes or 0, memory.working_set_bytes or 0

@@ -7,6 +7,8 @@ inactive part of it: on a node whose memory is full of cache usage stays at the 
   there, memory cannot be short. From there on the figures themselves are read, as often as the fastest growth needs
   (``agent.memory.look_again_seconds``), until usage is below the level again. The level of a confined node never
   changes: setting one blocks the node for tens of milliseconds on cgroup v1, which waits for all processors.
+  Where there is no signal, or not enough of one, most of these looks are *glances*: what is left even if no page cache
+  could be given back takes one file to read. Only where that is too little to wait for are all figures read.
 - *as a kubelet does*: usage plus what is available beyond the threshold, by the figures of the moment.
 """
 
@@ -27,6 +29,8 @@ from podqos.host.linux.loop import Loop, Timer
 # the threshold not met.
 _TOLERANCE = 64
 _LITTLE_CACHE = 8
+# A glance costs less than this fraction of a look: it pays where it lets wait for at least that part of the time.
+_GLANCES = 8
 
 _Key = tuple[str, int]
 """A cgroup and the threshold."""
@@ -74,8 +78,11 @@ class MemoryWatch:
         paths: Mapping[Signal, str],
         look: Callable[[], Look],
         on_crossing: Callable[[], None],
+        *,
+        glance: Callable[[], Mapping[Signal, int]] = dict,
     ) -> None:
-        self._cgroups, self._loop, self._on_crossing = cgroups, loop, on_crossing
+        """``glance`` returns what is available at least, as far as that is cheap to know."""
+        self._cgroups, self._loop, self._on_crossing, self._glance = cgroups, loop, on_crossing, glance
         self._paths = paths
         """The cgroup whose usage belongs to each signal."""
         self._take_look = look
@@ -84,6 +91,7 @@ class MemoryWatch:
         """Levels that are crossed, as the agent knows."""
         self._timer: Timer | None = None
         self._last = Look({}, ())
+        self._last_glance: Mapping[Signal, int] = {}
         self._has_told = False
         """Whether the agent is about to look, and to ask anew."""
         self._levels: dict[_Key, int] = {}
@@ -152,8 +160,32 @@ class MemoryWatch:
             if self.asked.through_cache and self._is_hidden(level, seen):
                 waits.append(look_again_seconds(beyond_bytes))
         if waits and not self._has_told:
-            self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look)
+            self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look_again)
         self._last = look
+
+    def _look_again(self) -> None:
+        """Look, unless a glance says that there is time."""
+        seconds = self._time_left()
+        if seconds is None:
+            self._look()
+        else:
+            self._timer = self._loop.call_after(seconds, self._look_again)
+
+    def _time_left(self) -> float | None:
+        """Return how long there is surely enough memory; None where it takes more than a glance to know."""
+        if self._known:
+            return None
+        before, least = self._last_glance, self._glance()
+        self._last_glance = least
+        waits = []
+        for level, seen in self._seen(self._last):
+            beyond_bytes = least.get(level.signal, 0) - level.below_bytes
+            if beyond_bytes <= 0 or beyond_bytes * _GLANCES < seen.available_bytes - level.below_bytes:
+                return None
+            if self._is_hidden(level, seen):
+                waits.append(look_again_seconds(beyond_bytes))
+        seconds = min(waits, default=None)
+        return seconds if seconds is None or least != before else max(seconds, IDLE_LOOK_SECONDS)
 
     def _is_hidden(self, level: MemoryLevel, seen: MemorySeen) -> bool:
         """Whether the kernel's signal is not enough: usage is where page cache decides how much is available."""

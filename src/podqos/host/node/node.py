@@ -14,10 +14,6 @@ the cgroup tree at the start. What goes wrong about one pod, or in one callback,
 from __future__ import annotations
 
 import contextlib
-import gc
-import sys
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 
 from inotify_simple import INotify, flags
@@ -41,7 +37,9 @@ from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.linux.notes import Notes, words
 from podqos.host.linux.stopping import on_stop
+from podqos.host.linux.undisturbed import Undisturbed, journal_clock
 from podqos.host.node.adoption import Adoption
+from podqos.host.node.delivery import Delivery
 from podqos.host.node.figures import Figures
 from podqos.host.node.kernel_kills import oom_kill_entry
 from podqos.host.node.manifests import ManifestFolder, Refused, Scan, Wanted
@@ -63,10 +61,8 @@ _RESCAN_SECONDS = 20.0  # in case a notification was missed, as in the kubelet (
 _SETTLE_SECONDS = 0.05
 _UNSETTLED_SECONDS = 1.0
 _SLICE_SECONDS = 0.005
-_SWITCH_SECONDS = 0.001
 _SYNC_SECONDS = 1.0
 _END_SECONDS = 2.0
-_GARBAGE = 20_000  # allocations before a collection is worthwhile
 
 
 class Node:
@@ -81,6 +77,7 @@ class Node:
     ) -> None:
         self.settings = settings
         self.loop = Loop()
+        self.now_us = journal_clock()
         self._notes = Notes(say, "the node")
         self.loop.failed = self._notes.add_error
         machine = machine or open_machine(settings.own)
@@ -123,7 +120,14 @@ class Node:
             procfs=self.procfs,
         )
         self.figures.image_folder = self.runtime.image_folder()
-        self._waiting: deque[Event] = deque()
+        self.deliver = Delivery(
+            self.loop,
+            self.now_us,
+            handle=self._handle,
+            settled=self._settled,
+            wake_us=lambda: self.driver.wake_us,
+            wake=lambda: self.deliver(Woken()),
+        ).deliver
         self.world = HostWorld(
             node=settings.node,
             cgroups=self.cgroups,
@@ -146,11 +150,8 @@ class Node:
         self.wanted: dict[str, Wanted] = {}
         """Pods in the directory of manifests, by uid."""
         self._saved: dict[str, PodRecord] = {}
-        self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
-        self._timer: Timer | None = None
-        self._is_delivering = False
         self._stops = 0
-        self._switch_seconds = sys.getswitchinterval()
+        self._undisturbed = Undisturbed()
         self._settling: Timer | None = None
         self._is_scanning = self._is_outdated = False
         self._reconciling: Iterator[None] | None = None
@@ -166,12 +167,7 @@ class Node:
         self.loop.call_every(_RESCAN_SECONDS, self._rescan)
         self.loop.call_every(_SYNC_SECONDS, self._keep_syncing)
         self.deliver(Woken())
-        # Another thread lets this one go on that soon.
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        # A collection takes longer than a reaction may; it runs when the node is idle (``_keep_syncing``).
-        gc.disable()
-        gc.collect()
-        gc.freeze()
+        self._undisturbed.begin()
 
     def run(self, at_end: Callable[[], None] = lambda: None) -> None:
         """Run until told to stop; ``at_end`` is called before the node releases its cgroups."""
@@ -208,9 +204,7 @@ class Node:
             self.cgroups.end([self.cgroups.own], _END_SECONDS)
         self._protection.end()
         self._release()
-        sys.setswitchinterval(self._switch_seconds)
-        gc.unfreeze()
-        gc.enable()
+        self._undisturbed.end()
 
     def _give_up(self) -> None:
         """Restore the machine, before anything was started."""
@@ -225,39 +219,25 @@ class Node:
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 
-    def deliver(self, event: Event) -> None:
-        """Deliver an event to the agent, and everything that follows from it."""
-        self._waiting.append(event)
-        if self._is_delivering:
-            return
-        self._is_delivering = True
-        try:
-            while self._waiting:
-                next_one = self._waiting.popleft()
-                try:
-                    self._deliver_one(next_one)
-                except Exception as error:  # noqa: BLE001 - the other events still count
-                    self._event_failed(next_one, error)
-            self._save()
-        finally:
-            self._is_delivering = False
-            self.world.settled()
-            self._set_timer()
-
-    def now_us(self) -> int:
-        """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
-        return self._started_us + time.monotonic_ns() // 1000
-
     def note(self, text: str) -> None:
         """Print a problem once, on one line, and count how often it occurs."""
         self._notes.add(text)
 
-    def _deliver_one(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         before = len(self.driver.state.pods)
-        self.driver.deliver(self.now_us(), event)
+        try:
+            self.driver.deliver(self.now_us(), event)
+        except Exception as error:  # noqa: BLE001 - the other events still count
+            self._event_failed(event, error)
         if len(self.driver.state.pods) < before:
             # A pod with the same name may have been waiting for this.
             self.loop.call_after(0, self._reconcile)
+
+    def _settled(self) -> None:
+        try:
+            self._save()
+        finally:
+            self.world.settled()
 
     def _event_failed(self, event: Event, error: Exception) -> None:
         """Say that the agent could not handle an event; a pod that it was to start is refused."""
@@ -268,14 +248,6 @@ class Node:
             source = self.world.sources.pop(uid, "")
             self.refused[uid] = Refused(event.pod.key, source, f"podqos cannot run it: {words(error)}")
             self.note(f"{source}: {event.pod.key}: {self.refused[uid].why}")
-
-    def _set_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        wake_us = self.driver.wake_us
-        if wake_us is not None:
-            seconds = max(0.0, (wake_us - self.now_us()) / 1e6)
-            self._timer = self.loop.call_after(seconds, lambda: self.deliver(Woken()))
 
     def _phase_of(self, uid: str) -> str | None:
         record = self.driver.state.pods.get(uid)
@@ -456,8 +428,8 @@ class Node:
     def _keep_syncing(self) -> None:
         self.journal.sync()
         self.state.save_late()
-        if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
-            gc.collect()
+        if isinstance(self.driver.state.loop, Resting):
+            self._undisturbed.collect()
 
     def _stop_when_empty(self) -> None:
         if self.world.pods:

@@ -21,7 +21,7 @@ from podqos.eviction.signals import Layout
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import filesystem
 from podqos.host.linux.procfs import Procfs
-from podqos.host.node.world import LogPolicy
+from podqos.host.node.container_starts import LogPolicy
 from podqos.manifest.kubelet import KubeletSettings
 from podqos.model.kubelet_config import PID, KubeletConfiguration
 from podqos.model.kubelet_ignored import Ignored

@@ -9,12 +9,9 @@ at once; otherwise it has its grace period.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -47,36 +44,32 @@ from podqos.agent.events import (
 from podqos.errors import HostError
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
-from podqos.host.linux.cgroupfs import Cgroups, Unwritten
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import advance, removing
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.notes import words
 from podqos.host.linux.watch import MemoryWatch
+from podqos.host.node.cgroup_writing import CgroupWriting
+from podqos.host.node.container_starts import ContainerStarts, LogPolicy
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
-from podqos.host.node.security_context import is_privileged, security_of
 from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
     ContainerPlace,
-    ContainerStart,
     ExecResult,
     Heard,
-    Mount,
     Runtime,
-    Sandbox,
-    StartError,
     start_failure,
 )
-from podqos.host.storage.pod_run import PodRun, below, environment, expand, without_nul
+from podqos.host.storage.pod_run import PodRun
 from podqos.host.storage.state import PodState, StateDirectory
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
-from podqos.qos.cgroup import Cgroup, Level
-from podqos.qos.cgroup_paths import UNKNOWN_ID
+from podqos.qos.cgroup import Cgroup
 
 _CANNOT_START_CODE = 128
-_PRIVILEGED = "privileged containers are not allowed on this node (--allow-privileged)"
 _RETRY_SECONDS = 0.02
 _LONGEST_RETRY_SECONDS = 1.0
 _DISK_ROUND_SECONDS = 10.0
@@ -85,8 +78,6 @@ _DISK_PAUSE_SECONDS = 0.01
 _REACTIONS_KEPT = 1000
 CLASSES = ("burstable", "besteffort")
 """The classes with a cgroup of their own below ``kubepods``."""
-_MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
-_REFUSED_SECONDS = 60.0  # as often as the kubelet rewrites the cgroups of the classes
 _DEAD_RUNS_KEPT = 1  # of each container, as in the kubelet (MaxPerPodContainer)
 
 
@@ -101,13 +92,6 @@ class Reaction(Struct):
     killed: float | None = None
     """When SIGKILL was sent, if it was."""
     stopped: float | None = None
-
-
-class LogPolicy(Struct, frozen=True):
-    """``containerLogMaxSize`` and ``containerLogMaxFiles``."""
-
-    max_bytes: int = 10 << 20
-    max_files: int = 5
 
 
 class HostWorld:
@@ -157,16 +141,12 @@ class HostWorld:
             self._memory_crossed,
         )
         self.noticed: float | None = None
-        self._refused: dict[str, Cgroup] = {}
-        """Cgroups of classes, by path, whose limit the kernel refused: more was in use."""
-        self._found_held: set[str] = set()
-        """Cgroups of pods, by path, that an earlier agent had kept from growing when it was killed."""
         self._reacting: dict[str, Reaction] = {}
         self._loop = loop
         self._report = report
         self._note = note
-        self._logs = logs or LogPolicy()
-        self._allow_privileged = allow_privileged
+        self._starts = ContainerStarts(node, state, runtime, note, logs=logs, allow_privileged=allow_privileged)
+        self._writing = CgroupWriting(cgroups, loop, note)
         self._is_blind = False
         """Whether the last figures could not be read."""
         self.prober = Prober(loop, self, note)
@@ -185,7 +165,7 @@ class HostWorld:
             try:
                 return read(pods)
             except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
-                self._note(f"figures cannot be read: {_words(error)}")
+                self._note(f"figures cannot be read: {words(error)}")
         self._is_blind = True
         return Summary()
 
@@ -196,7 +176,7 @@ class HostWorld:
         except Exception as error:  # noqa: BLE001 - one pod's fault is not the others'
             pod = getattr(command, "pod", None)
             about = f"{pod.key}: " if isinstance(pod, Pod) else ""
-            self._note(f"{about}{type(command).__name__} failed: {_words(error)}")
+            self._note(f"{about}{type(command).__name__} failed: {words(error)}")
             return self._after_failure(command)
 
     def _after_failure(self, command: Command) -> Sequence[Event]:
@@ -220,10 +200,10 @@ class HostWorld:
     def _carry_out(self, command: Command) -> Sequence[Event]:
         match command:
             case CreateCgroup(cgroup):
-                self._undo_hold(cgroup)
-                self._write_cgroup(cgroup)
+                self._writing.undo_hold(cgroup)
+                self._writing.write(cgroup)
             case UpdateCgroup(cgroup):
-                self._write_cgroup(cgroup)
+                self._writing.write(cgroup)
             case RemoveCgroup(uid, path):
                 self._remove(uid, path)
             case StartPod():
@@ -277,18 +257,18 @@ class HostWorld:
         self.pods[pod.uid] = pod
         self.runs[pod.uid] = stored.run
         self.sources[pod.uid] = stored.source
-        self.runtime.prepare(self._sandbox(pod))
+        self.runtime.prepare(self._starts.sandbox(pod))
         for plan in plans:
             attempts = [each.attempt for each in found if each.name == plan.name]
             if attempts:
-                start = self._resolved(pod, self._planned(pod, plan, max(attempts)))
+                start = self._starts.resolved(pod, self._starts.planned(pod, plan, max(attempts)))
                 pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())
                 self.prober.begin(run, stored.run.container(plan.name))
-                if cgroup in self._found_held:
+                if cgroup in self._writing.found_held:
                     self.cgroups.write(run.cgroup, start.cgroup.files)
-        if cgroup in self._found_held and (stored.is_stopping or stored.is_over):
+        if cgroup in self._writing.found_held and (stored.is_stopping or stored.is_over):
             self._hold(stored.pod)
-        self._found_held.discard(cgroup)
+        self._writing.found_held.discard(cgroup)
 
     def end_loose(self) -> None:
         """Kill processes above the pods, where none belongs: they have left their pod's cgroup."""
@@ -296,50 +276,7 @@ class HostWorld:
         for path in (self.cgroups.own, kubepods, *(f"{kubepods}/{name}" for name in CLASSES)):
             self.cgroups.end_loose(path)
 
-    def _undo_hold(self, cgroup: Cgroup) -> None:
-        """Let a pod grow again that an earlier agent was about to stop, in case this one does not."""
-        if cgroup.level is Level.POD and cgroup.path is not None and self.cgroups.release(cgroup.path):
-            self._found_held.add(cgroup.path)
-
     # ---- starting ------------------------------------------------------------------------------------------------
-
-    def _write_cgroup(self, cgroup: Cgroup) -> None:
-        if cgroup.path is None:
-            return
-        was_refused = self._refused.pop(cgroup.path, None) is not None
-        try:
-            self.cgroups.create(cgroup.path)
-        except HostError as error:
-            self._note(str(error))
-            return
-        for unwritten in self.cgroups.write(cgroup.path, cgroup.files):
-            if cgroup.level is Level.QOS and unwritten.file in _MEMORY_LIMITS:
-                self._limit_to_usage(cgroup, unwritten, say=not was_refused)
-            else:
-                self._note(str(unwritten))
-
-    def _limit_to_usage(self, cgroup: Cgroup, refused: Unwritten, *, say: bool) -> None:
-        """Limit a class that uses more than its share to its usage, and retry in a minute.
-
-        The kubelet does the same (retrySetMemoryReserve). On cgroup v2 the kernel accepts the limit, and kills.
-        """
-        assert cgroup.path is not None
-        self._refused[cgroup.path] = cgroup
-        used = self.cgroups.memory(cgroup.path)
-        if say:
-            self._note(f"{refused}: the class is limited to its current usage")
-        if used is not None:
-            limit = next(file for file in cgroup.files if file.name == refused.file)
-            for unwritten in self.cgroups.write(
-                cgroup.path, (msgspec.structs.replace(limit, text=str(used.usage_bytes)),)
-            ):
-                self._note(str(unwritten))
-
-        def again() -> None:
-            if self._refused.get(cgroup.path or "") is cgroup:
-                self._write_cgroup(cgroup)
-
-        self._loop.call_after(_REFUSED_SECONDS, again)
 
     def _start_pod(self, command: StartPod) -> Sequence[Event]:
         uid = command.pod.metadata.uid
@@ -349,47 +286,12 @@ class HostWorld:
         pod = self.pods[uid] = HostPod(stored, parent, self.state.data(uid))
         self.state.save(stored)
         try:
-            self.runtime.prepare(self._sandbox(pod))
+            self.runtime.prepare(self._starts.sandbox(pod))
         except Exception as error:  # noqa: BLE001 - a container that needs it says so again
-            self._note(f"{pod.pod.key}: {_words(error)}")
+            self._note(f"{pod.pod.key}: {words(error)}")
         for plan in command.containers:
             self._start_container(pod, plan, 0)
         return (PodStarted(uid),)
-
-    def _sandbox(self, pod: HostPod) -> Sandbox:
-        metadata = pod.pod.metadata
-        return Sandbox(
-            uid=pod.uid,
-            name=metadata.name,
-            namespace=metadata.namespace or "default",
-            cgroup_parent=pod.cgroup,
-            logs=str(self.state.logs(pod.pod)),
-            hostname=pod.state.run.hostname or metadata.name,
-            privileged=self._allow_privileged and is_privileged(pod.state.run),
-        )
-
-    def _make_volumes(self, pod: HostPod) -> None:
-        """Create what the pod writes to, out of reach of the machine's users; a plain process needs the way to it."""
-        pod.data.mkdir(parents=True, exist_ok=True)
-        pod.data.chmod(0o711 if self.runtime.name == "process" else 0o700)
-        for volume in pod.state.run.volumes:
-            if volume.empty_dir is not None:
-                self._make_volume(pod, volume.name)
-                if volume.empty_dir.medium:
-                    self._note(f"{pod.pod.key}: volume {volume.name} is kept on disk, not in memory")
-            elif volume.host_path is not None and volume.host_path.type == "DirectoryOrCreate":
-                Path(without_nul(volume.host_path.path)).mkdir(parents=True, exist_ok=True)
-
-    def _make_volume(self, pod: HostPod, name: str) -> None:
-        """Create an emptyDir as the kubelet does: open to all users of the pod, and to its group."""
-        folder = self.state.volume(pod.uid, name)
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o777)
-        context = pod.state.run.security_context
-        if context is not None and context.fs_group is not None:
-            os.chown(folder, -1, context.fs_group)
-            with suppress(OSError):  # not allowed by systemd's RestrictSUIDSGID
-                folder.chmod(0o2777)
 
     def _start_container(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> None:
         """Start a run; one that fails to start counts as ended."""
@@ -397,69 +299,20 @@ class HostWorld:
         if before is not None:
             pod.dead.append(before)
             self._drop_dead(pod, plan.name, _DEAD_RUNS_KEPT)
-        start = self._planned(pod, plan, attempt)
+        start = self._starts.planned(pod, plan, attempt)
         run = ContainerRun(start.id, plan, start, None, _now_us())
         pod.runs[plan.name] = run
         try:
-            self._check_privilege(start)
-            self._make_volumes(pod)
-            run.start = self._resolved(pod, start)
+            self._starts.check_privilege(start)
+            self._starts.make_volumes(pod)
+            run.start = self._starts.resolved(pod, start)
             run.pid = self.runtime.start(run.start)
             self.prober.begin(run, pod.state.run.container(plan.name))
         except Exception as error:  # noqa: BLE001 - whatever it is, this container does not start
-            message = str(error) if isinstance(error, HostError | OSError) else _words(error)
+            message = str(error) if isinstance(error, HostError | OSError) else words(error)
             self._note(f"{pod.pod.key}: {message}")
             failed = ContainerExit(start.id, _CANNOT_START_CODE, reason=start_failure(error), message=message)
             self._loop.call_after(0, lambda: self._ended(failed))
-
-    def _check_privilege(self, start: ContainerStart) -> None:
-        if start.security.privileged and not self._allow_privileged:
-            raise StartError("CreateContainerConfigError", _PRIVILEGED)
-
-    def _resolved(self, pod: HostPod, start: ContainerStart) -> ContainerStart:
-        """Return a container with everything that it is to be given; raises ``HostError``."""
-        wanted = pod.state.run.container(start.id.name)
-        variables = environment(pod.pod, wanted, self.node)
-        return msgspec.structs.replace(
-            start,
-            command=tuple(expand(word, variables) for word in wanted.command),
-            args=tuple(expand(word, variables) for word in wanted.args),
-            env={**start.env, **variables},
-            working_dir=without_nul(wanted.working_dir),
-            mounts=tuple(self._mounts(pod, start.id.name)),
-        )
-
-    def _planned(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> ContainerStart:
-        """Return a container as planned, before anything of its manifest is resolved."""
-        name = ContainerId(pod.uid, plan.name, attempt)
-        return ContainerStart(
-            id=name,
-            image=pod.state.run.container(plan.name).image,
-            command=(),
-            args=(),
-            env={"HOSTNAME": pod.pod.metadata.name},
-            working_dir="",
-            mounts=(),
-            cgroup=_with_id(plan.cgroup, name.run_id),
-            oom_score_adj=plan.oom_score_adj,
-            folder=self.state.container(pod.uid, plan.name, attempt),
-            log=self.state.log(pod.pod, plan.name, attempt),
-            log_bytes=self._logs.max_bytes,
-            log_files=self._logs.max_files,
-            security=security_of(pod.state.run, plan.name),
-        )
-
-    def _mounts(self, pod: HostPod, container: str) -> list[Mount]:
-        volumes = {volume.name: volume for volume in pod.state.run.volumes}
-        found = []
-        for mount in pod.state.run.container(container).volume_mounts:
-            volume = volumes.get(mount.name)
-            if volume is None:
-                continue
-            source = volume.host_path.path if volume.host_path else str(self.state.volume(pod.uid, mount.name))
-            source = below(without_nul(source), without_nul(mount.sub_path))
-            found.append(Mount(mount.name, source, without_nul(mount.mount_path), mount.read_only))
-        return found
 
     # ---- ending --------------------------------------------------------------------------------------------------
 
@@ -630,7 +483,7 @@ class HostWorld:
             try:
                 self._handle(each)
             except Exception as error:  # noqa: BLE001 - the others still count
-                self._note(f"{each}: {_words(error)}")
+                self._note(f"{each}: {words(error)}")
 
     def _handle(self, heard: Heard) -> None:
         match heard:
@@ -658,19 +511,10 @@ class HostWorld:
             self._loop.call_after(_DISK_PAUSE_SECONDS, self._go_on_measuring)
 
 
-def _with_id(cgroup: Cgroup, run_id: str) -> Cgroup:
-    path = None if cgroup.path is None else cgroup.path.replace(UNKNOWN_ID, run_id)
-    return msgspec.structs.replace(cgroup, path=path, oci_path=cgroup.oci_path.replace(UNKNOWN_ID, run_id))
-
-
 def _parent(cgroup: Cgroup) -> str:
     if cgroup.path is None:
         raise HostError("QoS cgroups are required (cgroupsPerQOS: true)")
     return cgroup.path.rpartition("/")[0]
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _now_us() -> int:

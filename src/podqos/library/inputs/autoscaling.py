@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects
+from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.other_objects import FoundObject
 from podqos.library.inputs.policies import is_within, scope_of
 from podqos.model.autoscaling import Autoscaler, HorizontalPodAutoscaler, VerticalPodAutoscaler
 

@@ -9,21 +9,33 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
+from podqos.library.inputs.other_objects import (
+    FoundObject,
+    KubeletObject,
+    Model,
+    NotJudged,
+    PolicyObject,
+    budget_problem,
+    converted,
+    decides_about_pods,
+    is_known,
+    is_own_policy,
+    is_read_as,
+    not_judged,
+)
 from podqos.library.inputs.sources import Source
-from podqos.manifest.contents import Other, Refused
-from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
+from podqos.manifest.contents import Refused
+from podqos.manifest.kinds import is_kubelet
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload
-from podqos.wording import nearest
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
@@ -32,38 +44,13 @@ if TYPE_CHECKING:
     from podqos.library.inputs.files import InputFile, Inputs, Rendering
     from podqos.library.inputs.policies import PolicyCollector, Scopes
     from podqos.library.inputs.selection import Selection
-    from podqos.manifest.kubelet import KubeletSettings
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.model.policy import PriorityClass, RuntimeClass
-    from podqos.policy.model import Policy
-
-Model = TypeVar("Model", bound=Struct)
 
 Progress = Callable[[int, int], None]
 """Told how many are done, of how many."""
-
-# (API group, kind) → module and name of what it is read as
-_MODELS = {
-    ("", "Node"): ("podqos.model.node", "Node"),
-    ("", "Service"): ("podqos.model.service", "Service"),
-    ("policy", "PodDisruptionBudget"): ("podqos.model.disruption", "PodDisruptionBudget"),
-    ("autoscaling", "HorizontalPodAutoscaler"): ("podqos.model.autoscaling", "HorizontalPodAutoscaler"),
-    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): ("podqos.model.autoscaling", "VerticalPodAutoscaler"),
-}
-# Likewise for kinds that only lead to a Service: they decide nothing about pods, and nothing is found about them.
-_ROUTES = {
-    ("networking.k8s.io", "Ingress"): ("podqos.model.service", "Ingress"),
-    ("extensions", "Ingress"): ("podqos.model.service", "Ingress"),
-    **{
-        ("gateway.networking.k8s.io", f"{protocol}Route"): ("podqos.model.service", "GatewayRoute")
-        for protocol in ("HTTP", "GRPC", "TCP", "TLS", "UDP")
-    },
-}
-# Likewise for what tells of pods and decides nothing.
-_TELLING = {(group, "Event"): ("podqos.model.event", "Event") for group in ("", "events.k8s.io")}
-
 
 # So many workloads that replace another are named one by one.
 _SHOWN = 5
@@ -75,87 +62,6 @@ class FoundWorkload(Struct, frozen=True):
     workload: Workload
     source: str
     place: Place
-
-
-class FoundObject(Struct, frozen=True):
-    """An object that holds no pod, and where it was found."""
-
-    other: Other
-    source: Source
-    is_stored: bool
-    """Whether the cluster has it already."""
-
-    @property
-    def is_policy(self) -> bool:
-        """Whether it is one of the kinds that admission goes by."""
-        return is_policy(self.other.kind, self.other.api_version)
-
-    @property
-    def is_decisive(self) -> bool:
-        """Whether it is a policy that decides something; a namespace alone does not."""
-        return self.is_policy and self.other.kind != NAMESPACE
-
-
-class NotJudged(Struct, frozen=True):
-    """An object that has pods which cannot be read from it, and where it stands."""
-
-    kind: str
-    name: str
-    why: str
-    hint: str
-    source: str
-    line: int
-    column: int
-
-
-def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
-    """Yield which objects are not judged: one problem for all of a kind, at the first of them."""
-    groups: dict[tuple[str, str], list[NotJudged]] = {}
-    for each in found:
-        groups.setdefault((each.kind, each.why), []).append(each)
-    for group in groups.values():
-        first = group[0]
-        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        named = f"{first.kind} {first.name}".rstrip()
-        what = f"{named}{more} not judged: {first.why}"
-        yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
-
-
-class KubeletObject(Struct, frozen=True):
-    """The settings of a kubelet that stand among the files."""
-
-    settings: KubeletSettings
-    found: FoundObject
-
-
-class PolicyObject(Struct, frozen=True):
-    """A policy of podqos that stands among the files."""
-
-    policy: Policy
-    found: FoundObject
-
-    def applies_to(self, path: str) -> bool:
-        """Whether it is about what a file holds: found in a directory, it is about that one and those below."""
-        from podqos.library.inputs.files import STDIN
-        from podqos.library.inputs.policies import is_within, scope_of
-
-        scope = self.found.source.scope
-        return scope is None or (path != STDIN and is_within(scope_of(path), scope))
-
-
-def is_own_policy(other: Other) -> bool:
-    """Whether an object is a policy of podqos, of whatever version, or was probably meant to be one."""
-    return group_of(other.api_version) == "podqos.dev" and nearest(other.kind, ("Policy",)) is not None
-
-
-def decides_about_pods(other: Other) -> bool:
-    """Whether an object is of a kind that is read: a policy, a Node, a Service, a budget, a kubelet's settings."""
-    return (
-        is_policy(other.kind, other.api_version)
-        or (group_of(other.api_version), other.kind) in _MODELS
-        or is_kubelet(other.kind, other.api_version)
-        or is_own_policy(other)
-    )
 
 
 class Objects:
@@ -314,12 +220,7 @@ class Objects:
         """Return all objects of one kind, in the order in which they were found."""
         found = self._read.get(model.__name__)
         if found is None:
-            known = {*_MODELS.values(), *_TELLING.values()}
-            found = (
-                [item for _, item in self.found(model)]
-                if (model.__module__, model.__name__) in known
-                else self._policies_of(model)
-            )
+            found = [item for _, item in self.found(model)] if is_known(model) else self._policies_of(model)
             self._read[model.__name__] = found
         return tuple(item for item in found if isinstance(item, model))
 
@@ -509,10 +410,7 @@ class Objects:
     def found(self, model: type[Model]) -> Iterator[tuple[FoundObject, Model]]:
         """Yield the objects of one kind that is not a policy, each with where it was found."""
         for found in self.others:
-            other = found.other
-            key = group_of(other.api_version), other.kind
-            known = _MODELS.get(key) or _ROUTES.get(key) or _TELLING.get(key)
-            if known is not None and known[1] == model.__name__:
+            if is_read_as(found.other, model):
                 item = self._converted(found, model)
                 if item is not None:
                     yield found, item
@@ -650,27 +548,3 @@ def in_namespace(workload: Workload, namespace: str) -> Workload:
         metadata=replace(workload.metadata, namespace=own),
         pod=replace(pod, metadata=replace(pod.metadata, namespace=own)),
     )
-
-
-def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model | None, list[Problem]]:
-    """Return an object that holds no pods as a value, or None and what is wrong with it."""
-    from podqos.manifest.decode import convert
-    from podqos.manifest.examine import Examination
-
-    value = source.lookup.plain(other.place)
-    try:
-        return convert(value, model), []
-    except msgspec.ValidationError:
-        examination = Examination(is_live=True)
-        cleaned = examination.clean(value, model, ())
-        if not examination.findings:
-            return convert(cleaned, model), []
-    return None, [source.problem(other.place, each.path, each.what, each.fix) for each in examination.findings]
-
-
-def budget_problem(source: Source, other: Other, budget: PodDisruptionBudget) -> Problem | None:
-    """Return why the API server rejects a PodDisruptionBudget, if it does."""
-    if budget.spec.refusal is None:
-        return None
-    field, what, fix = budget.spec.refusal
-    return source.problem(other.place, ("spec", field), what, fix)

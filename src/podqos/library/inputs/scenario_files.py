@@ -20,7 +20,7 @@ from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, is_manifest, read_bytes
 from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.kubelet_notes import ignored_problems
-from podqos.library.inputs.objects import budget_problem, converted
+from podqos.library.inputs.other_objects import budget_problem, converted
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source
 from podqos.manifest.kinds import group_of

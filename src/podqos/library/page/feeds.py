@@ -5,8 +5,10 @@ A feed is asked every so often whether there is something new, in a thread, and 
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,20 +17,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import HostError
+from podqos.agent.guard_status import FILE, GuardStatus
+from podqos.agent.journal import Entry, decode
+from podqos.errors import HostError, InputError
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
+from podqos.host.storage.journal_file import journal_files
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
+from podqos.library.guard_journal import JOURNAL, KNOWN_PODS, read_status
 from podqos.library.inputs.changes import signature
 from podqos.library.page.source import LogFile, PageSource, SourceKind, read_paths
 from podqos.model.time_units import SECOND_US
+from podqos.report.page.guard import guard_panel
 from podqos.survival.snapshots import node_of
 
 if TYPE_CHECKING:
     from podqos.library.mirror import Mirror
 
 _PAUSE_SECONDS = 0.05
-_SILENT_SECONDS = 30.0
+_LAST_BYTES = 1 << 17
+"""Of a journal, for what it tells last."""
 
 
 class Feed(Protocol):
@@ -118,48 +126,60 @@ class GuardFeed:
 
     def __init__(self, state: str, run: str) -> None:
         self._state, self._run = Path(state), Path(run)
-        self._known: tuple[bytes, int, int] | None = None
+        self._known: object = None
 
     def look(self) -> PageSource | None:
         """Return the guard's node; raise ``HostError`` where it no longer tells how it is."""
-        status = self._status()
-        silent = time.time() - status.updated_us / SECOND_US
-        if silent > _SILENT_SECONDS:
-            raise HostError(f"the guard of {status.node} has not told how it is for {silent:.0f} s")
-        pods = self._read(self._state / "pods.json")
-        journal = sorted(self._state.glob("journal.jsonl*"), reverse=True)  # numbered from the newest on: oldest first
-        memory = next((each.capacity for each in status.signals if each.signal == Signal.MEMORY), 0)
-        known = pods, memory, sum(each.stat().st_size for each in journal)
+        status, now_us = self._status(), time.time_ns() // 1000
+        if status.is_stale(now_us):
+            silent = (now_us - status.updated_us) // SECOND_US
+            what = f"the guard of {status.node} has ended or is stuck: it has not told how it is for {silent} s"
+            raise HostError(f"{what}; what is shown was last known then")
+        pods, journal = self._pods(), journal_files(self._state / JOURNAL)
+        known = pods, replace(status, updated_us=0, cpu_seconds=0, rss_bytes=0), _sizes(journal)
         if known == self._known:
             return None
         self._known = known
         items = msgspec.json.decode(pods, type=_KnownPods).pods
+        memory = next((each.capacity for each in status.signals if each.signal == Signal.MEMORY), 0)
         cluster = ClusterSnapshot(_node_lines(status.node, items, memory), f"guard of {status.node}")
-        return replace(of_cluster(cluster), logs=tuple(LogFile(str(each)) for each in journal))
+        logs = tuple(LogFile(str(each)) for each in journal if each.exists())
+        return replace(of_cluster(cluster), logs=logs, guard=guard_panel(status, _last_entries(journal)))
 
-    def _status(self) -> _GuardStatus:
+    def _status(self) -> GuardStatus:
+        file = self._run / FILE
         try:
-            return msgspec.json.decode(self._read(self._run / "status.json"), type=_GuardStatus)
-        except msgspec.DecodeError as error:
-            raise HostError(f"{self._run / 'status.json'}: not of a guard: {error}") from error
-
-    def _read(self, path: Path) -> bytes:
-        try:
-            return path.read_bytes()
+            status = read_status(self._run)
         except OSError as error:
-            what = f"no guard runs here: {path}: {error.strerror} (start one with `podqos guard run`)"
-            raise HostError(what) from error
+            raise HostError(f"{file}: {error.strerror or error}") from error
+        if status is None:
+            what = f"no guard says how it is at {file}: start one with `podqos guard run`, or name its directory"
+            raise HostError(f"{what} with --guard-run")
+        return status
+
+    def _pods(self) -> bytes:
+        """Return the pods that the guard knows; it writes them down some seconds after it has begun."""
+        try:
+            return (self._state / KNOWN_PODS).read_bytes()
+        except FileNotFoundError:
+            return b"{}"
+        except OSError as error:
+            raise HostError(f"{self._state / KNOWN_PODS}: {error.strerror or error}") from error
 
 
-class _GuardSignal(Struct, frozen=True):
-    signal: str
-    capacity: int = 0
+def _sizes(files: Sequence[Path]) -> tuple[int, ...]:
+    return tuple(each.stat().st_size if each.exists() else 0 for each in files)
 
 
-class _GuardStatus(Struct, frozen=True, rename="camel"):
-    node: str
-    updated_us: int
-    signals: tuple[_GuardSignal, ...] = ()
+def _last_entries(files: Sequence[Path]) -> Iterator[Entry]:
+    """Yield the last entries of a journal; what cannot be read is left out."""
+    for file in files[-2:]:
+        with suppress(OSError), file.open("rb") as lines:
+            start = max(0, lines.seek(0, os.SEEK_END) - _LAST_BYTES)
+            lines.seek(start)
+            for line in lines.read().splitlines()[start > 0 :]:
+                with suppress(InputError):
+                    yield from decode(line)
 
 
 class _KnownPods(Struct, frozen=True):

@@ -49,6 +49,7 @@ from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
+from podqos.survival.pods import NodePod
 
 _MOST_NOTES = 100
 
@@ -64,10 +65,7 @@ class Page(Shown):
         made = [self._shown(each) for each in nodes.nodes.values()]
         made.sort(key=lambda each: (each.panel.headroom_bytes is None, each.panel.headroom_bytes or 0, each.panel.name))
         pods = [block for each in made for block in each.blocks]
-        pods += [
-            self._block(PodUsage(each.pod, None, ()), "", owner(each.kind, each.workload) or controller(each.pod), None)
-            for each in nodes.waiting
-        ]
+        pods += [self._unranked(each, "") for each in nodes.waiting]
         return ClusterView(
             name=self.source.name,
             kubernetes_version=".".join(map(str, nodes.profile.version)),
@@ -76,6 +74,7 @@ class Page(Shown):
             pods=tuple(pods),
             classes={str(each): count for each, count in sorted(Counter(each.qos_class for each in pods).items())},
             notes=tuple(self._notes()),
+            guard=self.source.guard,
             assumptions=tuple(dict.fromkeys(assumed for each in made for assumed in each.assumptions)),
         )
 
@@ -120,13 +119,7 @@ class Page(Shown):
 
     def _blocks(self, node: PageNode) -> Iterator[PodBlock]:
         if node.state is None:
-            for each in node.unranked:
-                yield self._block(
-                    PodUsage(each.pod, None, ()),
-                    node.name,
-                    owner(each.kind, each.workload) or controller(each.pod),
-                    None,
-                )
+            yield from (self._unranked(each, node.name) for each in node.unranked)
             return
         places = self.places(node)
         blocks = [
@@ -134,6 +127,10 @@ class Page(Shown):
             for entry in node.state.snapshot.pods
         ]
         yield from sorted(blocks, key=lambda block: block.eviction_place or 0)
+
+    def _unranked(self, entry: NodePod, node: str) -> PodBlock:
+        workload = owner(entry.kind, entry.workload) or controller(entry.pod)
+        return self._block(PodUsage(entry.pod, None, ()), node, workload, None)
 
     def _block(self, entry: PodUsage, node: str, workload: str, places: Places | None) -> PodBlock:
         pod = entry.pod

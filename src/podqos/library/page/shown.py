@@ -83,12 +83,10 @@ class Shown:
             if not node or at.name == node:
                 return at, entry, self.made_from(at, entry)
         nodes = [each for each in self.nodes.nodes.values() if not node or each.name == node]
-        for unranked, each in (
-            *((at, each) for at in nodes for each in at.unranked),
-            *((None, of) for of in self.nodes.waiting),
-        ):
+        unranked = [(at, each) for at in nodes for each in at.unranked]
+        for place, each in (*unranked, *((None, each) for each in self.nodes.waiting)):
             if each.pod.key == pod:
-                return unranked, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+                return place, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
         where = f" on {node}" if node else ""
         raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
 

@@ -26,6 +26,7 @@ from podqos.library.inputs.objects import Objects, load
 from podqos.library.inputs.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.samples import is_top
+from podqos.report.page.guard import GuardPanel
 from podqos.report.simulation.view import RunView
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
@@ -84,6 +85,8 @@ class PageSource(Struct, frozen=True):
     """What the pods of manifests use, where that was given."""
     logs: tuple[LogFile, ...] = ()
     run: RunView | None = None
+    guard: GuardPanel | None = None
+    """The guard that a cluster of one node is seen through."""
     looked_at: tuple[str, ...] = ()
     """The files and directories on disk that it is made of."""
     size_bytes: int = 0

@@ -14,6 +14,7 @@ from msgspec import Struct
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.report.cluster.overview import NodeOverview
+from podqos.report.page.guard import GuardPanel
 
 
 class NodePanel(NodeOverview, frozen=True, rename="camel"):
@@ -77,6 +78,8 @@ class ClusterView(Struct, frozen=True, rename="camel"):
     """What is wrong with the source."""
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    guard: GuardPanel | None = None
+    """The guard that this is seen through."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ClusterView"
 
@@ -96,6 +99,7 @@ class ClusterChange(Struct, frozen=True, rename="camel"):
     classes: dict[str, int]
     notes: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    guard: GuardPanel | None
 
 
 Item = TypeVar("Item", NodePanel, PodBlock)
@@ -112,6 +116,7 @@ def change(before: ClusterView, after: ClusterView) -> ClusterChange:
         after.classes,
         after.notes,
         after.assumptions,
+        after.guard,
     )
 
 

@@ -94,11 +94,6 @@ def documents(found: AdmissionPolicies) -> Iterator[str]:
             yield from manifest_yaml(each.value).splitlines()
 
 
-def _comment(text: str) -> list[str]:
-    lines = textwrap.TextWrapper(MANIFEST_WIDTH, initial_indent="# ", subsequent_indent="#   ", break_on_hyphens=False)
-    return lines.wrap(text)
-
-
 def _about(printed: Printed) -> str:
     rule = one_line(printed.rule)
     if printed.value["kind"] == "MutatingAdmissionPolicy":

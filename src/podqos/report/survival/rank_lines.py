@@ -11,11 +11,11 @@ from podqos.report.survival.ranking import amount
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.places import EvictionPlace, KillPlace, RankReport
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"
 
-_CSV: Mapping[str, Callable[[EvictionPlace, KillPlace], object]] = {
+_CSV: Mapping[str, Callable[[EvictionPlace, KillPlace | None], object]] = {
     "pod": lambda place, _: place.pod,
     "class": lambda place, _: place.qos_class,
     "priority": lambda place, _: place.priority,
@@ -25,9 +25,9 @@ _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace], object]] = {
     "request": lambda place, _: place.request,
     "evicted_before_next_by": lambda place, _: place.before_next_by,
     "spared": lambda place, _: place.spared,
-    "oom_score_adj": lambda _, kill: kill.oom_score_adj,
-    "badness_bytes": lambda _, kill: kill.badness_bytes,
-    "killed_before_next_by": lambda _, kill: kill.before_next_by,
+    "oom_score_adj": lambda _, kill: kill and kill.oom_score_adj,
+    "badness_bytes": lambda _, kill: kill and kill.badness_bytes,
+    "killed_before_next_by": lambda _, kill: kill and kill.before_next_by,
 }
 
 
@@ -41,6 +41,7 @@ def table(report: RankReport, style: Style) -> list[str]:
         "",
         style.strong(f"Killed by the kernel, first to last, when {where} is out of memory"),
         *_kills(report, style),
+        *(line for text in _without_process(report) for line in wrapped(text, style, "")),
         "",
         *component_table(report.components, style),
         "",
@@ -53,20 +54,20 @@ def wide(report: RankReport, style: Style) -> list[str]:
     first = {kill.pod: kill for kill in reversed(report.kill_order)}
     rows = []
     for place in report.eviction_order:
-        kill = first[place.pod]
+        kill = first.get(place.pod)
         rows.append((
             place.pod,
             style.qos_class(place.qos_class),
             str(place.priority),
             f"spared: {place.spared}" if place.spared else str(place.place),
-            str(place.kernel_place),
+            str(place.kernel_place or "–"),
             "?" if place.usage is None else amount(place.usage, report.resource),
             amount(place.request, report.resource) if place.request else "–",
-            kill.container,
-            str(kill.oom_score_adj),
-            _signed(kill.badness_bytes),
+            kill.container if kill else "–",
+            str(kill.oom_score_adj) if kill else "–",
+            _signed(kill.badness_bytes) if kill else "–",
             str(place.before_next_by or "–"),
-            str(kill.before_next_by or "–"),
+            str((kill and kill.before_next_by) or "–"),
         ))  # fmt: skip
     headers = ("POD", "CLASS", "PRIORITY", "EVICTED", "KILLED", "USES", "REQUESTS", "CONTAINER", "ADJ", "BADNESS")
     return columns((*headers, "EVICTED BY", "KILLED BY"), rows, style)
@@ -75,7 +76,7 @@ def wide(report: RankReport, style: Style) -> list[str]:
 def csv_table(report: RankReport) -> tuple[Iterable[str], Iterator[list[object]]]:
     """Return headings and a row per pod, in the order of eviction; the kernel's figures are its first container's."""
     first = {kill.pod: kill for kill in reversed(report.kill_order)}
-    return _CSV, ([column(each, first[each.pod]) for column in _CSV.values()] for each in report.eviction_order)
+    return _CSV, ([column(each, first.get(each.pod)) for column in _CSV.values()] for each in report.eviction_order)
 
 
 def _evictions(report: RankReport, style: Style) -> list[str]:
@@ -87,7 +88,7 @@ def _evictions(report: RankReport, style: Style) -> list[str]:
             str(place.priority),
             "?" if place.usage is None else amount(place.usage, report.resource),
             amount(place.request, report.resource) if place.request else "–",
-            str(place.kernel_place),
+            str(place.kernel_place or "–"),
             f"spared: {place.spared}" if place.spared else place.reason,
         )
         for place in report.eviction_order
@@ -113,6 +114,12 @@ def _kills(report: RankReport, style: Style) -> list[str]:
     ]
     headers = ("#", "POD", "CONTAINER", "CLASS", "USES", "ADJ", "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
     return columns(headers, rows, style)
+
+
+def _without_process(report: RankReport) -> Iterator[str]:
+    pods = [each.pod for each in report.eviction_order if each.kernel_place is None]
+    if pods:
+        yield f"No process to kill yet, because no container has started: {listed(pods)}."
 
 
 def _signed(size_bytes: int) -> str:

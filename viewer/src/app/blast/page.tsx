@@ -8,7 +8,7 @@ import { bare, bytes, count, fate, plural } from "../../format";
 import type { Blast, BlastRadius, ClusterView, Death } from "../../schema";
 import { seconds } from "../forecast/page";
 import { change, go, href, useRoute } from "../router";
-import { begin, Progress, useJob } from "../run/jobs";
+import { begin, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
 import { Card, Chip, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "../ui";
 import type { ViewProps } from "../views";
@@ -28,13 +28,14 @@ export function BlastPage({ route, app }: ViewProps) {
   const id = route.parts[0] ?? null;
   const key = `${app.info.id} ${app.info.generation} ${isOfNode ? wanted : ""}`;
   const [failure, setFailure] = useState<Failure | null>(null);
+  const isShown = useShown(key);
   const isReady = !isOfNode || nodes.length > 0;
   const start = useCallback(async () => {
     setFailure(null);
     try {
       const job = await begin(app.source, { kind: "blast", source: app.info.id, ...(isOfNode && wanted ? { node: wanted } : {}) });
       JOBS.set(key, job.id);
-      show(job.id, isOfNode ? wanted : "");
+      if (isShown(key)) show(job.id, isOfNode ? wanted : "");
     } catch (error) {
       setFailure(error instanceof Failure ? error : new Failure({ message: String(error) }));
     }
@@ -73,8 +74,7 @@ export function BlastPage({ route, app }: ViewProps) {
 
 /** Name a job in the address, without a step back to where there was none. */
 function show(id: string, node: string): void {
-  history.replaceState(null, "", href("blast", [id], { node }));
-  dispatchEvent(new HashChangeEvent("hashchange"));
+  go(href("blast", [id], { node }), false);
 }
 
 function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {

@@ -2,6 +2,7 @@
 
 import type { PodBlock } from "../../schema";
 import type { Layout } from "./layout";
+import { placeOf, type Order } from "./model";
 
 interface Look {
   ink: string;
@@ -74,7 +75,30 @@ function pattern(context: CanvasRenderingContext2D, colour: string, draw: (tile:
 const LETTER = 6.6;
 const GAP = 1;
 
-export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly PodBlock[], places: readonly (number | null)[], isIn: (index: number) => boolean): void {
+/** What is to be drawn yet, in the order of the page. */
+const waiting = new Map<HTMLCanvasElement, () => void>();
+/** What is drawn is painted yet, which takes as long again. */
+const BUDGET_MS = 3;
+let frame = 0;
+
+/** Draw with the next frame, or where there is much to be drawn with the ones after it: the page stays quick meanwhile. */
+export function drawSoon(canvas: HTMLCanvasElement, make: () => void): () => void {
+  frame ||= requestAnimationFrame(drawWaiting);
+  waiting.set(canvas, make);
+  return () => waiting.delete(canvas);
+}
+
+function drawWaiting(): void {
+  const until = performance.now() + BUDGET_MS;
+  for (const [canvas, make] of waiting) {
+    waiting.delete(canvas);
+    make();
+    if (performance.now() > until) break;
+  }
+  frame = waiting.size > 0 ? requestAnimationFrame(drawWaiting) : 0;
+}
+
+export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly PodBlock[], order: Order, mask: Uint8Array | null): void {
   const context = canvas.getContext("2d");
   if (context === null) return;
   const ratio = devicePixelRatio || 1;
@@ -94,7 +118,8 @@ export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly P
       const x = layout.left[index] ?? 0;
       const width = Math.max(1, (layout.wide[index] ?? 0) - GAP);
       const height = Math.max(1, strip.height - GAP);
-      context.globalAlpha = isIn(index) ? 1 : 0.14;
+      const isIn = mask === null || mask[index] === 1;
+      context.globalAlpha = isIn ? 1 : 0.14;
       context.fillStyle = style.fills[pod.qosClass] ?? style.line;
       context.fillRect(x, strip.top, width, height);
       const over = style.patterns[pod.qosClass];
@@ -102,7 +127,7 @@ export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly P
         context.fillStyle = over;
         context.fillRect(x, strip.top, width, height);
       }
-      label(context, style, pod, places[index] ?? null, x, strip.top, width, height);
+      if (isIn) label(context, style, pod, placeOf(pod, order), x, strip.top, width, height);
     }
   }
   context.globalAlpha = 1;

@@ -8,15 +8,17 @@ import { change, href, parse, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
 import type { ViewProps } from "../views";
-import { matching, modelOf, WAITING, type Filters, type Model, type Order, type Size } from "./model";
+import { fitting, hasUsage, keyOf, matching, panelsOf, WAITING, type Filters, type Order, type Size } from "./model";
+import { GuardCard } from "./guard";
 import { NodeFacts, Panels } from "./panels";
 import { PodTable } from "./table";
 
 export const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
 
 export function ClusterPage({ route, app }: ViewProps) {
-  const answer = useAnswer<ClusterView>(app.source, { path: app.path("cluster") });
-  const newest = app.live?.cluster ?? answer.data;
+  const live = app.live?.cluster ?? null;
+  const answer = useAnswer<ClusterView>(app.source, live === null ? { path: app.path("cluster") } : null);
+  const newest = live ?? answer.data;
   if (newest !== null) return <Shown view={newest} route={route} />;
   return (
     <Page title="Cluster">
@@ -38,14 +40,15 @@ function asked(route: Route, hasUsage: boolean) {
 }
 
 function Shown({ view, route }: { view: ClusterView; route: Route }) {
-  const order: Order = route.query.get("order") === "kernel" ? "kernel" : "kubelet";
-  const model = useMemo(() => modelOf(view, order), [view, order]);
-  const { filters, size, node, asTable, sort } = asked(route, model.hasUsage);
-  const { mask, count: matches } = useMemo(() => matching(model, filters), [model, filters.namespace, filters.qosClass, filters.priority, filters.text]);
-  const isFiltered = matches < model.pods.length;
-  const panels = useMemo(
-    () => model.panels.filter((panel) => (node === null ? !isFiltered || panel.pods.some((pod) => mask[pod]) : panel.node.name === node && panel.title !== WAITING)),
-    [model, mask, node, isFiltered],
+  const { filters, order, size, node, asTable, sort } = asked(route, useMemo(() => hasUsage(view), [view]));
+  const panels = useMemo(() => panelsOf(view, order), [view, order]);
+  const fits = useMemo(() => fitting(filters), [filters.namespace, filters.qosClass, filters.priority, filters.text]);
+  const matches = useMemo(() => matching(panels, fits), [panels, fits]);
+  const found = matches.reduce((sum, each) => sum + each.count, 0);
+  const isFiltered = found < view.pods.length;
+  const shown = useMemo(
+    () => matches.filter(({ panel, count }) => (node === null ? !isFiltered || count > 0 : panel.node.name === node && panel.title !== WAITING)),
+    [matches, node, isFiltered],
   );
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
@@ -54,7 +57,9 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, []);
-  if (model.pods.length === 0 && model.panels.length === 0) {
+  const tiles = useMemo(() => <Tiles view={view} />, [view]);
+  const choices = useMemo(() => <Choices view={view} filters={filters} size={size} order={order} asTable={asTable} />, [view, filters.namespace, filters.qosClass, filters.priority, size, order, asTable]);
+  if (view.pods.length === 0 && panels.length === 0) {
     return (
       <Page title="Cluster">
         <Empty title="No nodes and no pods">
@@ -63,29 +68,24 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
       </Page>
     );
   }
-  const only = node !== null && panels.length === 1 ? panels[0] : undefined;
-  const shownPods = only ? only.pods.filter((pod) => mask[pod]).length : matches;
-  const [first] = panels;
+  const [first] = shown;
+  const only = node !== null && shown.length === 1 ? first : undefined;
+  const shownPods = node === null ? found : (first?.count ?? 0);
   return (
-    <Page title={only ? only.title : "Cluster"} facts={factsOf(view)} headline={headline(view)} tiles={node === null ? <Tiles view={view} /> : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
+    <Page title={only ? only.panel.title : "Cluster"} facts={factsOf(view)} headline={headline(view)} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
       <section class="card wide filters" aria-label="Filters">
         <label class="field grow">
           <span>Find</span>
           <input type="search" data-filter value={filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
         </label>
-        <Select label="Namespace" value={filters.namespace} options={[["", "all"], ...model.namespaces.map((each) => [each, each] as const)]} change={(ns) => change({ ns })} />
-        <Select label="Class" value={filters.qosClass} options={[["", "all"], ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const)]} change={(value) => change({ class: value })} />
-        <Select label="Priority" value={filters.priority} options={[["", "all"], ...model.priorities.map((each) => [String(each), `at least ${count(each)}`] as const)]} change={(priority) => change({ priority })} />
-        <Select label="Size" value={size} options={[...(model.hasUsage ? [["used", "memory used"] as const] : []), ["requested", "memory requested"], ["limit", "memory limit"]]} change={(value) => change({ size: value })} />
-        <Choice label="Order" value={order} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
-        <Choice label="Show as" value={asTable ? "table" : "blocks"} options={[["blocks", "Blocks"], ["table", "Table"]]} change={(value) => change({ show: value === "table" ? value : null })} />
+        {choices}
         <p class="legend">
           {CLASSES.map((each) => (
             <Chip key={each} qosClass={each} />
           ))}
           <span class="quiet" role="status">
-            {isFiltered || only ? `${count(shownPods)} of ${plural(model.pods.length, "pod")}` : plural(model.pods.length, "pod")}
-            {isFiltered && node === null ? ` on ${count(panels.length)} of ${plural(model.panels.length, "node")}` : ""}
+            {isFiltered || only ? `${count(shownPods)} of ${plural(view.pods.length, "pod")}` : plural(view.pods.length, "pod")}
+            {isFiltered && node === null ? ` on ${count(shown.length)} of ${plural(panels.length, "node")}` : ""}
           </span>
           {isFiltered ? (
             <button type="button" class="link" onClick={() => change({ q: null, ns: null, class: null, priority: null })}>
@@ -94,9 +94,9 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
           ) : null}
         </p>
       </section>
-      {shownPods === 0 && (isFiltered || panels.length === 0) ? (
+      {shownPods === 0 && (isFiltered || shown.length === 0) ? (
         <div class="wide">
-          <Empty title={panels.length === 0 && node !== null ? `There is no node ${node}` : "No pod is like that"}>
+          <Empty title={shown.length === 0 && node !== null ? `There is no node ${node}` : "No pod is like that"}>
             <p>
               <button type="button" class="tool" onClick={() => change({ q: null, ns: null, class: null, priority: null, node: null })}>
                 Show all
@@ -106,15 +106,31 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
         </div>
       ) : asTable ? (
         <Card title="Pods">
-          <PodTable model={model} panels={panels} mask={mask} sort={sort} />
+          <PodTable panels={only ? [only.panel] : panels} fits={fits} sort={sort} />
         </Card>
       ) : (
-        <Panels model={model} panels={panels} mask={mask} isFiltered={isFiltered} order={order} size={size} />
+        <Panels matches={shown} size={size} />
       )}
-      {only && !asTable ? <NodeFacts panel={only} /> : null}
-      {panels.length === 1 && first && !only && !asTable ? <NodeFacts panel={first} /> : null}
+      {first && shown.length === 1 && !asTable ? <NodeFacts panel={first.panel} /> : null}
+      {view.guard === null ? null : <GuardCard guard={view.guard} />}
       <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
     </Page>
+  );
+}
+
+/** What can be chosen beside the text; made again only where a choice is another. */
+function Choices({ view, filters, size, order, asTable }: { view: ClusterView; filters: Filters; size: Size; order: Order; asTable: boolean }) {
+  const namespaces = [...new Set(view.pods.map((pod) => pod.namespace))].toSorted();
+  const priorities = [...new Set(view.pods.map((pod) => pod.priority))].toSorted((one, other) => one - other);
+  return (
+    <>
+      <Select label="Namespace" value={filters.namespace} options={[["", "all"], ...namespaces.map((each) => [each, each] as const)]} change={(ns) => change({ ns })} />
+      <Select label="Class" value={filters.qosClass} options={[["", "all"], ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const)]} change={(value) => change({ class: value })} />
+      <Select label="Priority" value={filters.priority} options={[["", "all"], ...priorities.map((each) => [String(each), `at least ${count(each)}`] as const)]} change={(priority) => change({ priority })} />
+      <Select label="Size" value={size} options={[...(hasUsage(view) ? [["used", "memory used"] as const] : []), ["requested", "memory requested"], ["limit", "memory limit"]]} change={(value) => change({ size: value })} />
+      <Choice label="Order" value={order} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
+      <Choice label="Show as" value={asTable ? "table" : "blocks"} options={[["blocks", "Blocks"], ["table", "Table"]]} change={(value) => change({ show: value === "table" ? value : null })} />
+    </>
   );
 }
 
@@ -162,10 +178,9 @@ const MOST_SAVED = 100;
 /** The pods that one can open in a saved page: the first ones that the filters let through. */
 export async function podsToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
   const view = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
-  const model: Model = modelOf(view, "kubelet");
-  const { mask } = matching(model, asked(route, model.hasUsage).filters);
-  const pods = model.panels.flatMap((panel) => panel.pods.filter((pod) => mask[pod]));
-  return pods.slice(0, MOST_SAVED).map((pod) => ({ path: podPath(app.path, model.keys[pod] as string) }));
+  const fits = fitting(asked(route, hasUsage(view)).filters);
+  const pods = panelsOf(view, "kubelet").flatMap((panel) => panel.pods.filter(fits));
+  return pods.slice(0, MOST_SAVED).map((pod) => ({ path: podPath(app.path, keyOf(pod)) }));
 }
 
 export function podPath(path: (rest: string) => string, key: string): string {

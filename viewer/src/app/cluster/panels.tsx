@@ -1,15 +1,15 @@
 // Nodes as panels: figures above, pods as blocks below. Blocks are drawn on a canvas; a link lies over the one that the
 // keyboard is at, so that it is reached, read and opened like any other link.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { about, bytes, cores, count, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { change, go, href } from "../router";
-import { Card, Facts } from "../ui";
+import { Card, Facts, kept } from "../ui";
 import { even, useWidth, useWindow } from "../windowed";
-import { draw } from "./draw";
+import { draw, drawSoon } from "./draw";
 import { at, beyond, boxOf, layout } from "./layout";
-import { placeOf, sizeOf, WAITING, type Model, type Order, type Panel, type Size } from "./model";
+import { keyOf, sizeOf, WAITING, type Match, type Panel, type Size } from "./model";
 
 const NARROWEST = 360;
 const GAP = 16;
@@ -17,48 +17,47 @@ const HEIGHT = 352;
 const BLOCKS = 168;
 const PROBLEM = 48;
 
-interface Drawing {
-  model: Model;
-  mask: Uint8Array;
-  isFiltered: boolean;
-  order: Order;
-  size: Size;
-}
-
-export function Panels({ panels, ...drawing }: Drawing & { panels: readonly Panel[] }) {
-  const [place, width] = useWidth();
-  const columns = Math.max(1, Math.min(panels.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
-  const isLarge = panels.length === 1;
+export function Panels({ matches, size }: { matches: readonly Match[]; size: Size }) {
+  const [place, width] = useWidth("panels");
+  const columns = Math.max(1, Math.min(matches.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
+  const isLarge = matches.length === 1;
   const across = (width - GAP * (columns - 1)) / columns;
-  const rows = Math.ceil(panels.length / columns);
+  const rows = Math.ceil(matches.length / columns);
   const blocks = isLarge ? Math.min(620, Math.max(320, across * 0.42)) : BLOCKS;
   const row = HEIGHT - BLOCKS + blocks + GAP;
   const window = useWindow(useMemo(() => even(rows, row), [rows, row]));
-  const shown = panels.slice(window.from * columns, window.to * columns);
+  const shown = matches.slice(window.from * columns, window.to * columns);
   return (
     <div ref={place} class="wide">
       <div ref={window.ref} class="panels" style={{ height: `${window.height - GAP}px` }}>
         {width === 0
           ? null
-          : shown.map((panel, index) => {
+          : shown.map(({ panel, mask }, index) => {
               const number = window.from * columns + index;
-              const style = { left: `${(number % columns) * (across + GAP)}px`, top: `${window.top(Math.floor(number / columns))}px`, width: `${across}px`, height: `${row - GAP}px` };
-              return <NodeCard key={panel.title} {...drawing} panel={panel} style={style} width={across - 34} height={blocks} />;
+              return <NodeCard key={panel.title} panel={panel} mask={mask} size={size} left={(number % columns) * (across + GAP)} top={window.top(Math.floor(number / columns))} width={across} height={row - GAP} blocks={blocks} />;
             })}
       </div>
     </div>
   );
 }
 
-function NodeCard({ panel, style, width, height, ...drawing }: Drawing & { panel: Panel; style: Record<string, string>; width: number; height: number }) {
-  const { node, title } = panel;
+const NodeCard = kept(function NodeCard({ panel, mask, size, left, top, width, height, blocks }: { panel: Panel; mask: Uint8Array | null; size: Size; left: number; top: number; width: number; height: number; blocks: number }) {
+  return (
+    <section class="card panel" style={{ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }} aria-label={`${panel.title}: ${plural(panel.pods.length, "pod")}`}>
+      <Head panel={panel} />
+      <Blocks panel={panel} mask={mask} size={size} width={width - 34} height={panel.node.problem ? blocks - PROBLEM : blocks} />
+    </section>
+  );
+});
+
+const Head = kept(function Head({ panel: { node, title, pods } }: { panel: Panel }) {
   const isNode = title !== WAITING;
   return (
-    <section class="card panel" style={style} aria-label={`${title}: ${plural(panel.pods.length, "pod")}`}>
+    <>
       <div class="panel-head">
         <h2 title={title}>{isNode && node.name ? <a href={href("cluster", [], { node: node.name })} onClick={(event) => openNode(event, node.name)}>{title}</a> : title}</h2>
         <p class="quiet">
-          {node.mostPods === null ? plural(panel.pods.length, "pod") : `${count(panel.pods.length)} of ${plural(node.mostPods, "pod")}`}
+          {node.mostPods === null ? plural(pods.length, "pod") : `${count(pods.length)} of ${plural(node.mostPods, "pod")}`}
           {node.conditions.map((condition) => (
             <span key={condition} class="condition-chip">
               ⚠ {condition}
@@ -68,10 +67,9 @@ function NodeCard({ panel, style, width, height, ...drawing }: Drawing & { panel
       </div>
       {isNode ? <Figures node={node} /> : <p class="quiet figures-room">No node has taken them, so they are in no order.</p>}
       {node.problem ? <p class="problem" title={node.problem}>{node.problem}</p> : null}
-      <Blocks {...drawing} panel={panel} width={width} height={node.problem ? height - PROBLEM : height} />
-    </section>
+    </>
   );
-}
+});
 
 /** Keep the filters where a node is opened. */
 function openNode(event: MouseEvent, node: string): void {
@@ -123,14 +121,13 @@ function Figure({ name, value, note = "", kind = "", isTrouble = false }: { name
 }
 
 /** What is said of a pod where one points at it, or comes to it by keyboard. */
-function words(model: Model, index: number): string {
-  const pod = model.pods[index] as PodBlock;
+function words(pod: PodBlock): string {
   const places = [
     pod.evictionPlace === null ? "" : pod.spared ? `the kubelet spares it (${pod.spared})` : `${ordinal(pod.evictionPlace)} that the kubelet evicts`,
     pod.killPlace === null ? "" : `${ordinal(pod.killPlace)} that the kernel kills`,
   ].filter(Boolean);
   return [
-    `${model.keys[index]}, ${pod.qosClass}, priority ${count(pod.priority)}`,
+    `${keyOf(pod)}, ${pod.qosClass}, priority ${count(pod.priority)}`,
     `${pod.usedBytes === null ? "" : `uses ${bytes(pod.usedBytes)}, `}requests ${bytes(pod.requestedBytes)}, ${pod.limitBytes === null ? "no limit" : `limit ${bytes(pod.limitBytes)}`}`,
     places.join(", "),
   ].filter(Boolean).join("; ");
@@ -142,18 +139,18 @@ function ordinal(value: number): string {
   return `${count(value)}${end}`;
 }
 
-function Blocks({ panel, width, height, model, mask, isFiltered, order, size }: Drawing & { panel: Panel; width: number; height: number }) {
+const Blocks = kept(function Blocks({ panel: { pods, order }, mask, size, width, height }: { panel: Panel; mask: Uint8Array | null; size: Size; width: number; height: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const link = useRef<HTMLAnchorElement>(null);
-  const pods = useMemo(() => panel.pods.map((index) => model.pods[index] as PodBlock), [panel, model]);
   const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), Math.max(1, width), height), [pods, size, width, height]);
   const [pointed, setPointed] = useState(-1);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
   const theme = useTheme();
   useLayoutEffect(() => {
-    if (canvas.current !== null) draw(canvas.current, laid, pods, pods.map((pod) => placeOf(pod, order)), (index) => !isFiltered || mask[panel.pods[index] as number] === 1);
-  }, [laid, pods, mask, isFiltered, order, theme]);
+    const place = canvas.current;
+    return place === null ? undefined : drawSoon(place, () => draw(place, laid, pods, order, mask));
+  }, [laid, pods, order, mask, theme]);
   useLayoutEffect(() => {
     if (moved.current) link.current?.focus();
     moved.current = false;
@@ -192,16 +189,16 @@ function Blocks({ panel, width, height, model, mask, isFiltered, order, size }: 
       }}
     >
       <canvas ref={canvas} aria-hidden="true" style={{ width: `${laid.width}px`, height: `${laid.height}px` }} />
-      <a key={here} ref={link} class="spot" href={address(here)} style={px(boxOf(laid, here))} aria-label={words(model, panel.pods[here] as number)} aria-description="Arrow keys go to the other pods of the node" onKeyDown={press} onFocus={() => setPointed(here)} onBlur={() => setPointed(-1)} />
+      <a key={here} ref={link} class="spot" href={address(here)} style={px(boxOf(laid, here))} aria-label={words(pods[here] as PodBlock)} aria-description="Arrow keys go to the other pods of the node" onKeyDown={press} onFocus={() => setPointed(here)} onBlur={() => setPointed(-1)} />
       {pointed === -1 || pointed >= pods.length ? null : (
         <>
           <i class="pointed" style={px(boxOf(laid, pointed))} />
-          <Tip words={words(model, panel.pods[pointed] as number)} box={boxOf(laid, pointed)} width={laid.width} />
+          <Tip words={words(pods[pointed] as PodBlock)} box={boxOf(laid, pointed)} width={laid.width} />
         </>
       )}
     </div>
   );
-}
+});
 
 function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeof boxOf>; width: number }) {
   const [who = "", ...rest] = text.split("; ");
@@ -220,7 +217,7 @@ function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeo
 /** Which theme is shown: canvases are drawn again when it changes. */
 function useTheme(): number {
   const [turn, setTurn] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const changed = () => setTurn((before) => before + 1);
     const observer = new MutationObserver(changed);
     observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });

@@ -5,9 +5,9 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bytes, count } from "../../format";
 import type { PodBlock } from "../../schema";
 import { change, href } from "../router";
-import { Chip, NONE } from "../ui";
+import { Chip, kept, NONE } from "../ui";
 import { useWidth, useWindow } from "../windowed";
-import { WAITING, type Model, type Panel } from "./model";
+import { keyOf, WAITING, type Fits, type Panel } from "./model";
 
 interface Column {
   id: string;
@@ -22,7 +22,7 @@ interface Column {
 const amount = (value: number | null) => (value === null ? NONE : bytes(value));
 
 const COLUMNS: readonly Column[] = [
-  { id: "pod", name: "Pod", width: 0.66, value: (pod) => `${pod.namespace}/${pod.name}` },
+  { id: "pod", name: "Pod", width: 0.66, value: keyOf },
   { id: "evicted", name: "Evicted", width: 74, number: true, value: (pod) => pod.evictionPlace, cell: (pod) => (pod.spared ? "spared" : (pod.evictionPlace ?? NONE)) },
   { id: "killed", name: "Killed", width: 66, number: true, value: (pod) => pod.killPlace },
   { id: "class", name: "Class", width: 112, value: (pod) => pod.qosClass, cell: (pod) => <Chip qosClass={pod.qosClass} /> },
@@ -40,28 +40,24 @@ const LINE = 19;
 const NARROW = 920;
 const BLOCK_ROWS = Math.ceil(COLUMNS.filter((column) => column.width >= 1).length / 2);
 
-export function PodTable({ model, panels, mask, sort }: { model: Model; panels: readonly Panel[]; mask: Uint8Array; sort: string }) {
-  const [place, width] = useWidth();
+export function PodTable({ panels, fits, sort }: { panels: readonly Panel[]; fits: Fits; sort: string }) {
+  const [place, width] = useWidth("table");
   const isDescending = sort.startsWith("-");
   const by = COLUMNS.find((column) => column.id === sort.replace("-", ""));
-  const rows = useMemo(() => {
-    const all = panels.flatMap((panel) => panel.pods.filter((pod) => mask[pod]));
-    if (by === undefined) return all;
-    const value = (index: number) => by.value(model.pods[index] as PodBlock);
-    return all.toSorted((one, other) => compared(value(one), value(other), isDescending));
-  }, [model, panels, mask, by, isDescending]);
+  const all = useMemo(() => sorted(panels.flatMap((panel) => panel.pods), by, isDescending), [panels, by, isDescending]);
+  const rows = useMemo(() => all.filter(fits), [all, fits]);
   const isNarrow = width < NARROW;
   const wide = (column: Column) => (column.width >= 1 ? column.width : isNarrow ? width : column.width * (width - FIXED));
   const [forPod, forNode] = [wide(COLUMNS[0] as Column), wide(COLUMNS.at(-1) as Column)];
   const tops = useMemo(() => {
     const found = new Float64Array(rows.length + 1);
     rows.forEach((pod, index) => {
-      const [name, node] = [lines(model.keys[pod] as string, forPod), lines((model.pods[pod] as PodBlock).node, forNode)];
+      const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node, forNode)];
       const high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13;
       found[index + 1] = (found[index] as number) + high;
     });
     return found;
-  }, [rows, model, forPod, forNode, isNarrow]);
+  }, [rows, forPod, forNode, isNarrow]);
   const window = useWindow(tops);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
@@ -84,50 +80,70 @@ export function PodTable({ model, panels, mask, sort }: { model: Model; panels: 
     moved.current = true;
     setCurrent(Math.max(0, Math.min(rows.length - 1, to)));
   };
-  const grid = isNarrow ? {} : { gridTemplateColumns: COLUMNS.map((column) => `${wide(column)}px`).join(" "), columnGap: `${BETWEEN}px` };
+  const focused = (event: FocusEvent) => {
+    const row = (event.target as HTMLElement).dataset["row"];
+    if (row !== undefined) setCurrent(Number(row));
+  };
+  const head = useMemo(() => <Head by={by} isDescending={isDescending} />, [by, isDescending]);
   return (
-    <div ref={place} class={`pod-table ${isNarrow ? "narrow" : ""}`}>
+    <div ref={place} class={`pod-table ${isNarrow ? "narrow" : ""}`} style={isNarrow ? {} : { "--columns": COLUMNS.map((column) => `${wide(column)}px`).join(" "), "--between": `${BETWEEN}px` }}>
       {isNarrow ? <SortChoice by={by} isDescending={isDescending} /> : null}
       <div role="table" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length}>
-        <div role="rowgroup">
-          <div role="row" class="pod-row pod-head" style={grid} aria-rowindex={1}>
-            {COLUMNS.map((column) => (
-              <div key={column.id} role="columnheader" class={column.number ? "number" : ""} aria-sort={column === by ? (isDescending ? "descending" : "ascending") : "none"}>
-                <button type="button" onClick={() => sortBy(column, by, isDescending)}>
-                  {column.name}
-                  {column === by ? (isDescending ? " ▼" : " ▲") : ""}
-                </button>
-              </div>
-            ))}
-          </div>
-        </div>
-        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${window.height}px` }} onKeyDown={press}>
+        {head}
+        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${window.height}px` }} onKeyDown={press} onFocusIn={focused}>
           {width === 0
             ? null
-            : rows.slice(window.from, window.to).map((index, offset) => {
+            : rows.slice(window.from, window.to).map((pod, offset) => {
                 const row = window.from + offset;
-                const pod = model.pods[index] as PodBlock;
-                return (
-                  <div key={index} role="row" class="pod-row" aria-rowindex={row + 2} style={{ ...grid, top: `${window.top(row)}px`, height: `${window.top(row + 1) - window.top(row)}px` }}>
-                    {COLUMNS.map((column) => (
-                      <div key={column.id} role={column.id === "pod" ? "rowheader" : "cell"} class={`${column.number ? "number" : ""} ${column.id}`} data-name={column.name}>
-                        {column.id === "pod" ? (
-                          <a href={href("pod", [pod.namespace, pod.name])} data-row={row} tabIndex={row === here ? 0 : -1} onFocus={() => setCurrent(row)}>
-                            {model.keys[index]}
-                          </a>
-                        ) : (
-                          (column.cell ?? ((each) => column.value(each) ?? NONE))(pod)
-                        )}
-                      </div>
-                    ))}
-                  </div>
-                );
+                const top = window.top(row);
+                return <Row key={`${pod.node} ${keyOf(pod)}`} pod={pod} row={row} top={top} height={window.top(row + 1) - top} isHere={row === here} />;
               })}
         </div>
       </div>
       {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods without a node are in no order.</p> : null}
     </div>
   );
+}
+
+function Head({ by, isDescending }: { by: Column | undefined; isDescending: boolean }) {
+  return (
+    <div role="rowgroup">
+      <div role="row" class="pod-row pod-head" aria-rowindex={1}>
+        {COLUMNS.map((column) => (
+          <div key={column.id} role="columnheader" class={column.number ? "number" : ""} aria-sort={column === by ? (isDescending ? "descending" : "ascending") : "none"}>
+            <button type="button" onClick={() => sortBy(column, by, isDescending)}>
+              {column.name}
+              {column === by ? (isDescending ? " ▼" : " ▲") : ""}
+            </button>
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+const Row = kept(function Row({ pod, row, top, height, isHere }: { pod: PodBlock; row: number; top: number; height: number; isHere: boolean }) {
+  return (
+    <div role="row" class="pod-row" aria-rowindex={row + 2} style={{ top: `${top}px`, height: `${height}px` }}>
+      {COLUMNS.map((column) => (
+        <div key={column.id} role={column.id === "pod" ? "rowheader" : "cell"} class={`${column.number ? "number" : ""} ${column.id}`} data-name={column.name}>
+          {column.id === "pod" ? (
+            <a href={href("pod", [pod.namespace, pod.name])} data-row={row} tabIndex={isHere ? 0 : -1}>
+              {keyOf(pod)}
+            </a>
+          ) : (
+            (column.cell ?? ((each) => column.value(each) ?? NONE))(pod)
+          )}
+        </div>
+      ))}
+    </div>
+  );
+});
+
+function sorted(pods: readonly PodBlock[], by: Column | undefined, isDescending: boolean): readonly PodBlock[] {
+  if (by === undefined) return pods;
+  const values = pods.map((pod) => ({ pod, value: by.value(pod) }));
+  return values.sort((one, other) => compared(one.value, other.value, isDescending)).map((each) => each.pod);
 }
 
 /** Nothing is after everything, whichever way one sorts. */
@@ -158,19 +174,23 @@ function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending
   );
 }
 
-const widths = new Map<string, number>();
+const letters = new Map<string, number>();
 const context = document.createElement("canvas").getContext("2d");
 
-/** How many lines a name takes that may be broken anywhere. */
+function letterWidth(letter: string): number {
+  let wide = letters.get(letter);
+  if (wide === undefined) {
+    if (context !== null && letters.size === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
+    letters.set(letter, (wide = context?.measureText(letter).width ?? 8));
+  }
+  return wide;
+}
+
+/** How many lines a name takes that may be broken anywhere. Letter by letter: measuring each name takes far longer. */
 function lines(text: string, width: number): number {
   if (text === "" || width <= 0) return text === "" ? 0 : 1;
-  let wide = widths.get(text);
-  if (wide === undefined) {
-    if (widths.size > 50_000) widths.clear();
-    if (context !== null && widths.size === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
-    wide = context?.measureText(text).width ?? text.length * 8;
-    widths.set(text, wide);
-  }
+  let wide = 0;
+  for (const letter of text) wide += letterWidth(letter);
   // A letter that does not fit goes to the next line as a whole.
   return wide <= width - 1 ? 1 : Math.ceil(wide / Math.max(20, width - 12));
 }

@@ -2,8 +2,8 @@
 
 import { bytes } from "../../format";
 import type { CurvePoint } from "../../schema";
-import { useWidth } from "../controls";
 import { Table } from "../ui";
+import { useWidth } from "../windowed";
 
 const [LEFT, RIGHT, TOP, BOTTOM] = [44, 14, 12, 38];
 
@@ -21,7 +21,7 @@ export function percent(share: number): string {
 
 /** `rate` is the one that is looked at; `choose` hears the one that was pointed at. */
 export function Curve({ lines, rate, choose, height = 260 }: { lines: readonly Line[]; rate?: number; choose?: (rate: number) => void; height?: number }) {
-  const [place, width] = useWidth();
+  const [place, width] = useWidth("curve");
   const rates = lines[0]?.points.map((point) => point.rateBytesPerSecond) ?? [];
   const [low, high] = [Math.log2(rates[0] ?? 1), Math.log2(rates.at(-1) ?? 2)];
   const x = (value: number) => LEFT + ((Math.log2(value) - low) / Math.max(high - low, 1)) * (width - LEFT - RIGHT);

@@ -1,6 +1,6 @@
 // Long runs on the server: begun, followed, cancelled, and what they gave.
 
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobInfo } from "../../schema";
 import { Failure, ServerSource, useAnswer, useJobs, type Source } from "../source";
 import { Failed } from "../ui";
@@ -29,6 +29,14 @@ export function useRuns(app: App): readonly JobInfo[] | null {
 /** What a run is called: by what was changed for it. */
 export function nameOf({ edits }: JobInfo): string {
   return edits.join(", ") || "as it is";
+}
+
+/** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. */
+export function useShown(key: string): (key: string) => boolean {
+  const latest = useRef<string | null>(key);
+  latest.current = key;
+  useLayoutEffect(() => () => void (latest.current = null), []);
+  return (asked) => latest.current === asked;
 }
 
 export interface Followed<T> {

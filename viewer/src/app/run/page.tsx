@@ -9,7 +9,7 @@ import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
 import { Again } from "./again";
-import { begin, Progress, useJob, useRuns } from "./jobs";
+import { begin, Progress, useJob, useRuns, useShown } from "./jobs";
 
 export function RunPage({ route, app }: ViewProps) {
   if (app.info.kind === "run") return <FromFile app={app} />;
@@ -51,11 +51,13 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
   const runs = useRuns(app);
   const known = runs ?? [];
   const [failure, setFailure] = useState<Failure | null>(null);
+  const isShown = useShown(app.info.id);
   const start = useCallback(
     async (edits: readonly string[]) => {
       setFailure(null);
       try {
         const job = await begin(app.source, { kind: "run", source: app.info.id, ...(edits.length > 0 ? { edits } : {}) });
+        if (!isShown(app.info.id)) return;
         // What was changed is seen beside how it is.
         const plain = runs?.find((each) => each.edits.length === 0);
         go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id], edits.length > 0 ? {} : asked()));
@@ -71,7 +73,7 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
   useEffect(() => {
     if (id !== null || app.source.saved !== null || runs === null) return;
     const [first] = known;
-    if (first !== undefined) history.replaceState(null, "", href("run", [first.id], asked())), dispatchEvent(new HashChangeEvent("hashchange"));
+    if (first !== undefined) go(href("run", [first.id], asked()), false);
     else void start([]);
   }, [id, runs === null]);
   const job = useJob<RunView>(app.source, id);

@@ -1,15 +1,15 @@
-"""What a running guard says about itself: a file in its run directory, replaced every few seconds."""
+"""What a running guard says about itself."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import msgspec
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
+from podqos.model.time_units import SECOND_US
 
 FILE = "status.json"
+"""In a guard's run directory: its status, replaced every few seconds."""
+_STALE_US = 20 * SECOND_US
 
 
 class SignalStatus(Struct, frozen=True, rename="camel"):
@@ -87,10 +87,6 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     cpu_seconds: float = 0.0
     rss_bytes: int = 0
 
-
-def read_status(run: Path) -> GuardStatus | None:
-    """Return what a guard last said; None where none has run."""
-    try:
-        return msgspec.json.decode((run / FILE).read_bytes(), type=GuardStatus)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
+    def is_stale(self, now_us: int) -> bool:
+        """Whether the guard has said nothing for so long that it has ended, or is stuck."""
+        return now_us - self.updated_us > _STALE_US

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from podqos.agent.guard_status import GuardStatus
 from podqos.eviction.signals import SIGNALS
-from podqos.guard.status import GuardStatus
 from podqos.model.time_units import SECOND_US
 from podqos.report.node.guard import span
 from podqos.report.node.lines import duration
@@ -14,8 +14,6 @@ from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import counted, mebibytes
 
-STALE_US = 20 * SECOND_US
-"""A guard that has said nothing for so long has ended, or is stuck."""
 _SWITCHES = {
     "shadow": "shadow: it decides and writes down, and evicts nothing (--enforce)",
     "stop file": "evicts nothing: the stop file is there",
@@ -25,17 +23,24 @@ _SWITCHES = {
 }
 
 
-def is_stale(status: GuardStatus, now_us: int) -> bool:
-    """Whether the guard that said this is gone or stuck."""
-    return now_us - status.updated_us > STALE_US
-
-
 def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
     """Return the status of a guard."""
-    mode = _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
-    facts = [
+    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in status_facts(status, now_us, style)]
+    if status.is_stale(now_us):
+        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
+        lines = [style.alarm(gone), *lines]
+    if status.signals:
+        lines += ["", *_thresholds(status, style)]
+    for each in (note for note in status.notes if note not in status.unprotected):
+        lines += wrapped(each, style, "  ", "! ")
+    return lines
+
+
+def status_facts(status: GuardStatus, now_us: int, style: Style) -> list[tuple[str, str]]:
+    """Return what a guard is about, knows and may do, each under its name."""
+    return [
         ("guard", f"node {status.node}, podqos {status.version}, pid {status.pid}, up {_up(status)}"),
-        ("mode", mode),
+        ("mode", mode(status)),
         ("kill switch", _switch(status)),
         ("watches", f"{status.kubepods} (cgroup {status.cgroup})"),
         ("pods", _pods(status)),
@@ -45,15 +50,11 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         ("protection", f"not allowed here: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
         ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
     ]
-    lines = [f"{style.strong(name.ljust(12))}{text}" for name, text in facts]
-    if is_stale(status, now_us):
-        gone = f"This guard has ended or is stuck: it said this {duration(now_us - status.updated_us)} ago."
-        lines = [style.alarm(gone), *lines]
-    if status.signals:
-        lines += ["", *_thresholds(status, style)]
-    for each in (note for note in status.notes if note not in status.unprotected):
-        lines += wrapped(each, style, "  ", "! ")
-    return lines
+
+
+def mode(status: GuardStatus) -> str:
+    """Return whether a guard evicts, and what keeps it from that."""
+    return _SWITCHES.get(status.held_back, f"evicts nothing: {status.held_back}") if status.held_back else "enforces"
 
 
 def _up(status: GuardStatus) -> str:

@@ -1,0 +1,34 @@
+// The guard that a node is seen through: whether it evicts, what holds it back, and what it decided last.
+
+import type { GuardPanel } from "../../schema";
+import { Card, Facts } from "../ui";
+
+export function GuardCard({ guard }: { guard: GuardPanel }) {
+  return (
+    <Card title={guard.enforce && guard.heldBack === "" ? "The guard enforces" : guard.enforce ? "The guard is held back" : "The guard shadows"}>
+      <p>{guard.mode}</p>
+      <Facts of={guard.facts.filter(({ name }) => name !== "mode").map(({ name, text }) => [name, text] as const)} />
+      <h3>Last decisions</h3>
+      {guard.entries.length === 0 ? (
+        <p class="quiet">None yet.</p>
+      ) : (
+        <ol class="guard-entries">
+          {guard.entries.map(({ time, kind, pod, text, reasons }) => (
+            <li key={`${time} ${kind} ${pod}`}>
+              <details>
+                <summary>
+                  <time dateTime={new Date(time * 1000).toISOString()}>{new Date(time * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })}</time> <span title={pod}>{text}</span>
+                </summary>
+                <ul class="reasons">
+                  {reasons.map((reason) => (
+                    <li key={reason}>{reason}</li>
+                  ))}
+                </ul>
+              </details>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Card>
+  );
+}
