@@ -2,9 +2,9 @@
 
 In Chromium: from the request of the page until its pods are drawn (at most a second); and for each thing that a person
 does, how long the main thread of the page works for the frame that takes it longest (at most 16 ms: no frame is
-missed). That is from a trace, without what the tool does; a key that does nothing says what is left of it. Of the server:
-a what-if (at most 100 ms), also beside a long simulation. And under ten updates a second, for ten minutes (`--short`:
-twenty seconds): the memory of the server, the heap and the nodes of the page, and its frames.
+missed). That is from a trace, without what the tool does; a key that does nothing says what is left of it. Of the
+server: a what-if (at most 100 ms), also beside a long simulation. And under ten updates a second, for ten minutes
+(`--short`: twenty seconds): the memory of the server, the heap and the nodes of the page, and its frames.
 """
 
 from __future__ import annotations
