@@ -6,7 +6,8 @@ PATIENCE_MS = 120_000
 """How long a test waits for what must come: longer than any slow machine takes."""
 
 _SETTLED = """async (patience) => {
-  const frame = () => new Promise(requestAnimationFrame);
+  // What is put off until a frame is shown is done then, too.
+  const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   const drawn = () => {
     if (document.querySelector(".state.loading, .state.job, [aria-busy=true]") !== null) return "";
     const charts = [...document.querySelectorAll(".charts")];

@@ -99,6 +99,8 @@ _LIMITED = {"memorySwap": {"swapBehavior": "LimitedSwap"}}
         (29, {}, False),
         (29, _LIMITED, False),
         (29, _GATE_ON, True),
+        (29, {"featureGates": {"AllBeta": True}}, True),
+        (29, {"featureGates": {"AllAlpha": True}}, False),
         (30, {}, False),
         (30, _GATE_ON, False),
         (30, _LIMITED, True),

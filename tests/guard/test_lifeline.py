@@ -42,10 +42,16 @@ def is_there(pid):
         return False
 
 
+def ignores(pid, number):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("SigIgn:")[1].split()[0], 16) >> (number - 1) & 1
+
+
 def test_a_guard_that_is_killed_has_thawed_what_it_held_and_nothing_else(freezers):
     command = [sys.executable, "-c", GUARD, *map(str, freezers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as guard:
         shell = int(guard.stdout.readline())
+        wait_until(lambda: ignores(shell, signal.SIGTERM), "the shell has begun")
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             os.kill(shell, number)
         guard.kill()

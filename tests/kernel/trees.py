@@ -36,6 +36,7 @@ def limited(max_bytes: int | None = None, **settings: int | bool) -> MemcgSettin
 PATHS = ("/a", "/a/x", "/a/y", "/b", "/b/x", "/b/y", "/b/z")
 LEAVES = ("/a/x", "/a/y", "/b/x", "/b/y", "/b/z")
 SIZES = st.integers(0, 64).map(lambda units: units * 4 * MI)
+SIZES_OR_NONE, SIZES_OR_ZERO = st.none() | SIZES, st.just(0) | SIZES
 
 
 @st.composite
@@ -54,12 +55,12 @@ def memories(draw: st.DrawFn) -> Memory:
         state.add(
             path,
             MemcgSettings(
-                max_bytes=draw(st.none() | SIZES),
-                high_bytes=draw(st.none() | SIZES),
-                min_bytes=draw(st.just(0) | SIZES),
-                low_bytes=draw(st.just(0) | SIZES),
-                swap_max_bytes=draw(st.none() | SIZES),
-                memsw_max_bytes=draw(st.none() | SIZES),
+                max_bytes=draw(SIZES_OR_NONE),
+                high_bytes=draw(SIZES_OR_NONE),
+                min_bytes=draw(SIZES_OR_ZERO),
+                low_bytes=draw(SIZES_OR_ZERO),
+                swap_max_bytes=draw(SIZES_OR_NONE),
+                memsw_max_bytes=draw(SIZES_OR_NONE),
                 swappiness=draw(st.sampled_from((0, 60))),
             ),
         )

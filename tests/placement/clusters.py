@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -196,6 +198,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
     )
 
 
+@cache
 def _selectors() -> st.SearchStrategy[LabelSelector | None]:
     return st.one_of(
         st.none(),
@@ -207,6 +210,7 @@ def _selectors() -> st.SearchStrategy[LabelSelector | None]:
     )
 
 
+@cache
 def _terms() -> st.SearchStrategy[tuple[PodAffinityTerm, ...]]:
     single = st.builds(
         PodAffinityTerm,
@@ -228,6 +232,7 @@ def _terms() -> st.SearchStrategy[tuple[PodAffinityTerm, ...]]:
     return st.lists(single, max_size=2).map(tuple)
 
 
+@cache
 def _neighbours() -> st.SearchStrategy[PodAffinity | None]:
     preferred = st.tuples(st.sampled_from((1, 7, 100)), _terms()).map(
         lambda drawn: tuple(PreferredPods(drawn[0], each) for each in drawn[1])
@@ -235,6 +240,7 @@ def _neighbours() -> st.SearchStrategy[PodAffinity | None]:
     return st.none() | st.builds(PodAffinity, _terms(), preferred)
 
 
+@cache
 def _constraints() -> st.SearchStrategy[tuple[TopologySpreadConstraint, ...]]:
     single = st.builds(
         TopologySpreadConstraint,
@@ -250,6 +256,7 @@ def _constraints() -> st.SearchStrategy[tuple[TopologySpreadConstraint, ...]]:
     return st.lists(single, max_size=2).map(tuple)
 
 
+@cache
 def _node_affinities() -> st.SearchStrategy[NodeAffinity | None]:
     return st.sampled_from(
         (

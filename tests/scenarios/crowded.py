@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import strategies as st
 
 from admission.pods import container
@@ -25,6 +27,7 @@ LEAST_LEFT = (
 CONSTANT = Curve(((0, 0),))
 
 
+@cache
 def amounts(unit: int) -> st.SearchStrategy[Curve]:
     """Return an amount that stays, steps or climbs, by some time within half a minute."""
     sizes = st.sampled_from([10, 50, 100, 200, 300, 500]).map(lambda count: count * unit)

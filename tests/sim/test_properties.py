@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +62,7 @@ def check_journal(entries: list[Entry]) -> None:
     assert not late, f"evicted and never stopped: {late}"
 
 
+@cache
 def curves(most: int) -> st.SearchStrategy[Curve]:
     """Return curves of up to five knots within a minute; steps, ramps, periodic ones."""
     knots = st.lists(st.tuples(st.integers(0, 60 * SECOND_US), st.integers(0, most)), min_size=1, max_size=5).map(

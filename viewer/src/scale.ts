@@ -59,14 +59,3 @@ export function indexAt(times: readonly number[], timeUs: number): number {
   }
   return low - 1;
 }
-
-/** The value of a series at a time, linear between its points; null in a gap. */
-export function valueAt(times: readonly number[], values: readonly (number | null)[], timeUs: number): number | null {
-  const index = Math.max(0, indexAt(times, timeUs));
-  const here = values[index] ?? null;
-  const next = values[index + 1] ?? null;
-  const start = times[index] ?? 0;
-  const end = times[index + 1];
-  if (here === null || next === null || end === undefined || end === start) return here;
-  return here + ((next - here) * (timeUs - start)) / (end - start);
-}

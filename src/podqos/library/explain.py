@@ -203,28 +203,11 @@ def explain_objects(
 
     ``by_node`` are the settings for pods that are bound to a node that is known.
     """
-    parsed = [found for found in objects.others if found.other.is_parsed]
-    policies = [found for found in parsed if found.is_decisive]
-    others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
-    explained = Explained(
-        others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
-        unparsed=len(objects.others) - len(parsed),
-        policies=len(policies),
-        holders=list(dict.fromkeys(found.source.path for found in (*policies, *others))),
-    )
+    explained = _without_workloads(objects)
     if not objects.workloads:
         explained.problems = sorted(objects.problems)
         return explained
-    storing = _storing(surroundings or objects, settings.profile)
-    accepted: list[tuple[FoundWorkload, Stored]] = []
-    for found in objects.workloads:
-        # What comes from an API server has passed its validation.
-        errors = () if found.workload.is_live else validate_resources(found.workload.pod)
-        if errors:
-            objects.report(found, errors)
-        else:
-            accepted.append((found, storing(found.source).store(found.workload)))
-    everything = accepted
+    everything = accepted = list(_accepted(objects, _storing(surroundings or objects, settings.profile)))
     if objects.selection is not None:
         accepted = [(found, stored) for found, stored in everything if objects.takes(found)]
         explained.neighbours = len(everything) - len(accepted)
@@ -268,6 +251,30 @@ def explain_objects(
             decisions = [decide(stored.pod, settings) for _, stored in everything]
         explained.pods = pod_sets((found.workload for found, _ in everything), decisions, settings)
     return explained
+
+
+def _without_workloads(objects: Objects) -> Explained:
+    """Return what is said about all other objects."""
+    parsed = [found for found in objects.others if found.other.is_parsed]
+    policies = [found for found in parsed if found.is_decisive]
+    others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
+    return Explained(
+        others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
+        unparsed=len(objects.others) - len(parsed),
+        policies=len(policies),
+        holders=list(dict.fromkeys(found.source.path for found in (*policies, *others))),
+    )
+
+
+def _accepted(objects: Objects, storing: Callable[[str], Storing]) -> Iterator[tuple[FoundWorkload, Stored]]:
+    """Yield the workloads as they are stored; what the API server refuses of their resources is reported."""
+    for found in objects.workloads:
+        # What comes from an API server has passed its validation.
+        errors = () if found.workload.is_live else validate_resources(found.workload.pod)
+        if errors:
+            objects.report(found, errors)
+        else:
+            yield found, storing(found.source).store(found.workload)
 
 
 def _is_left_out(found: FoundObject) -> bool:

@@ -140,7 +140,8 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
         if profile.pods_swap == "always":
             return True
         is_by_setting = profile.pods_swap == "by-setting"
-        is_on = gate_is_on(self.feature_gates, NODE_SWAP_GATE, default=is_by_setting)
+        # Beta all the time, also while it was off by default.
+        is_on = self.feature_gates.get(NODE_SWAP_GATE, self.feature_gates.get("AllBeta", is_by_setting))
         return is_on and (behavior == "LimitedSwap" or not is_by_setting)
 
     def has_exclusive_cpu_quota(self, profile: Profile = LATEST) -> bool:

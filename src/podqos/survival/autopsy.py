@@ -190,17 +190,7 @@ class Examiner:
         """Make the decision again."""
         page_kb = report.page_kb or _USUAL_PAGE_KB
         total = _total_pages(report, page_kb)
-        # Ids are used again: what the kernel chose was alive.
-        tasks = {
-            pid: task
-            for pid, task in report.tasks.items()
-            if pid == report.chosen or (report.host, pid, task.name) not in self._dead
-        }
-        for victim in report.victims.values():
-            self._dead[report.host, victim.pid, victim.name] = None
-        while len(self._dead) > _MOST_REMEMBERED:
-            del self._dead[next(iter(self._dead))]
-        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in tasks.values()]
+        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in self._alive(report)]
         # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
         candidates.sort(key=lambda each: (each.process.is_exempt, -each.points, each.process.pid != report.chosen))
         verdict = _verdict(report, candidates, total, page_kb)
@@ -253,6 +243,20 @@ class Examiner:
             container_id=dead_place.container_id,
             qos_class=dead_place.qos_class,
         )
+
+    def _alive(self, report: OOMReport) -> list[Task]:
+        """Return the tasks that earlier OOMs have not killed, and remember what this one kills."""
+        # Ids are used again: what the kernel chose was alive.
+        tasks = [
+            task
+            for pid, task in report.tasks.items()
+            if pid == report.chosen or (report.host, pid, task.name) not in self._dead
+        ]
+        for victim in report.victims.values():
+            self._dead[report.host, victim.pid, victim.name] = None
+        while len(self._dead) > _MOST_REMEMBERED:
+            del self._dead[next(iter(self._dead))]
+        return tasks
 
 
 class _Verdict(Struct, frozen=True):

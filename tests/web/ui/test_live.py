@@ -33,8 +33,8 @@ class Changing:
         self.trouble = None
 
     def happen(self, number=1, request=None):
-        self.told += 1
-        self.world.pod(number, "worker-1", request or 100 + self.told)
+        self.world.pod(number, "worker-1", request or 101 + self.told)
+        self.told += 1  # last: whoever looks in between has not been told
 
     def look(self):
         if self.trouble is not None:
@@ -75,7 +75,7 @@ class Page:
         self.last, self.cluster, self.jobs, self.trouble = "", None, None, ""
 
     async def until(self, condition):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not condition():
                 self.take(await anext(self.parts))
 
@@ -105,7 +105,7 @@ def on_stage(test):
         stage = Stage()
         following = asyncio.ensure_future(stage.live.follow())
         try:
-            async with asyncio.timeout(120):
+            async with asyncio.timeout(300):
                 await test(stage)
         finally:
             following.cancel()

@@ -52,7 +52,7 @@ def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -
         raise _refusal(reading.problems)
     made = replace(found, workload=in_namespace(reading.workloads[0], objects.namespace))
     if found.workload.is_stored:
-        _check_running(objects, made)
+        _check_running(objects, found.workload.pod, made)
     return made
 
 
@@ -112,10 +112,14 @@ def with_workloads(
     return replace(state, snapshot=replace(state.snapshot, pods=pods))
 
 
-def _check_running(objects: Objects, found: FoundWorkload) -> None:
-    """Raise ``InputError`` where the API server would not let a pod that runs have other resources."""
+def _check_running(objects: Objects, before: Pod, found: FoundWorkload) -> None:
+    """Raise ``InputError`` where the API server would not let a pod that runs have other resources.
+
+    What it has let in, or what a snapshot leaves out of a pod, is no fault of an edit.
+    """
     pod = found.workload.pod
-    error = next(iter(validate_pod(pod, is_stored=True)), None)
+    known = validate_pod(before, is_stored=True)
+    error = next((each for each in validate_pod(pod, is_stored=True) if each not in known), None)
     if error is not None:
         raise InputError(error.words, where=error.path)
     policies = objects.namespace_policies(found.source).of(pod.metadata.namespace)

@@ -163,8 +163,8 @@ function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: Readon
         <Awaited answer={answer} what="Applying the fixes…">
           {(fixed) => <Fixed fixed={fixed} left={view.items.length} />}
         </Awaited>
-      ) : isSaved ? null : (
-        <button type="button" class="tool primary" onClick={() => change({ fix: "all" })}>
+      ) : (
+        <button type="button" class="tool primary" disabled={isSaved} onClick={() => change({ fix: "all" })}>
           {view.canFix ? "Show the fixes as a diff" : "Show the patches"}
         </button>
       )}

@@ -122,12 +122,14 @@ export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly P
       context.globalAlpha = isIn ? 1 : 0.14;
       context.fillStyle = style.fills[pod.qosClass] ?? style.line;
       context.fillRect(x, strip.top, width, height);
+      // What the filters do not let through is only hinted at.
+      if (!isIn) continue;
       const over = style.patterns[pod.qosClass];
       if (over) {
         context.fillStyle = over;
         context.fillRect(x, strip.top, width, height);
       }
-      if (isIn) label(context, style, pod, placeOf(pod, order), x, strip.top, width, height);
+      label(context, style, pod, placeOf(pod, order), x, strip.top, width, height);
     }
   }
   context.globalAlpha = 1;

@@ -57,7 +57,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
   }, []);
-  const tiles = useMemo(() => <Tiles view={view} />, [view]);
+  const { facts, words, tiles } = useMemo(() => ({ facts: factsOf(view), words: headline(view), tiles: <Tiles view={view} /> }), [view]);
   const choices = useMemo(() => <Choices view={view} filters={filters} size={size} order={order} asTable={asTable} />, [view, filters.namespace, filters.qosClass, filters.priority, size, order, asTable]);
   if (view.pods.length === 0 && panels.length === 0) {
     return (
@@ -72,7 +72,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   const only = node !== null && shown.length === 1 ? first : undefined;
   const shownPods = node === null ? found : (first?.count ?? 0);
   return (
-    <Page title={only ? only.panel.title : "Cluster"} facts={factsOf(view)} headline={headline(view)} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
+    <Page title={only ? only.panel.title : "Cluster"} facts={facts} headline={words} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
       <section class="card wide filters" aria-label="Filters">
         <label class="field grow">
           <span>Find</span>
@@ -120,8 +120,8 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
 
 /** What can be chosen beside the text; made again only where a choice is another. */
 function Choices({ view, filters, size, order, asTable }: { view: ClusterView; filters: Filters; size: Size; order: Order; asTable: boolean }) {
-  const namespaces = [...new Set(view.pods.map((pod) => pod.namespace))].toSorted();
-  const priorities = [...new Set(view.pods.map((pod) => pod.priority))].toSorted((one, other) => one - other);
+  const namespaces = useMemo(() => [...new Set(view.pods.map((pod) => pod.namespace))].toSorted(), [view]);
+  const priorities = useMemo(() => [...new Set(view.pods.map((pod) => pod.priority))].toSorted((one, other) => one - other), [view]);
   return (
     <>
       <Select label="Namespace" value={filters.namespace} options={[["", "all"], ...namespaces.map((each) => [each, each] as const)]} change={(ns) => change({ ns })} />

@@ -96,7 +96,7 @@ export function PodTable({ panels, fits, sort }: { panels: readonly Panel[]; fit
             : rows.slice(window.from, window.to).map((pod, offset) => {
                 const row = window.from + offset;
                 const top = window.top(row);
-                return <Row key={`${pod.node} ${keyOf(pod)}`} pod={pod} row={row} top={top} height={window.top(row + 1) - top} isHere={row === here} />;
+                return <Row key={row} pod={pod} row={row} top={top} height={window.top(row + 1) - top} isHere={row === here} />;
               })}
         </div>
       </div>

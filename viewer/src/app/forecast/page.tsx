@@ -89,10 +89,10 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
           {needed === null ? null : (
             <p class="needed">
               {needed.text}
-              {needed.evictionHardBytes !== null && needed.impractical === null && !isSaved ? (
+              {needed.evictionHardBytes !== null && needed.impractical === null ? (
                 <>
                   {" "}
-                  <button type="button" class="link" onClick={() => change({ hard: bytes(needed.evictionHardBytes ?? 0) })}>
+                  <button type="button" class="link" disabled={isSaved} onClick={() => change({ hard: bytes(needed.evictionHardBytes ?? 0) })}>
                     {`Try ${bytes(needed.evictionHardBytes)}`}
                   </button>
                 </>
