@@ -29,7 +29,7 @@ from podqos.web.ui.sessions import Bell, Shown, Visitor
 T = TypeVar("T")
 
 _AGE_SECONDS = 5.0
-_SHARE = 0.5
+_SHARE = 0.75
 """Of the time, so much at most goes into looking."""
 _SOONEST_SECONDS = 0.1
 _KEPT = 8
