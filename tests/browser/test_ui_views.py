@@ -134,7 +134,7 @@ def test_edits_of_several_workloads_are_kept_while_one_looks_at_others(visit, sh
     page = visit(shop).open("#/what-if?pod=shop/web-1")
     page.get_by_label("Memory request", exact=True).fill("1Gi")
     expect(page.locator(".headline")).to_contain_text("becomes Guaranteed")
-    page.locator(".who-first").get_by_text("db", exact=True).click()
+    page.locator(".who-first").get_by_text("shop/db").click()
     expect(page.get_by_label("Memory limit", exact=True)).to_have_value("2Gi")
     page.get_by_label("Memory limit", exact=True).fill("3Gi")
     edits = page.get_by_role("list", name="Edits").get_by_role("listitem")
