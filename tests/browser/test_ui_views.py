@@ -240,7 +240,7 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     page.keyboard.press("ArrowLeft")
     expect(cursor).not_to_have_value(stopped)
     page.get_by_text("Run it with other values").click()
-    page.get_by_label("Of 3").select_option("default/pod3")
+    page.get_by_label("Which of 3").select_option("default/pod3")
     page.get_by_label("Memory request", exact=True).fill("6Gi")
     expect(page.get_by_label("One change a line")).to_have_value("requests.memory@default/pod3=6Gi")
     expect(page.get_by_label("the command", exact=True)).to_contain_text("--what-if requests.memory@default/pod3=6Gi")
@@ -294,7 +294,7 @@ def test_controls_show_what_the_lines_say_and_keys_in_them_leave_the_cursor(visi
     before = cursor.input_value()
     page.get_by_label("Its memory grows").focus()
     page.keyboard.press("ArrowRight")
-    expect(lines).to_have_value(re.compile(r"growth@default/pod1=1\.25"))
+    expect(lines).to_have_value(re.compile(r"growth@default/pod3=1\.25"))
     assert cursor.input_value() == before
 
 
