@@ -134,7 +134,7 @@ def test_edits_of_several_workloads_are_kept_while_one_looks_at_others(visit, sh
     page = visit(shop).open("#/what-if?pod=shop/web-1")
     page.get_by_label("Memory request", exact=True).fill("1Gi")
     expect(page.locator(".headline")).to_contain_text("becomes Guaranteed")
-    page.locator(".who-first a", has_text="shop/db").click()
+    page.locator(".who-first").get_by_text("shop/db").click()
     expect(page.get_by_label("Memory limit", exact=True)).to_have_value("2Gi")
     page.get_by_label("Memory limit", exact=True).fill("3Gi")
     edits = page.get_by_role("list", name="Edits").get_by_role("listitem")
@@ -240,7 +240,7 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     page.keyboard.press("ArrowLeft")
     expect(cursor).not_to_have_value(stopped)
     page.get_by_text("Run it with other values").click()
-    page.get_by_label("Of 3").select_option("default/pod3")
+    page.get_by_label("Which of 3").select_option("default/pod3")
     page.get_by_label("Memory request", exact=True).fill("6Gi")
     expect(page.get_by_label("One change a line")).to_have_value("requests.memory@default/pod3=6Gi")
     expect(page.get_by_label("the command", exact=True)).to_contain_text("--what-if requests.memory@default/pod3=6Gi")
@@ -294,7 +294,7 @@ def test_controls_show_what_the_lines_say_and_keys_in_them_leave_the_cursor(visi
     before = cursor.input_value()
     page.get_by_label("Its memory grows").focus()
     page.keyboard.press("ArrowRight")
-    expect(lines).to_have_value(re.compile(r"growth@default/pod1=1\.25"))
+    expect(lines).to_have_value(re.compile(r"growth@default/pod3=1\.25"))
     assert cursor.input_value() == before
 
 

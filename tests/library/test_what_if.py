@@ -243,10 +243,11 @@ def test_settings_of_all_kubelets_change_the_headroom_of_all_nodes():
     assert len(shown.what_if(WhatIf(kubelet=KubeletEdit("1Gi"), is_whole=True)).nodes) == 1
 
 
-def test_the_forecast_is_of_a_pods_first_container_and_none_of_one_that_leaves():
+def test_the_forecast_is_of_a_pods_first_container_and_none_of_one_that_leaves_or_comes():
     shown = page(*THREE, *WEB)
     view = shown.what_if(WhatIf(edits=(request("web-1", "900Mi"),), growing="shop/web-1"))
     assert view.forecast.growing == "shop/web-1:main"
     away = [*THREE, *WEB, pod("big", "a", "2Gi")]
-    left = page(*away).what_if(WhatIf(edits=(request("web-1", "3Gi", alone=True),), growing="shop/web-1"))
-    assert left.forecast is None
+    for name in ("a", "c"):
+        edits = (request("web-1", "3Gi", alone=True),)
+        assert page(*away).what_if(WhatIf(name, edits, growing="shop/web-1")).forecast is None

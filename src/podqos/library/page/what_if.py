@@ -346,8 +346,11 @@ class WhatIfEngine:
     def _forecast_change(self, growing: str, node: PageNode, state: NodeState) -> ForecastChange | None:
         """Return how a container's growth ends, if its pod stays on the node; unless one is named, the pod's first."""
         pod, _, container = growing.partition(":")
-        entry = next((each for each in state.snapshot.pods if each.pod.key == pod), None)
-        if entry is None or not entry.containers:
+        was, entry = (
+            next((each for each in own.snapshot.pods if each.pod.key == pod), None)
+            for own in (self._page.state(node), state)
+        )
+        if was is None or entry is None or not entry.containers:
             return None
         growing = f"{pod}:{container or entry.containers[0].name}"
         before = self._curve(growing, node)

@@ -97,7 +97,8 @@ interface Writing {
 /** The requests, limits, priority, replicas and growth of one workload. */
 function Workload({ app, run, chosen, value, write }: Writing & { chosen: string }) {
   const names = run.summary.workloads.map((each) => each.workload);
-  const name = names.includes(chosen) ? chosen : (names[0] ?? "");
+  // What died is most likely what is to be changed.
+  const name = names.includes(chosen) ? chosen : (run.summary.workloads.find((each) => each.oomKills + each.evictions > 0)?.workload ?? names[0] ?? "");
   const cluster = useAnswer<ClusterView>(app.source, { path: app.path("cluster") });
   // A workload that comes later has no pod yet: its values are not known, and can be written all the same.
   const pods = useMemo(
@@ -116,7 +117,7 @@ function Workload({ app, run, chosen, value, write }: Writing & { chosen: string
   return (
     <fieldset>
       <legend>Workload</legend>
-      <Select label={`Of ${count(names.length)}`} value={name} options={names.map((each) => [each, each] as const)} change={(of) => change({ of }, true)} />
+      <Select label={`Which of ${count(names.length)}`} value={name} options={names.map((each) => [each, each] as const)} change={(of) => change({ of }, true)} />
       {pod !== undefined && page === null ? (
         <Awaited answer={details} what="Reading the workload…">
           {() => null}
