@@ -38,20 +38,43 @@ _PAGE = Path(podqos.__file__).parent / "report/viewer.html"
 _CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
 # Ten times a second one of the nodes says what its pods use now.
 _LIVE = """
-import random, sys
-from msgspec.structs import replace
+import json, random, sys
+from itertools import groupby
+from pathlib import Path
+from msgspec import Raw
+from msgspec.json import encode
 from podqos.cli.main import main
+from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
 from podqos.library.page import feeds
-from podqos.model.quantity import Quantity
-class Changing(feeds.FilesFeed):
+def measured(node, pods):
+    used = [random.randrange(64 << 20, 1 << 30) for _ in pods]
+    memory = lambda used: {"workingSetBytes": used, "usageBytes": used, "rssBytes": used}
+    told = [
+        {"podRef": pod["metadata"], "memory": memory(used), "containers": [{"name": "main", "memory": memory(used)}]}
+        for pod, used in zip(pods, used)
+    ]
+    own = {"nodeName": node, "memory": {"availableBytes": (128 << 30) - sum(used), **memory(sum(used))}}
+    return encode(NodeSummary(node, Raw(encode({"node": own, "pods": told}))))
+class Changing:
     pause_seconds = 0.1
+    def __init__(self, paths):
+        items = json.loads(Path(paths[0]).read_bytes())["items"]
+        nodes, pods = ([each for each in items if each["kind"] == kind] for kind in ("Node", "Pod"))
+        self.pods = {node: list(own) for node, own in groupby(pods, lambda pod: pod["spec"]["nodeName"])}
+        self.lines = [
+            encode(Header()),
+            encode({"apiVersion": "v1", "kind": "NodeList", "items": nodes}),
+            *(encode({"apiVersion": "v1", "kind": "PodList", "items": own}) for own in self.pods.values()),
+        ]
+        self.told = {node: measured(node, own) for node, own in self.pods.items()}
+        self.last = None
+        self.first = self.look()
     def look(self):
-        rows = list(self.first.usage)
-        begin = random.randrange(0, len(rows), 100)
-        for at in range(begin, min(begin + 100, len(rows))):
-            rows[at] = replace(rows[at], memory=Quantity.of_units(random.randrange(64 << 20, 1 << 30)))
-        self.first = replace(self.first, usage=tuple(rows))
-        return self.first
+        node = random.choice(list(self.pods))
+        self.told[node] = measured(node, self.pods[node])
+        lines = [*self.lines, *self.told.values()]
+        self.last = ClusterSnapshot([*lines, encode(End(len(lines)))], "cluster", self.last)
+        return feeds.of_cluster(self.last)
 feeds.FilesFeed = Changing
 sys.exit(main(["ui", *sys.argv[1:]]))
 """
