@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from guard.kubelets import PATIENCE, REAL, SLEEP, RealKubelet, real_kubelet, sui
 from guard.test_acting import is_frozen
 from podqos.guard.requests import ANNOTATION
 from podqos.host.linux.capabilities import detect
+from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion
 
 pytestmark = pytest.mark.slow
@@ -80,8 +82,15 @@ def guard(kubelet, folder, *options, within=()):
         assert process.poll() is None
         yield process
     finally:
-        process.terminate()
-        process.wait(300 * PATIENCE)
+        # A command that runs it elsewhere may not pass this on.
+        for pid in Procfs().children(process.pid) if within else (process.pid,):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        try:
+            process.wait(300 * PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
 
 
 def knows_pods(folder):
@@ -152,7 +161,7 @@ def test_on_cgroup_v2_it_needs_neither_the_hosts_pids_nor_its_cgroup_namespace(n
     """As in a container: it is process 1, and no process of any pod has a number there."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare")
-    apart = ("unshare", "--pid", "--fork", "--kill-child=TERM", "--mount-proc", "--cgroup")
+    apart = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--cgroup")
     evicts_the_grower(node, tmp_path, within=apart)
     assert json.loads((tmp_path / "run" / "status.json").read_bytes())["pid"] == 1
 

@@ -31,11 +31,9 @@ CHECKS = (
     "tests/host/test_api.py::test_metrics_are_prometheus_text_under_the_conventional_names",
     "tests/host/test_pressure.py::test_a_cgroup_that_waits_for_memory_is_heard_also_after_it_was_made_again",
     "tests/guard/test_beside_a_kubelet.py::test_the_pod_that_grows_is_evicted_and_the_others_go_on[systemd-patch]",
-    "tests/guard/test_beside_a_kubelet.py::test_the_pod_that_grows_is_evicted_and_the_others_go_on[cgroupfs-answer]",
     "tests/guard/test_beside_a_kubelet.py::test_on_cgroup_v2_it_needs_neither_the_hosts_pids_nor_its_cgroup_namespace[systemd]",
     "tests/guard/test_beside_a_kubelet.py::test_it_protects_itself_as_far_as_the_machine_allows_and_says_where_not",
     "tests/guard/test_beside_a_kubelet.py::test_in_shadow_it_is_only_written_down[systemd]",
-    "tests/guard/test_beside_a_kubelet.py::test_a_pod_is_held_while_the_server_is_away_and_never_left_frozen[True]",
     # Last: it leaves the machine with little memory.
     "tests/host/test_global_oom.py::test_the_global_oom_killer_takes_the_predicted_pod_and_nothing_else_of_a_node",
 )
