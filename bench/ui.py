@@ -184,7 +184,8 @@ def what_ifs(server: Server, pods: list[dict[str, Any]]) -> list[float]:
     found = []
     for number in range(WHAT_IFS):
         pod = pods[number * len(pods) // WHAT_IFS]
-        edit = {"pod": f"{pod['namespace']}/{pod['name']}", "requests": {"memory": f"{256 + number}Mi"}}
+        amounts = {"requests": {"memory": f"{256 + number}Mi"}, "limits": {"memory": f"{512 + number}Mi"}}
+        edit = {"pod": f"{pod['namespace']}/{pod['name']}", "container": "main", **amounts}
         began = time.perf_counter()
         server.ask("/api/sources/start/what-if", {"node": pod["node"], "edits": [edit]})
         found.append((time.perf_counter() - began) * 1000)
