@@ -18,6 +18,15 @@ export function parse(hash: string): Route {
   return { view, parts, query: new URLSearchParams(query) };
 }
 
+let known = { hash: "", route: parse("") };
+
+/** Where the reader is now; views ask for it a thousand times a drawing. */
+export function here(): Route {
+  const { hash } = location;
+  if (hash !== known.hash) known = { hash, route: parse(hash) };
+  return known.route;
+}
+
 /** A part that is not what an address may hold stays as it is written. */
 function decoded(part: string): string {
   try {
@@ -29,14 +38,9 @@ function decoded(part: string): string {
 
 /** Return an address; what is null, false or empty is left out, and the source that is looked at stays. */
 export function href(view: string, parts: readonly string[] = [], query: Query = {}): string {
-  const source = parse(location.hash).query.get("source");
-  const all = new URLSearchParams();
-  const given: Query = { source, ...query };
-  for (const [name, value] of Object.entries(given)) {
-    if (value !== null && value !== undefined && value !== false && value !== "") all.set(name, value === true ? "1" : String(value));
-  }
-  const text = all.toString();
-  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+  const given: Query = { source: here().query.get("source"), ...query };
+  const all = Object.entries(given).flatMap(([name, value]) => (value === null || value === undefined || value === false || value === "" ? [] : [[name, value === true ? "1" : String(value)]]));
+  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${all.length > 0 ? `?${new URLSearchParams(all)}` : ""}`;
 }
 
 /** Go to an address, at once: whatever looks at the address next sees it, and the page is drawn by it. */
@@ -49,14 +53,14 @@ export function go(to: string, isStep = true): void {
 
 /** Change the state of the view that is shown; `typed` is a change of many, which the way back does not stop at. */
 export function change(query: Query, typed = false): void {
-  const now = parse(location.hash);
+  const now = here();
   go(href(now.view, now.parts, { ...Object.fromEntries(now.query), ...query }), !typed);
 }
 
 export function useRoute(): Route {
-  const [route, setRoute] = useState(() => parse(location.hash));
+  const [route, setRoute] = useState(here);
   useLayoutEffect(() => {
-    const moved = () => setRoute(parse(location.hash));
+    const moved = () => setRoute(here());
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);
   }, []);

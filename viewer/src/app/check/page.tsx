@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { count, plural } from "../../format";
 import type { CheckItem, CheckView, FixedText, FixView } from "../../schema";
-import { change, parse, type Route } from "../router";
+import { change, here, type Route } from "../router";
 import { useAnswer } from "../source";
 import { Assumed, Awaited, Card, Copyable, download, Empty, Page, Select, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
@@ -138,7 +138,7 @@ function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: Readon
   const fixable = [...byCheck].filter(([, items]) => items.some((each) => each.isFixed || each.onRequest));
   const isSaved = app.source.saved !== null;
   const toggle = (id: string, on: boolean) => {
-    const now = chosenIn(parse(location.hash)).filter((each) => each !== id);
+    const now = chosenIn(here()).filter((each) => each !== id);
     change({ fix: (on ? [...now, id] : now).join(",") || "all" });
   };
   if (fixable.length === 0) {

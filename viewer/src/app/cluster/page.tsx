@@ -4,7 +4,7 @@ import { useLayoutEffect, useMemo } from "preact/hooks";
 import { about, count, plural } from "../../format";
 import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
-import { change, href, parse, type Route } from "../router";
+import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
 import type { ViewProps } from "../views";
@@ -52,7 +52,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   );
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.key === "v" && !isTyping(event)) change({ show: parse(location.hash).query.get("show") === "table" ? null : "table" });
+      if (event.key === "v" && !isTyping(event)) change({ show: here().query.get("show") === "table" ? null : "table" });
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);

@@ -6,7 +6,7 @@ import { bytes, count } from "../../format";
 import type { ClusterView, ContainerExplanation, JobInfo, PodPage, RunView } from "../../schema";
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, Slider } from "../controls";
-import { change, href, parse, useRoute } from "../router";
+import { change, here, href, useRoute } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Copyable, Select } from "../ui";
 import type { App } from "../views";
@@ -32,7 +32,7 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
   // What is typed may be anything; of an address without a line, those of the run are shown.
   const rewrite = (next: string) => change({ edits: next === "" ? "\n" : next }, true);
   const write = (name: string, value: string, was: string) => {
-    const now = linesOf(written(parse(location.hash).query)).filter((line) => nameIn(line) !== name);
+    const now = linesOf(written(here().query)).filter((line) => nameIn(line) !== name);
     rewrite([...now, ...(value === "" || sameAmount(value, was) ? [] : [`${name}=${value}`])].join("\n"));
   };
   const value = (name: string) => lines.find((line) => nameIn(line) === name)?.slice(name.length + 1) ?? null;
@@ -48,7 +48,7 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
           onSubmit={(event) => {
             event.preventDefault();
             setBusy(true);
-            void start(linesOf(written(parse(location.hash).query))).finally(() => setBusy(false));
+            void start(linesOf(written(here().query))).finally(() => setBusy(false));
           }}
         >
           <div class="run-controls">

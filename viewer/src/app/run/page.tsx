@@ -4,7 +4,7 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { showRun } from "../../runPage";
 import type { RunView } from "../../schema";
-import { go, href, parse } from "../router";
+import { go, here, href } from "../router";
 import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
@@ -43,7 +43,7 @@ function FromFile({ app }: { app: App }) {
 
 /** What the address wants to be changed, which stays while its run is made. */
 function asked(): Record<string, string | null> {
-  const { query } = parse(location.hash);
+  const { query } = here();
   return { edits: query.get("edits"), of: query.get("of") };
 }
 

@@ -7,9 +7,9 @@ import type { ChangedNode, ClusterView, ComparedPod, ContainerExplanation, Edite
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve } from "../forecast/curve";
-import { change, href, parse, type Route } from "../router";
+import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
-import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, Key, NONE, Page, Table, Tile } from "../ui";
+import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, kept, Key, NONE, Page, Table, Tile } from "../ui";
 import type { App, ViewProps } from "../views";
 import "./whatIf.css";
 
@@ -82,13 +82,13 @@ function editsIn(route: Route): Edits {
 }
 
 /** What the address says now, for a link that keeps the edits. */
-function kept(): Record<string, string> {
-  return Object.fromEntries(parse(location.hash).query);
+function asWritten(): Record<string, string> {
+  return Object.fromEntries(here().query);
 }
 
 /** Change what is written into one target; the others stay as the address has them now. */
 function rewrite(target: string, turn: (before: Written) => Written, more: Readonly<Record<string, string | boolean>> = {}): void {
-  const now = editsIn(parse(location.hash));
+  const now = editsIn(here());
   const next = Object.entries({ ...now, [target]: turn(now[target] ?? {}) }).filter(([, of]) => Object.keys(of).length > 0);
   change({ ...more, write: next.length > 0 ? JSON.stringify(Object.fromEntries(next)) : null }, true);
 }
@@ -271,7 +271,7 @@ function Made({ edits, target, cluster }: { edits: Edits; target: string; cluste
         const pod = each.includes(" ") ? cluster.pods.filter((block) => block.workload === each).map(keyOf)[0] : each;
         return (
           <li key={each} aria-current={each === target ? "true" : undefined}>
-            <a href={href("what-if", [], { ...kept(), pod: pod ?? null, alone: each.includes(" ") ? null : "1" })}>{each}</a>
+            <a href={href("what-if", [], { ...asWritten(), pod: pod ?? null, alone: each.includes(" ") ? null : "1" })}>{each}</a>
             <small class="quiet">{Object.entries(written).map(([name, value]) => `${name} ${value || "none"}`).join(", ")}</small>
             <button type="button" class="link" aria-label={`Take back the edit of ${each}`} onClick={() => rewrite(each, () => ({}))}>
               ✕
@@ -329,7 +329,7 @@ function Nodes({ view }: { view: WhatIfView }) {
         rows={view.nodes.slice(0, MOST_ROWS)}
         kind={(each) => (each.node === view.node ? "edited" : "")}
         columns={[
-          { name: "Node", cell: (each) => (each.node === view.node ? <b>{each.node}</b> : <a href={href("what-if", [], { ...kept(), at: each.node })}>{each.node}</a>) },
+          { name: "Node", cell: (each) => (each.node === view.node ? <b>{each.node}</b> : <a href={href("what-if", [], { ...asWritten(), at: each.node })}>{each.node}</a>) },
           { name: "Edited pods", number: true, cell: (each) => (each.edited > 0 ? count(each.edited) : NONE) },
           { name: "Safer", number: true, cell: (each) => counted(each.safer) },
           { name: "At greater risk", number: true, cell: (each) => (each.problem ? <span class="problem">{each.problem}</span> : counted(each.atRisk)) },
@@ -488,6 +488,7 @@ function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
     const by = at(each.before) - at(each.after);
     return by === 0 || Number.isNaN(by) ? "" : by > 0 ? `▲ ${count(by)} sooner` : `▼ ${count(-by)} later`;
   };
+  const now = { ...asWritten(), alone: null, at: null };
   return (
     <Card title={view.nodes.length > 1 ? `Who goes first on ${view.node}` : "Who goes first"} tools={<Choice label="Order of" value={shown} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={setShown} />}>
       <p class="quiet" role="status">
@@ -496,24 +497,30 @@ function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
       <ol class={`who-first ${shown}`} start={from + 1}>
         {rows.slice(from, from + MOST_ROWS).map((each) => {
           const words = turned(each);
-          return (
-            <li key={each.pod} class={`${each.isEdited ? "edited" : ""} ${words === "" ? "" : "moved"}`} aria-current={each.pod === pod ? "true" : undefined}>
-              <span class="number">{each.after === null || at(each.after) === Infinity ? NONE : count(at(each.after))}</span>
-              <a href={href("what-if", [], { ...kept(), pod: each.pod, alone: null, at: null })}>
-                <Key of={each.pod} />
-              </a>
-              <Chip qosClass={(each.after ?? each.before)?.qosClass ?? ""} />
-              <span class="by" title={words === "" || each.before === null || each.after === null ? undefined : `was number ${at(each.before)}`}>
-                {words}
-              </span>
-            </li>
-          );
+          const was = words === "" || each.before === null || each.after === null ? undefined : `was number ${at(each.before)}`;
+          const place = each.after === null || at(each.after) === Infinity ? NONE : count(at(each.after));
+          return <Standing key={each.pod} pod={each.pod} place={place} words={words} was={was} qosClass={(each.after ?? each.before)?.qosClass ?? ""} isEdited={each.isEdited} isHere={each.pod === pod} to={href("what-if", [], { ...now, pod: each.pod })} />;
         })}
       </ol>
       {rows.length > MOST_ROWS ? <p class="quiet">{`Places ${count(from + 1)} to ${count(from + MOST_ROWS)} of ${count(rows.length)}.`}</p> : null}
     </Card>
   );
 }
+
+const Standing = kept(function Standing(props: { pod: string; place: string; words: string; was: string | undefined; qosClass: string; isEdited: boolean; isHere: boolean; to: string }) {
+  return (
+    <li class={`${props.isEdited ? "edited" : ""} ${props.words === "" ? "" : "moved"}`} aria-current={props.isHere ? "true" : undefined}>
+      <span class="number">{props.place}</span>
+      <a href={props.to}>
+        <Key of={props.pod} />
+      </a>
+      <Chip qosClass={props.qosClass} />
+      <span class="by" title={props.was}>
+        {props.words}
+      </span>
+    </li>
+  );
+});
 
 function Patch({ patch, workload }: { patch: NonNullable<EditedPod["patch"]>; workload: string }) {
   const forms = [...(patch.kubectl === null ? [] : [["kubectl", patch.kubectl] as const]), ["kustomize", patch.kustomize] as const, ["json", patch.json] as const];
