@@ -16,7 +16,6 @@ from podqos.library.admit import admit
 from podqos.library.check import check
 from podqos.library.explain import explain
 from podqos.library.forecast import forecast
-from podqos.library.inputs.scenario_files import read_scenario
 from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
@@ -398,9 +397,18 @@ def test_two_runs_are_compared_victim_by_victim():
             assert number is None or kills[number].pod == death.pod
 
 
-def run(name):
-    reading = read_scenario(str(ROOT / "scenarios" / f"{name}.yaml"))
-    return simulate(reading.scenario).report
+def test_a_pod_that_finds_no_room_is_not_told_as_saved():
+    before, after = run("race"), run("race", "kubelet.evictionHard.memory.available=2Gi")
+    view = compare(before, after)
+    assert [(each.pod, each.after, each.runs_in_both) for each in view.deaths] == [
+        ("monitoring/log-collector-worker-1", None, True),
+        ("batch/analytics-pipeline-0", None, False),
+    ]
+    assert view.headline.endswith(" Fewer pods run: batch/analytics-pipeline 0 instead of 1.")
+
+
+def run(name, *edits):
+    return simulate(read_paths([str(ROOT / "scenarios" / f"{name}.yaml")]).varied(edits)).report
 
 
 def test_a_scenario_is_shown_as_it_begins():

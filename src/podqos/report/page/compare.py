@@ -25,6 +25,8 @@ class ComparedDeath(Struct, frozen=True, rename="camel"):
     ``only expected`` (only before) or ``only happened`` (only after)."""
     before: int | None
     after: int | None
+    runs_in_both: bool = True
+    """False: in the other run there was no room for it, so that it could not die."""
 
 
 class ComparedWorkload(Struct, frozen=True, rename="camel"):
@@ -56,12 +58,14 @@ def compare(before: RunView, after: RunView) -> CompareView:
     """Compare two runs."""
     victims = [[_victim(each) for each in run.kills] for run in (before, after)]
     places = [{id(each): number for number, each in enumerate(of)} for of in victims]
+    ran = [{each.key for each in run.pods} for run in (before, after)]
     deaths = tuple(
         ComparedDeath(
             pod=(row.predicted or row.real).pod,  # type: ignore[union-attr] # one of them is there
             verdict=row.verdict,
             before=None if row.predicted is None else places[0][id(row.predicted)],
             after=None if row.real is None else places[1][id(row.real)],
+            runs_in_both=all((row.predicted or row.real).pod in keys for keys in ran),  # type: ignore[union-attr]
         )
         for row in matched(*victims)
     )
@@ -73,7 +77,7 @@ def compare(before: RunView, after: RunView) -> CompareView:
     return CompareView(
         before_name=before.name,
         after_name=after.name,
-        headline=_headline(before.summary, after.summary, deaths),
+        headline=_headline(before.summary, after.summary, deaths) + _fewer(workloads),
         before=before.summary,
         after=after.summary,
         deaths=deaths,
@@ -96,6 +100,16 @@ def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath
     more = [f"{counted(len(turned) - _MOST_NAMED, 'more workload')}"] if len(turned) > _MOST_NAMED else []
     words = f": {listed([*others, *more])}" if others else ", at other times or by another hand"
     return f"{counted(new, 'death')} {'in both' if old == new else f'instead of {old}'}{words}."
+
+
+def _fewer(workloads: list[ComparedWorkload]) -> str:
+    """Return of which workloads fewer pods run after than before: those cannot die, and nothing was gained for them."""
+    counts = [
+        (each, each.before.pods, 0 if each.after is None else each.after.pods) for each in workloads if each.before
+    ]
+    fewer = [f"{each.workload} {now} instead of {then}" for each, then, now in counts if now < then]
+    more = [counted(len(fewer) - _MOST_NAMED, "more workload")] if len(fewer) > _MOST_NAMED else []
+    return f" Fewer pods run: {listed([*fewer[:_MOST_NAMED], *more])}." if fewer else ""
 
 
 def _deaths(of: RunSummary | WorkloadSummary) -> int:

@@ -102,10 +102,10 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
         ) : (
           <Table<ComparedDeath>
             rows={view.deaths}
-            kind={(each) => each.verdict.replace(" ", "-")}
+            kind={(each) => (each.runsInBoth ? each.verdict.replace(" ", "-") : "")}
             columns={[
               { name: "Pod", cell: (each) => <Key of={each.pod} /> },
-              { name: "Compared", cell: (each) => <span class="compared">{VERDICTS[each.verdict] ?? each.verdict}</span> },
+              { name: "Compared", cell: (each) => <span class="compared">{each.runsInBoth ? (VERDICTS[each.verdict] ?? each.verdict) : each.after === null ? "does not run" : "did not run"}</span> },
               { name: "Before", cell: (each) => <Death kill={each.before === null ? undefined : runs[0].kills[each.before]} /> },
               { name: "After", cell: (each) => <Death kill={each.after === null ? undefined : runs[1].kills[each.after]} /> },
             ]}
@@ -119,6 +119,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
           columns={[
             { name: "Workload", cell: (each) => each.workload },
             { name: "Class", cell: (each) => <Turned from={each.before?.qosClass ?? null} to={each.after?.qosClass ?? null} show={(value) => <Chip qosClass={String(value)} />} /> },
+            { name: "Pods", number: true, cell: (each) => <Turned from={each.before?.pods ?? null} to={each.after?.pods ?? null} /> },
             { name: "Killed", number: true, cell: (each) => <Turned from={each.before?.oomKills ?? null} to={each.after?.oomKills ?? null} /> },
             { name: "Evicted", number: true, cell: (each) => <Turned from={each.before?.evictions ?? null} to={each.after?.evictions ?? null} /> },
             { name: "Restarts", number: true, cell: (each) => <Turned from={each.before?.restarts ?? null} to={each.after?.restarts ?? null} /> },
