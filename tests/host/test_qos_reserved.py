@@ -7,7 +7,7 @@ import pytest
 from host.machine import needs_node
 from host.nodes import GROW, MI, PYTHON, kubelet, pod_document, running_node
 from podqos.agent.reasons import OOMLevel
-from podqos.host.node import world
+from podqos.host.node import cgroup_writing
 from podqos.qos.cgroup_settings import CgroupVersion
 
 pytestmark = [needs_node, pytest.mark.slow]
@@ -53,7 +53,7 @@ def test_a_best_effort_pod_that_grows_dies_at_the_ceiling_of_its_class():
 
 def test_a_class_that_uses_more_than_is_left_to_it_is_held_at_that_or_killed(monkeypatch):
     """Cgroup v1 refuses the limit, and the kubelet sets it to what is used and tries again; cgroup v2 kills."""
-    monkeypatch.setattr(world, "_REFUSED_SECONDS", 0.2)
+    monkeypatch.setattr(cgroup_writing, "_REFUSED_SECONDS", 0.2)
     fixed = {"memory": "192Mi", "cpu": "10m"}
     with running_node(RESERVED) as stage:
         stage.put(pod_document("grown", *PYTHON, GROW, "100"))
