@@ -72,6 +72,8 @@ export class ServerSource extends Source {
   private readonly kept = new Map<string, unknown>();
   /** The runs of this visitor; null until the server has told. */
   jobs: readonly JobInfo[] | null = null;
+  /** Of which sources a state was told. */
+  private readonly following = new Set<string>();
   /** Where the server would answer what it tells without being asked. */
   private told = "";
 
@@ -110,10 +112,11 @@ export class ServerSource extends Source {
     this.tell(JOBS);
   }
 
-  /** Take the newest state of a source: what was answered before was about another. */
+  /** Take the newest state of a source: what was answered before was about another, but for the first, which the page was loaded with. */
   tellState(of: string, cluster: unknown): void {
     const about = `/api/sources/${encodeURIComponent(of)}/`;
-    for (const key of [...this.kept.keys()]) if (key.startsWith(about)) this.kept.delete(key);
+    if (this.following.has(of)) for (const key of [...this.kept.keys()]) if (key.startsWith(about)) this.kept.delete(key);
+    this.following.add(of);
     if (cluster !== null) this.keep({ path: (this.told = `${about}cluster`) }, cluster);
     this.tell(about);
   }
