@@ -407,6 +407,13 @@ def test_a_pod_that_finds_no_room_is_not_told_as_saved():
     assert view.headline.endswith(" Fewer pods run: batch/analytics-pipeline 0 instead of 1.")
 
 
+def test_a_replacement_that_was_not_needed_is_told_as_saved():
+    before, after = run("slow-leak", "kubelet.evictionHard.memory.available=2Gi"), run("slow-leak")
+    [last] = [each for each in compare(before, after).deaths if each.pod == "default/session-cache-0-r5"]
+    assert (last.after, last.runs_in_both) == (None, True)
+    assert "Fewer pods" not in compare(before, after).headline
+
+
 def run(name, *edits):
     return simulate(read_paths([str(ROOT / "scenarios" / f"{name}.yaml")]).varied(edits)).report
 

@@ -5,6 +5,8 @@ The shape is stable: fields are added, never renamed or removed; ``docs/schema/p
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
 
 from podqos.model.time_units import SECOND_US
@@ -58,18 +60,18 @@ def compare(before: RunView, after: RunView) -> CompareView:
     """Compare two runs."""
     victims = [[_victim(each) for each in run.kills] for run in (before, after)]
     places = [{id(each): number for number, each in enumerate(of)} for of in victims]
-    ran = [{each.key for each in run.pods} for run in (before, after)]
+    known = [{each.key: each.workload for each in run.pods} for run in (before, after)]
+    fared = [{each.workload: each for each in run.summary.workloads} for run in (before, after)]
     deaths = tuple(
         ComparedDeath(
-            pod=(row.predicted or row.real).pod,  # type: ignore[union-attr] # one of them is there
+            pod=(pod := (row.predicted or row.real).pod),  # type: ignore[union-attr] # one of them is there
             verdict=row.verdict,
             before=None if row.predicted is None else places[0][id(row.predicted)],
             after=None if row.real is None else places[1][id(row.real)],
-            runs_in_both=all((row.predicted or row.real).pod in keys for keys in ran),  # type: ignore[union-attr]
+            runs_in_both=_runs_in_both(pod, known, fared),
         )
         for row in matched(*victims)
     )
-    fared = [{each.workload: each for each in run.summary.workloads} for run in (before, after)]
     workloads = [
         ComparedWorkload(name, fared[0].get(name), fared[1].get(name), fared[0].get(name) != fared[1].get(name))
         for name in dict.fromkeys((*fared[0], *fared[1]))
@@ -83,6 +85,13 @@ def compare(before: RunView, after: RunView) -> CompareView:
         deaths=deaths,
         workloads=tuple(sorted(workloads, key=lambda each: not each.is_different)),
     )
+
+
+def _runs_in_both(pod: str, known: Sequence[Mapping[str, str]], fared: Sequence[Mapping[str, WorkloadSummary]]) -> bool:
+    """Whether no run lacks a pod and has fewer of its workload: a replacement is there only where a pod had died."""
+    workload = next((own[pod] for own in known if pod in own), "")
+    counts = [0 if (summary := of.get(workload)) is None else summary.pods for of in fared]
+    return all(pod in own or count == max(counts) for own, count in zip(known, counts, strict=True))
 
 
 def _victim(kill: Kill) -> Victim:
