@@ -109,7 +109,7 @@ class PageNode:
         if self.state is not None:
             return []
         running = [each for each in self.objects.workloads if each.workload.pod.status.phase not in ENDED]
-        return node_pods(self.objects.only(running), profile=self._profile, node=self.name) if running else []
+        return node_pods(self.objects.only(running), profile=self._profile, node=self.name or None) if running else []
 
     @cached_property
     def places(self) -> Places | None:
