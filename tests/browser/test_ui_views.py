@@ -252,7 +252,11 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     expect(page.locator(".compared").first).to_have_text(re.compile("does not run|saved|new"))
     # Side by side is over the same time.
     settle(page)
-    sides = [side.locator(".axis text").all_text_contents() for side in page.locator(".sides .charts").all()]
+    for _ in range(600):
+        sides = [side.locator(".axis text").all_text_contents() for side in page.locator(".sides .charts").all()]
+        if sides[0] == sides[1]:
+            break
+        page.wait_for_timeout(100)
     assert sides[0] == sides[1] != []
     for width in WIDTHS:
         resize(page, width)
