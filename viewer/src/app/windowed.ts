@@ -1,6 +1,7 @@
 // Long lists that are drawn only where the reader looks.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { afterFrame } from "./frames";
 
 export interface Windowed {
   /** Goes on the element that holds the rows; its height is `height`. */
@@ -9,14 +10,18 @@ export interface Windowed {
   to: number;
   height: number;
   top(index: number): number;
+  /** Return the rows that are on the screen. */
+  seen(): Range;
   /** Scroll so that a row is seen. */
   reveal(index: number): void;
 }
 
-/** How much there is beyond what is seen, in pixels: made after the frame that shows what is seen. */
+/** How much there is above and below what is seen, in pixels. */
 const BEYOND = 400;
+/** How much is drawn with one frame, where that is not to be seen at once: what is left comes with the frames after it. */
+const STEP = 330;
 
-type Range = readonly [from: number, to: number];
+export type Range = readonly [from: number, to: number];
 
 /** Where on the page the last list began: the next one begins there, too, or is moved. */
 let usualPlace = 0;
@@ -24,26 +29,44 @@ let usualPlace = 0;
 /** Return which rows of the page to draw; `tops` has where each begins, and at its end where all end. */
 export function useWindow(tops: Float64Array): Windowed {
   const ref = useRef<HTMLDivElement | null>(null);
-  const [range, setRange] = useState<Range>(() => seen(tops, scrollY - usualPlace, 0));
+  const [, draw] = useState<Range | null>(null);
   const latest = useRef(tops);
   latest.current = tops;
-  const frame = useRef(0);
-  /** Show what is seen; whatever else there is stays until there is time. */
+  const range = useRef<Range | null>(null);
+  const far = useRef(STEP);
+  const awaited = useRef<(() => void) | null>(null);
+  /** Draw what is seen, and so many pixels of all. */
+  const reach = (pixels: number): Range => {
+    const top = ref.current === null ? scrollY - usualPlace : begin(ref.current);
+    far.current = pixels;
+    const below = Math.min(innerHeight + BEYOND + Math.min(0, top), pixels);
+    return rowsIn(latest.current, top - Math.min(BEYOND, pixels - below), Math.max(0, top) + below);
+  };
+  const show = ([from, to]: Range, isAll = false) => {
+    const now = range.current ?? [from, from];
+    // Whatever else there is stays until there is time, where it is near.
+    const next: Range = isAll || now[1] < from || to < now[0] ? [from, to] : [Math.min(now[0], from), Math.max(now[1], to)];
+    if (next[0] !== now[0] || next[1] !== now[1]) draw((range.current = next));
+  };
   const look = () => {
-    const wanted = seen(latest.current, begin(ref.current), 0);
-    setRange((before) => {
-      if (before[0] <= wanted[0] && wanted[1] <= before[1]) return before;
-      return before[1] < wanted[0] || wanted[1] < before[0] ? wanted : [Math.min(before[0], wanted[0]), Math.max(before[1], wanted[1])];
-    });
-    frame.current ||= requestAnimationFrame(() => setTimeout(lookBeyond));
+    show(reach(Math.min(innerHeight, innerHeight + begin(ref.current))));
+    soon();
   };
+  const soon = () => {
+    awaited.current ??= afterFrame(lookBeyond);
+  };
+  /** What is below first: readers read on. */
   const lookBeyond = () => {
-    frame.current = 0;
+    awaited.current = null;
     if (ref.current === null) return;
-    const wanted = seen(latest.current, begin(ref.current), BEYOND);
-    setRange((before) => (before[0] === wanted[0] && before[1] === wanted[1] ? before : wanted));
+    const wanted = reach(far.current + STEP);
+    const isAll = far.current >= innerHeight + 2 * BEYOND;
+    show(wanted, isAll);
+    if (!isAll) soon();
   };
-  useLayoutEffect(look, [tops]);
+  const isNew = range.current === null || range.current[1] === 0;
+  if (range.current === null || isNew) range.current = reach(STEP);
+  useLayoutEffect(() => (isNew ? soon() : look()), [tops]);
   useLayoutEffect(() => {
     addEventListener("scroll", look, { passive: true });
     addEventListener("resize", look);
@@ -58,10 +81,14 @@ export function useWindow(tops: Float64Array): Windowed {
   const last = tops.length - 1;
   return {
     ref,
-    from: Math.min(range[0], last),
-    to: Math.min(range[1], last),
+    from: Math.min(range.current[0], last),
+    to: Math.min(range.current[1], last),
     height: tops[last] ?? 0,
     top: (index) => tops[index] ?? 0,
+    seen: () => {
+      const top = begin(ref.current);
+      return rowsIn(tops, top, top + innerHeight);
+    },
     reveal: (index) => {
       const element = ref.current;
       if (element === null) return;
@@ -81,9 +108,9 @@ function begin(list: HTMLElement | null): number {
   return -top;
 }
 
-/** Return the rows that are on the screen, or so many pixels beyond. */
-function seen(tops: Float64Array, from: number, beyond: number): Range {
-  return [Math.max(0, search(tops, from - beyond) - 1), Math.min(tops.length - 1, search(tops, from + innerHeight + beyond))];
+/** Return the rows between two heights. */
+function rowsIn(tops: Float64Array, from: number, to: number): Range {
+  return [Math.max(0, search(tops, from) - 1), Math.min(tops.length - 1, search(tops, to))];
 }
 
 /** Return how many begin before `y`. */

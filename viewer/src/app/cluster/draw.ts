@@ -1,68 +1,66 @@
-// Draws the blocks of a node. Colours come from the style, so they follow the theme; classes differ by pattern as well.
+// Draws the blocks of a node; classes differ by pattern as well as by colour. It runs beside the page (draw.worker.ts), so it
+// knows nothing of the page but what a picture holds.
 
-import type { PodBlock } from "../../schema";
 import type { Layout } from "./layout";
-import { placeOf, type Order } from "./model";
 
-interface Look {
+/** The colours of the theme that is shown. */
+export interface Look {
   ink: string;
   line: string;
   card: string;
   fills: Readonly<Record<string, string>>;
-  /** What is drawn over a class: stripes, dots or nothing. */
-  patterns: Readonly<Record<string, CanvasPattern | null>>;
+  /** Of what is drawn over a class: stripes, dots or nothing. */
+  patterns: Readonly<Record<string, string | null>>;
   font: string;
 }
 
-const DARK = matchMedia("(prefers-color-scheme: dark)");
-let kept: { theme: string; look: Look } | null = null;
-
-/** Return the colours of the theme that is shown. */
-function look(context: CanvasRenderingContext2D): Look {
-  const theme = `${document.documentElement.dataset["theme"] ?? ""} ${DARK.matches}`;
-  if (kept?.theme !== theme) kept = { theme, look: read(context) };
-  return kept.look;
+export interface Picture {
+  look: Look;
+  /** Pixels of the screen to one of the page. */
+  ratio: number;
+  layout: Layout;
+  /** By block: name, class and place. */
+  names: readonly string[];
+  classes: readonly string[];
+  places: readonly (number | null)[];
+  /** Which the filters let through, one byte each; null where all. */
+  mask: Uint8Array | null;
 }
 
-function read(context: CanvasRenderingContext2D): Look {
-  const probe = document.createElement("i");
-  document.body.append(probe);
-  const colour = (name: string) => {
-    probe.style.color = `var(--${name})`;
-    return getComputedStyle(probe).color;
-  };
-  const found = {
-    ink: colour("ink"),
-    line: colour("line"),
-    card: colour("card"),
-    fills: { Guaranteed: colour("guaranteed-soft"), Burstable: colour("burstable-soft"), BestEffort: colour("besteffort-soft") },
-    patterns: {
-      Guaranteed: null,
-      Burstable: pattern(context, colour("burstable"), (tile) => {
-        tile.moveTo(-2, 6);
-        tile.lineTo(6, -2);
-        tile.moveTo(2, 10);
-        tile.lineTo(10, 2);
-        tile.stroke();
-      }),
-      BestEffort: pattern(context, colour("besteffort"), (tile) => {
-        tile.arc(2, 2, 1, 0, 7);
-        tile.moveTo(7, 6);
-        tile.arc(6, 6, 1, 0, 7);
-        tile.fill();
-      }),
-    },
-    font: getComputedStyle(document.body).fontFamily,
-  };
-  probe.remove();
-  return found;
+type Context = OffscreenCanvasRenderingContext2D;
+type Patterns = Readonly<Record<string, CanvasPattern | null>>;
+
+let made: { of: string; patterns: Patterns } = { of: "", patterns: {} };
+
+function patternsOf(context: Context, { patterns }: Look): Patterns {
+  const of = JSON.stringify(patterns);
+  if (made.of !== of) {
+    made = {
+      of,
+      patterns: {
+        Burstable: pattern(context, patterns["Burstable"], (tile) => {
+          tile.moveTo(-2, 6);
+          tile.lineTo(6, -2);
+          tile.moveTo(2, 10);
+          tile.lineTo(10, 2);
+          tile.stroke();
+        }),
+        BestEffort: pattern(context, patterns["BestEffort"], (tile) => {
+          tile.arc(2, 2, 1, 0, 7);
+          tile.moveTo(7, 6);
+          tile.arc(6, 6, 1, 0, 7);
+          tile.fill();
+        }),
+      },
+    };
+  }
+  return made.patterns;
 }
 
-function pattern(context: CanvasRenderingContext2D, colour: string, draw: (tile: CanvasRenderingContext2D) => void): CanvasPattern | null {
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 8;
+function pattern(context: Context, colour: string | null | undefined, draw: (tile: Context) => void): CanvasPattern | null {
+  const canvas = new OffscreenCanvas(8, 8);
   const tile = canvas.getContext("2d");
-  if (tile === null) return null;
+  if (tile === null || !colour) return null;
   tile.strokeStyle = tile.fillStyle = colour;
   tile.globalAlpha = 0.5;
   tile.lineWidth = 1.4;
@@ -75,81 +73,56 @@ function pattern(context: CanvasRenderingContext2D, colour: string, draw: (tile:
 const LETTER = 6.6;
 const GAP = 1;
 
-/** What is to be drawn yet, in the order of the page. */
-const waiting = new Map<HTMLCanvasElement, () => void>();
-/** What is drawn is painted yet, which takes as long again. */
-const BUDGET_MS = 3;
-let frame = 0;
+let canvas: OffscreenCanvas | null = null;
 
-/** Draw with the next frame, or where there is much to be drawn with the ones after it: the page stays quick meanwhile. */
-export function drawSoon(canvas: HTMLCanvasElement, make: () => void): () => void {
-  frame ||= requestAnimationFrame(drawWaiting);
-  waiting.set(canvas, make);
-  return () => waiting.delete(canvas);
-}
-
-function drawWaiting(): void {
-  const until = performance.now() + BUDGET_MS;
-  for (const [canvas, make] of waiting) {
-    waiting.delete(canvas);
-    make();
-    if (performance.now() > until) break;
-  }
-  frame = waiting.size > 0 ? requestAnimationFrame(drawWaiting) : 0;
-}
-
-export function draw(canvas: HTMLCanvasElement, layout: Layout, pods: readonly PodBlock[], order: Order, mask: Uint8Array | null): void {
-  const context = canvas.getContext("2d");
-  if (context === null) return;
-  const ratio = devicePixelRatio || 1;
-  const [across, down] = [Math.round(layout.width * ratio), Math.round(layout.height * ratio)];
-  if (canvas.width !== across || canvas.height !== down) {
-    canvas.width = across;
-    canvas.height = down;
-  }
-  const style = look(context);
+export function draw({ look, ratio, layout, names, classes, places, mask }: Picture): ImageBitmap {
+  canvas ??= new OffscreenCanvas(1, 1);
+  canvas.width = Math.max(1, Math.round(layout.width * ratio));
+  canvas.height = Math.max(1, Math.round(layout.height * ratio));
+  const context = canvas.getContext("2d") as Context;
+  const patterns = patternsOf(context, look);
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, layout.width, layout.height);
   context.textBaseline = "top";
-  context.font = `600 11px ${style.font}`;
+  context.font = `600 11px ${look.font}`;
   for (const strip of layout.strips) {
     for (let index = strip.from; index < strip.to; index++) {
-      const pod = pods[index] as PodBlock;
+      const qosClass = classes[index] ?? "";
       const x = layout.left[index] ?? 0;
       const width = Math.max(1, (layout.wide[index] ?? 0) - GAP);
       const height = Math.max(1, strip.height - GAP);
       const isIn = mask === null || mask[index] === 1;
       context.globalAlpha = isIn ? 1 : 0.14;
-      context.fillStyle = style.fills[pod.qosClass] ?? style.line;
+      context.fillStyle = look.fills[qosClass] ?? look.line;
       context.fillRect(x, strip.top, width, height);
       // What the filters do not let through is only hinted at.
       if (!isIn) continue;
-      const over = style.patterns[pod.qosClass];
+      const over = patterns[qosClass];
       if (over) {
         context.fillStyle = over;
         context.fillRect(x, strip.top, width, height);
       }
-      label(context, style, pod, placeOf(pod, order), x, strip.top, width, height);
+      const ground = over ? (look.fills[qosClass] ?? look.card) : null;
+      label(context, look.ink, ground, names[index] ?? "", places[index] ?? null, x, strip.top, width, height);
     }
   }
-  context.globalAlpha = 1;
+  return canvas.transferToImageBitmap();
 }
 
 /** Write the place, and the name where there is room; over a pattern on a ground of its own. */
-function label(context: CanvasRenderingContext2D, style: Look, pod: PodBlock, place: number | null, x: number, y: number, width: number, height: number): void {
+function label(context: Context, ink: string, ground: string | null, called: string, place: number | null, x: number, y: number, width: number, height: number): void {
   const number = place === null ? "" : String(place);
   const room = Math.floor((width - 8) / LETTER);
   if (height < 16 || room < number.length || room < 1) return;
   const rest = room - number.length - 1;
-  const name = height >= 34 ? shortened(pod.name, room) : rest >= 6 ? shortened(pod.name, rest) : "";
-  const lines = height >= 34 ? [number, name.length >= 6 || name === pod.name ? name : ""] : [[number, name].filter(Boolean).join(" ")];
+  const name = height >= 34 ? shortened(called, room) : rest >= 6 ? shortened(called, rest) : "";
+  const lines = height >= 34 ? [number, name.length >= 6 || name === called ? name : ""] : [[number, name].filter(Boolean).join(" ")];
   lines.forEach((text, line) => {
     if (!text) return;
-    if (style.patterns[pod.qosClass]) {
-      context.fillStyle = style.fills[pod.qosClass] ?? style.card;
+    if (ground !== null) {
+      context.fillStyle = ground;
       context.fillRect(x + 2, y + 2 + line * 15, Math.min(width - 4, text.length * LETTER + 5), 14);
     }
-    context.fillStyle = style.ink;
+    context.fillStyle = ink;
     context.fillText(text, x + 4, y + 4 + line * 15, width - 6);
   });
 }

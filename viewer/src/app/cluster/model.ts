@@ -13,14 +13,26 @@ export interface Filters {
   text: string;
 }
 
-export interface Panel {
-  node: NodePanel;
-  title: string;
-  order: Order;
-  /** First to go first. */
-  pods: readonly PodBlock[];
-  /** The same as they came. */
-  given: readonly PodBlock[];
+/** A node and its pods. */
+export class Panel {
+  private readonly orders = new Map<Order, readonly PodBlock[]>();
+
+  constructor(
+    readonly node: NodePanel,
+    readonly title: string,
+    /** As they came. */
+    readonly pods: readonly PodBlock[],
+  ) {}
+
+  /** First to go first; by places, and where there are none as they came. */
+  by(order: Order): readonly PodBlock[] {
+    let found = this.orders.get(order);
+    if (found === undefined) {
+      const place = (pod: PodBlock) => placeOf(pod, order) ?? Number.MAX_SAFE_INTEGER;
+      this.orders.set(order, (found = this.pods.toSorted((one, other) => place(one) - place(other))));
+    }
+    return found;
+  }
 }
 
 export const ASSUMED = "One node (assumed)";
@@ -30,7 +42,7 @@ export const WAITING = "Without a node";
 let last: ReadonlyMap<string, Panel> = new Map();
 
 /** Return the nodes with their pods; one that is as it was the last time is the same panel. */
-export function panelsOf(view: ClusterView, order: Order): readonly Panel[] {
+export function panelsOf(view: ClusterView): readonly Panel[] {
   const byNode = new Map<string, PodBlock[]>(view.nodes.map((node) => [node.name, []]));
   const hasAssumed = view.nodes.some((node) => node.isAssumed);
   const waiting: PodBlock[] = [];
@@ -38,18 +50,16 @@ export function panelsOf(view: ClusterView, order: Order): readonly Panel[] {
     const isWaiting = pod.node === "" && pod.evictionPlace === null && !hasAssumed;
     (isWaiting ? waiting : (byNode.get(pod.node) ?? waiting)).push(pod);
   }
-  const panels = view.nodes.map((node) => panelOf(node, node.isAssumed && !node.name ? ASSUMED : node.name, order, byNode.get(node.name) ?? []));
-  if (waiting.length > 0) panels.push({ node: nowhere(waiting.length), title: WAITING, order, pods: waiting, given: waiting });
+  const panels = view.nodes.map((node) => panelOf(node, node.isAssumed && !node.name ? ASSUMED : node.name, byNode.get(node.name) ?? []));
+  if (waiting.length > 0) panels.push(new Panel(nowhere(waiting.length), WAITING, waiting));
   last = new Map(panels.map((panel) => [panel.title, panel]));
   return panels;
 }
 
-function panelOf(node: NodePanel, title: string, order: Order, given: readonly PodBlock[]): Panel {
+function panelOf(node: NodePanel, title: string, pods: readonly PodBlock[]): Panel {
   const before = last.get(title);
-  if (before?.node === node && before.order === order && before.given.length === given.length && given.every((pod, index) => pod === before.given[index])) return before;
-  // By places, and where there are none as they come.
-  const place = (pod: PodBlock) => placeOf(pod, order) ?? Number.MAX_SAFE_INTEGER;
-  return { node, title, order, given, pods: given.toSorted((one, other) => place(one) - place(other)) };
+  const isSame = before?.node === node && before.pods.length === pods.length && pods.every((pod, index) => pod === before.pods[index]);
+  return isSame ? before : new Panel(node, title, pods);
 }
 
 const NOTHING = { allocatable: 0, requests: 0, limits: 0, used: null };
@@ -89,12 +99,12 @@ function textOf(pod: PodBlock): string {
   return text;
 }
 
-export type Fits = (pod: PodBlock) => boolean;
+/** What the filters let through; null where that is everything. */
+export type Fits = ((pod: PodBlock) => boolean) | null;
 
-/** Return what the filters let through. */
-export function fitting(filters: Filters): Fits {
-  const { namespace, qosClass, priority, text } = filters;
+export function fitting({ namespace, qosClass, priority, text }: Filters): Fits {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (namespace === "" && qosClass === "" && priority === "" && words.length === 0) return null;
   const atLeast = priority === "" ? -Infinity : Number(priority);
   return (pod) =>
     (namespace === "" || pod.namespace === namespace) &&
@@ -103,31 +113,29 @@ export function fitting(filters: Filters): Fits {
     (words.length === 0 || words.every((word) => textOf(pod).includes(word)));
 }
 
-/** A node, and which of its pods the filters let through. */
+/** A node, and how many of its pods the filters let through. */
 export interface Match {
   panel: Panel;
-  /** One byte each, in the order of the panel; null where all do. */
-  mask: Uint8Array | null;
   count: number;
 }
 
-const masks = new WeakMap<Panel, Uint8Array>();
-
-/** Return which pods of each node fit; a mask that is as it was the last time is the same mask. */
 export function matching(panels: readonly Panel[], fits: Fits): readonly Match[] {
   return panels.map((panel) => {
-    const mask = new Uint8Array(panel.pods.length);
-    const before = masks.get(panel);
-    let count = 0;
-    let isOther = before === undefined;
-    for (let index = 0; index < mask.length; index++) {
-      const isIn = fits(panel.pods[index] as PodBlock) ? 1 : 0;
-      mask[index] = isIn;
-      count += isIn;
-      isOther ||= before?.[index] !== isIn;
-    }
-    if (count === mask.length) return { panel, mask: null, count };
-    if (isOther) masks.set(panel, mask);
-    return { panel, mask: isOther ? mask : (before ?? mask), count };
+    let count = fits === null ? panel.pods.length : 0;
+    if (fits !== null) for (const pod of panel.pods) if (fits(pod)) count++;
+    return { panel, count };
   });
+}
+
+const masks = new WeakMap<readonly PodBlock[], Uint8Array>();
+
+/** Return which of these pods fit, one byte each, or null where all do; a mask that is as it was the last time is the same mask. */
+export function maskOf(pods: readonly PodBlock[], fits: Fits): Uint8Array | null {
+  if (fits === null) return null;
+  const mask = Uint8Array.from(pods, (pod) => (fits(pod) ? 1 : 0));
+  if (mask.every((each) => each === 1)) return null;
+  const before = masks.get(pods);
+  if (before !== undefined && mask.every((each, index) => each === before[index])) return before;
+  masks.set(pods, mask);
+  return mask;
 }

@@ -4,6 +4,7 @@ import { useLayoutEffect, useMemo } from "preact/hooks";
 import { about, count, plural } from "../../format";
 import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
+import { useLater } from "../frames";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
@@ -40,8 +41,10 @@ function asked(route: Route, hasUsage: boolean) {
 }
 
 function Shown({ view, route }: { view: ClusterView; route: Route }) {
-  const { filters, order, size, node, asTable, sort } = asked(route, useMemo(() => hasUsage(view), [view]));
-  const panels = useMemo(() => panelsOf(view, order), [view, order]);
+  const isMeasured = useMemo(() => hasUsage(view), [view]);
+  const chosen = asked(route, isMeasured);
+  const { filters, order, size, node, asTable, sort } = asked(useLater(route), isMeasured);
+  const panels = useMemo(() => panelsOf(view), [view]);
   const fits = useMemo(() => fitting(filters), [filters.namespace, filters.qosClass, filters.priority, filters.text]);
   const matches = useMemo(() => matching(panels, fits), [panels, fits]);
   const found = matches.reduce((sum, each) => sum + each.count, 0);
@@ -50,6 +53,9 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     () => matches.filter(({ panel, count }) => (node === null ? !isFiltered || count > 0 : panel.node.name === node && panel.title !== WAITING)),
     [matches, node, isFiltered],
   );
+  const [first] = shown;
+  const only = node !== null && shown.length === 1 ? first : undefined;
+  const tabled = useMemo(() => (only ? [only.panel] : panels), [only?.panel, panels]);
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.key === "v" && !isTyping(event)) change({ show: here().query.get("show") === "table" ? null : "table" });
@@ -58,7 +64,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     return () => document.removeEventListener("keydown", press);
   }, []);
   const { facts, words, tiles } = useMemo(() => ({ facts: factsOf(view), words: headline(view), tiles: <Tiles view={view} /> }), [view]);
-  const choices = useMemo(() => <Choices view={view} filters={filters} size={size} order={order} asTable={asTable} />, [view, filters.namespace, filters.qosClass, filters.priority, size, order, asTable]);
+  const choices = useMemo(() => <Choices view={view} {...chosen} />, [view, chosen.filters.namespace, chosen.filters.qosClass, chosen.filters.priority, chosen.size, chosen.order, chosen.asTable]);
   if (view.pods.length === 0 && panels.length === 0) {
     return (
       <Page title="Cluster">
@@ -68,15 +74,13 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
       </Page>
     );
   }
-  const [first] = shown;
-  const only = node !== null && shown.length === 1 ? first : undefined;
   const shownPods = node === null ? found : (first?.count ?? 0);
   return (
     <Page title={only ? only.panel.title : "Cluster"} facts={facts} headline={words} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
       <section class="card wide filters" aria-label="Filters">
         <label class="field grow">
           <span>Find</span>
-          <input type="search" data-filter value={filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
+          <input type="search" data-filter value={chosen.filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
         </label>
         {choices}
         <p class="legend">
@@ -106,10 +110,10 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
         </div>
       ) : asTable ? (
         <Card title="Pods">
-          <PodTable panels={only ? [only.panel] : panels} fits={fits} sort={sort} />
+          <PodTable panels={tabled} order={order} fits={fits} sort={sort} />
         </Card>
       ) : (
-        <Panels matches={shown} size={size} />
+        <Panels matches={shown} order={order} fits={fits} size={size} />
       )}
       {first && shown.length === 1 && !asTable ? <NodeFacts panel={first.panel} /> : null}
       {view.guard === null ? null : <GuardCard guard={view.guard} />}
@@ -179,7 +183,7 @@ const MOST_SAVED = 100;
 export async function podsToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
   const view = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
   const fits = fitting(asked(route, hasUsage(view)).filters);
-  const pods = panelsOf(view, "kubelet").flatMap((panel) => panel.pods.filter(fits));
+  const pods = panelsOf(view).flatMap((panel) => panel.by("kubelet").filter((pod) => fits?.(pod) ?? true));
   return pods.slice(0, MOST_SAVED).map((pod) => ({ path: podPath(app.path, keyOf(pod)) }));
 }
 

@@ -1,15 +1,16 @@
 // Nodes as panels: figures above, pods as blocks below. Blocks are drawn on a canvas; a link lies over the one that the
 // keyboard is at, so that it is reached, read and opened like any other link.
 
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { about, bytes, cores, count, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { change, go, href } from "../router";
 import { Card, Facts, kept } from "../ui";
 import { even, useWidth, useWindow } from "../windowed";
-import { draw, drawSoon } from "./draw";
 import { at, beyond, boxOf, layout } from "./layout";
-import { keyOf, sizeOf, WAITING, type Match, type Panel, type Size } from "./model";
+import { keyOf, maskOf, sizeOf, WAITING, type Fits, type Match, type Order, type Panel, type Size } from "./model";
+import { drawSoon, pictureOf } from "./pictures";
 
 const NARROWEST = 360;
 const GAP = 16;
@@ -17,8 +18,9 @@ const HEIGHT = 352;
 const BLOCKS = 168;
 const PROBLEM = 48;
 
-export function Panels({ matches, size }: { matches: readonly Match[]; size: Size }) {
+export function Panels({ matches, order, fits, size }: { matches: readonly Match[]; order: Order; fits: Fits; size: Size }) {
   const [place, width] = useWidth("panels");
+  const theme = useTheme();
   const columns = Math.max(1, Math.min(matches.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
   const isLarge = matches.length === 1;
   const across = (width - GAP * (columns - 1)) / columns;
@@ -32,32 +34,37 @@ export function Panels({ matches, size }: { matches: readonly Match[]; size: Siz
       <div ref={window.ref} class="panels" style={{ height: `${window.height - GAP}px` }}>
         {width === 0
           ? null
-          : shown.map(({ panel, mask }, index) => {
+          : shown.map(({ panel }, index) => {
               const number = window.from * columns + index;
-              return <NodeCard key={panel.title} panel={panel} mask={mask} size={size} left={(number % columns) * (across + GAP)} top={window.top(Math.floor(number / columns))} width={across} height={row - GAP} blocks={blocks} />;
+              const pods = panel.by(order);
+              return (
+                <NodeCard key={panel.title} node={panel.node} title={panel.title} pods={pods.length} left={(number % columns) * (across + GAP)} top={window.top(Math.floor(number / columns))} width={across} height={row - GAP}>
+                  <Blocks pods={pods} order={order} mask={maskOf(pods, fits)} size={size} theme={theme} width={across - 34} height={panel.node.problem ? blocks - PROBLEM : blocks} />
+                </NodeCard>
+              );
             })}
       </div>
     </div>
   );
 }
 
-const NodeCard = kept(function NodeCard({ panel, mask, size, left, top, width, height, blocks }: { panel: Panel; mask: Uint8Array | null; size: Size; left: number; top: number; width: number; height: number; blocks: number }) {
+function NodeCard({ left, top, width, height, children, ...head }: { node: NodePanel; title: string; pods: number; left: number; top: number; width: number; height: number; children: ComponentChildren }) {
   return (
-    <section class="card panel" style={{ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }} aria-label={`${panel.title}: ${plural(panel.pods.length, "pod")}`}>
-      <Head panel={panel} />
-      <Blocks panel={panel} mask={mask} size={size} width={width - 34} height={panel.node.problem ? blocks - PROBLEM : blocks} />
+    <section class="card panel" style={{ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }} aria-label={`${head.title}: ${plural(head.pods, "pod")}`}>
+      <Head {...head} />
+      {children}
     </section>
   );
-});
+}
 
-const Head = kept(function Head({ panel: { node, title, pods } }: { panel: Panel }) {
+const Head = kept(function Head({ node, title, pods }: { node: NodePanel; title: string; pods: number }) {
   const isNode = title !== WAITING;
   return (
     <>
       <div class="panel-head">
         <h2 title={title}>{isNode && node.name ? <a href={href("cluster", [], { node: node.name })} onClick={(event) => openNode(event, node.name)}>{title}</a> : title}</h2>
         <p class="quiet">
-          {node.mostPods === null ? plural(pods.length, "pod") : `${count(pods.length)} of ${plural(node.mostPods, "pod")}`}
+          {node.mostPods === null ? plural(pods, "pod") : `${count(pods)} of ${plural(node.mostPods, "pod")}`}
           {node.conditions.map((condition) => (
             <span key={condition} class="condition-chip">
               ⚠ {condition}
@@ -139,17 +146,16 @@ function ordinal(value: number): string {
   return `${count(value)}${end}`;
 }
 
-const Blocks = kept(function Blocks({ panel: { pods, order }, mask, size, width, height }: { panel: Panel; mask: Uint8Array | null; size: Size; width: number; height: number }) {
+const Blocks = kept(function Blocks({ pods, order, mask, size, theme, width, height }: { pods: readonly PodBlock[]; order: Order; mask: Uint8Array | null; size: Size; theme: number; width: number; height: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const link = useRef<HTMLAnchorElement>(null);
   const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), Math.max(1, width), height), [pods, size, width, height]);
   const [pointed, setPointed] = useState(-1);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
-  const theme = useTheme();
   useLayoutEffect(() => {
     const place = canvas.current;
-    return place === null ? undefined : drawSoon(place, () => draw(place, laid, pods, order, mask));
+    return place === null ? undefined : drawSoon(place, () => pictureOf(laid, pods, order, mask));
   }, [laid, pods, order, mask, theme]);
   useLayoutEffect(() => {
     if (moved.current) link.current?.focus();

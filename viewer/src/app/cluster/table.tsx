@@ -1,13 +1,14 @@
 // The pods as a table, drawn where the reader looks: the same data as the blocks, for reading, sorting and screen readers.
 
-import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { h } from "../../dom";
 import { bytes, count } from "../../format";
 import type { PodBlock } from "../../schema";
+import { afterFrame, useLater, useTurns } from "../frames";
 import { change, href } from "../router";
-import { Chip, kept, NONE } from "../ui";
-import { useWidth, useWindow } from "../windowed";
-import { keyOf, WAITING, type Fits, type Panel } from "./model";
+import { NONE } from "../ui";
+import { useWidth, useWindow, type Windowed } from "../windowed";
+import { keyOf, WAITING, type Fits, type Order, type Panel } from "./model";
 
 interface Column {
   id: string;
@@ -16,22 +17,22 @@ interface Column {
   width: number;
   number?: boolean;
   value: (pod: PodBlock) => number | string | null;
-  cell?: (pod: PodBlock) => ComponentChildren;
+  text?: (pod: PodBlock) => string;
 }
 
 const amount = (value: number | null) => (value === null ? NONE : bytes(value));
 
 const COLUMNS: readonly Column[] = [
   { id: "pod", name: "Pod", width: 0.66, value: keyOf },
-  { id: "evicted", name: "Evicted", width: 74, number: true, value: (pod) => pod.evictionPlace, cell: (pod) => (pod.spared ? "spared" : (pod.evictionPlace ?? NONE)) },
+  { id: "evicted", name: "Evicted", width: 74, number: true, value: (pod) => pod.evictionPlace, text: (pod) => (pod.spared ? "spared" : String(pod.evictionPlace ?? NONE)) },
   { id: "killed", name: "Killed", width: 66, number: true, value: (pod) => pod.killPlace },
-  { id: "class", name: "Class", width: 112, value: (pod) => pod.qosClass, cell: (pod) => <Chip qosClass={pod.qosClass} /> },
-  { id: "priority", name: "Priority", width: 112, number: true, value: (pod) => pod.priority, cell: (pod) => count(pod.priority) },
-  { id: "used", name: "Used", width: 84, number: true, value: (pod) => pod.usedBytes, cell: (pod) => amount(pod.usedBytes) },
-  { id: "requested", name: "Requested", width: 92, number: true, value: (pod) => pod.requestedBytes, cell: (pod) => amount(pod.requestedBytes) },
-  { id: "limit", name: "Limit", width: 84, number: true, value: (pod) => pod.limitBytes, cell: (pod) => amount(pod.limitBytes) },
-  { id: "score", name: "oom_score_adj", width: 122, number: true, value: (pod) => pod.oomScoreAdj, cell: (pod) => (pod.oomScoreAdj === null ? NONE : String(pod.oomScoreAdj).replace("-", "−")) },
-  { id: "node", name: "Node", width: 0.34, value: (pod) => pod.node, cell: (pod) => (pod.node === "" ? NONE : pod.node) },
+  { id: "class", name: "Class", width: 112, value: (pod) => pod.qosClass },
+  { id: "priority", name: "Priority", width: 112, number: true, value: (pod) => pod.priority, text: (pod) => count(pod.priority) },
+  { id: "used", name: "Used", width: 84, number: true, value: (pod) => pod.usedBytes, text: (pod) => amount(pod.usedBytes) },
+  { id: "requested", name: "Requested", width: 92, number: true, value: (pod) => pod.requestedBytes, text: (pod) => amount(pod.requestedBytes) },
+  { id: "limit", name: "Limit", width: 84, number: true, value: (pod) => pod.limitBytes, text: (pod) => amount(pod.limitBytes) },
+  { id: "score", name: "oom_score_adj", width: 122, number: true, value: (pod) => pod.oomScoreAdj, text: (pod) => (pod.oomScoreAdj === null ? NONE : String(pod.oomScoreAdj).replace("-", "−")) },
+  { id: "node", name: "Node", width: 0.34, value: (pod) => pod.node, text: (pod) => (pod.node === "" ? NONE : pod.node) },
 ];
 const BETWEEN = 14;
 const FIXED = COLUMNS.reduce((sum, column) => sum + (column.width < 1 ? 0 : column.width), BETWEEN * (COLUMNS.length - 1));
@@ -40,28 +41,48 @@ const LINE = 19;
 const NARROW = 920;
 const BLOCK_ROWS = Math.ceil(COLUMNS.filter((column) => column.width >= 1).length / 2);
 
-export function PodTable({ panels, fits, sort }: { panels: readonly Panel[]; fits: Fits; sort: string }) {
+/** The pods of a table, and where their rows begin. */
+interface Laid {
+  rows: readonly PodBlock[];
+  tops: Float64Array;
+}
+
+const NOTHING: Laid = { rows: [], tops: new Float64Array(1) };
+
+export function PodTable({ panels, order, fits, sort }: { panels: readonly Panel[]; order: Order; fits: Fits; sort: string }) {
   const [place, width] = useWidth("table");
   const isDescending = sort.startsWith("-");
   const by = COLUMNS.find((column) => column.id === sort.replace("-", ""));
-  const all = useMemo(() => sorted(panels.flatMap((panel) => panel.pods), by, isDescending), [panels, by, isDescending]);
-  const rows = useMemo(() => all.filter(fits), [all, fits]);
+  const all = useMemo(() => sorted(panels.flatMap((panel) => panel.by(order)), by, isDescending), [panels, order, by, isDescending]);
+  const found = useMemo(() => (fits === null ? all : all.filter(fits)), [all, fits]);
   const isNarrow = width < NARROW;
   const wide = (column: Column) => (column.width >= 1 ? column.width : isNarrow ? width : column.width * (width - FIXED));
   const [forPod, forNode] = [wide(COLUMNS[0] as Column), wide(COLUMNS.at(-1) as Column)];
-  const tops = useMemo(() => {
-    const found = new Float64Array(rows.length + 1);
-    rows.forEach((pod, index) => {
-      const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node, forNode)];
-      const high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13;
-      found[index + 1] = (found[index] as number) + high;
-    });
-    return found;
-  }, [rows, forPod, forNode, isNarrow]);
+  const heightOf = useMemo(() => {
+    const known = new WeakMap<PodBlock, number>();
+    return (pod: PodBlock): number => {
+      let high = known.get(pod);
+      if (high === undefined) {
+        const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node, forNode)];
+        known.set(pod, (high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13));
+      }
+      return high;
+    };
+  }, [forPod, forNode, isNarrow]);
+  // First the head, then how high the rows are, then they.
+  const isBegun = useTurns(2) > 1 && width > 0;
+  const laid = useMemo(() => {
+    if (!isBegun) return NOTHING;
+    const tops = new Float64Array(found.length + 1);
+    for (let index = 0; index < found.length; index++) tops[index + 1] = (tops[index] as number) + heightOf(found[index] as PodBlock);
+    return { rows: found, tops };
+  }, [isBegun, found, heightOf]);
+  const { rows, tops } = useLater<Laid>(laid);
   const window = useWindow(tops);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
   const here = Math.max(0, Math.min(current, rows.length - 1));
+  useRows(window, rows, here);
   useLayoutEffect(() => {
     if (!moved.current) return;
     window.reveal(here);
@@ -90,15 +111,7 @@ export function PodTable({ panels, fits, sort }: { panels: readonly Panel[]; fit
       {isNarrow ? <SortChoice by={by} isDescending={isDescending} /> : null}
       <div role="table" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length}>
         {head}
-        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${window.height}px` }} onKeyDown={press} onFocusIn={focused}>
-          {width === 0
-            ? null
-            : rows.slice(window.from, window.to).map((pod, offset) => {
-                const row = window.from + offset;
-                const top = window.top(row);
-                return <Row key={row} pod={pod} row={row} top={top} height={window.top(row + 1) - top} isHere={row === here} />;
-              })}
-        </div>
+        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${window.height}px` }} onKeyDown={press} onFocusIn={focused} />
       </div>
       {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods without a node are in no order.</p> : null}
     </div>
@@ -122,35 +135,117 @@ function Head({ by, isDescending }: { by: Column | undefined; isDescending: bool
   );
 }
 
-const Row = kept(function Row({ pod, row, top, height, isHere }: { pod: PodBlock; row: number; top: number; height: number; isHere: boolean }) {
-  return (
-    <div role="row" class="pod-row" aria-rowindex={row + 2} style={{ top: `${top}px`, height: `${height}px` }}>
-      {COLUMNS.map((column) => (
-        <div key={column.id} role={column.id === "pod" ? "rowheader" : "cell"} class={`${column.number ? "number" : ""} ${column.id}`} data-name={column.name}>
-          {column.id === "pod" ? (
-            <a href={href("pod", [pod.namespace, pod.name])} data-row={row} tabIndex={isHere ? 0 : -1}>
-              {keyOf(pod)}
-            </a>
-          ) : (
-            (column.cell ?? ((each) => column.value(each) ?? NONE))(pod)
-          )}
-        </div>
-      ))}
-    </div>
-  );
-});
-
-function sorted(pods: readonly PodBlock[], by: Column | undefined, isDescending: boolean): readonly PodBlock[] {
-  if (by === undefined) return pods;
-  const values = pods.map((pod) => ({ pod, value: by.value(pod) }));
-  return values.sort((one, other) => compared(one.value, other.value, isDescending)).map((each) => each.pod);
+/** A row with its cells, and what it shows. */
+interface Row {
+  element: HTMLElement;
+  link: HTMLAnchorElement;
+  chip: HTMLElement;
+  /** What is written of each column. */
+  texts: readonly Text[];
+  pod: PodBlock | null;
+  number: number;
+  top: number;
+  height: number;
 }
 
-/** Nothing is after everything, whichever way one sorts. */
-function compared(one: number | string | null, other: number | string | null, isDescending: boolean): number {
-  if (one === null || other === null) return one === other ? 0 : one === null ? 1 : -1;
-  const found = one < other ? -1 : one > other ? 1 : 0;
-  return isDescending ? -found : found;
+function newRow(): Row {
+  const texts = COLUMNS.map(() => new Text());
+  const link = h("a", {}, texts[0]);
+  const chip = h("span", {}, texts[COLUMNS.findIndex((column) => column.id === "class")]);
+  const cells = COLUMNS.map((column, index) => {
+    const content = column.id === "pod" ? link : column.id === "class" ? chip : texts[index];
+    return h("div", { role: column.id === "pod" ? "rowheader" : "cell", class: `${column.number ? "number " : ""}${column.id}`, "data-name": column.name }, content);
+  });
+  return { element: h("div", { role: "row", class: "pod-row" }, ...cells), link, chip, texts, pod: null, number: -1, top: -1, height: -1 };
+}
+
+function write(row: Row, pod: PodBlock): void {
+  const { link, chip, texts } = row;
+  row.pod = pod;
+  COLUMNS.forEach((column, index) => {
+    const text = column.text?.(pod) ?? String(column.value(pod) ?? NONE);
+    const node = texts[index] as Text;
+    if (node.data !== text) node.data = text;
+  });
+  link.href = href("pod", [pod.namespace, pod.name]);
+  chip.className = `chip ${pod.qosClass}`;
+}
+
+/** Put a row where it belongs. */
+function stand(row: Row, number: number, top: number, height: number, isHere: boolean): void {
+  const { element, link } = row;
+  if (row.number !== number) {
+    row.number = number;
+    element.ariaRowIndex = String(number + 2);
+    link.dataset["row"] = String(number);
+  }
+  if (row.top !== top) element.style.top = `${(row.top = top)}px`;
+  if (row.height !== height) element.style.height = `${(row.height = height)}px`;
+  const order = isHere ? 0 : -1;
+  if (link.tabIndex !== order) link.tabIndex = order;
+}
+
+/** Write the rows that are drawn into their place, each into the element that it had: a screen of cells is written many times
+ * faster than it is compared. What is not seen is written with the next frame. */
+function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock[], here: number): void {
+  const shown = useRef(new Map<number, Row>());
+  useLayoutEffect(() => {
+    const place = ref.current;
+    if (place === null) return;
+    const rows = shown.current;
+    const [first, end] = seen();
+    for (const [number, row] of rows) {
+      if (number >= from && number < to) continue;
+      rows.delete(number);
+      row.element.remove();
+    }
+    const late: [Row, PodBlock][] = [];
+    let next: Element | null = null;
+    for (let number = to - 1; number >= from; number--) {
+      const pod = pods[number] as PodBlock;
+      const known = rows.get(number);
+      const row = known ?? newRow();
+      stand(row, number, top(number), top(number + 1) - top(number), number === here);
+      if (row.pod !== pod) {
+        if (known === undefined || (number >= first && number < end)) write(row, pod);
+        else late.push([row, pod]);
+      }
+      if (known === undefined) {
+        rows.set(number, row);
+        place.insertBefore(row.element, next);
+      }
+      next = row.element;
+    }
+    return late.length === 0 ? undefined : afterFrame(() => late.forEach(([row, pod]) => write(row, pod)));
+  });
+}
+
+/** Sort the values that there are, and count where each begins: of equal values the order stays, and nothing is after everything. */
+function sorted(pods: readonly PodBlock[], by: Column | undefined, isDescending: boolean): readonly PodBlock[] {
+  if (by === undefined) return pods;
+  const values = pods.map(by.value);
+  const places = new Map<number | string | null, number>();
+  for (const value of values) places.set(value, (places.get(value) ?? 0) + 1);
+  const without = places.get(null) ?? 0;
+  places.delete(null);
+  const distinct = [...places.keys()];
+  const ordered = typeof distinct[0] === "number" ? Float64Array.from(distinct as number[]).sort() : distinct.sort();
+  if (isDescending) ordered.reverse();
+  let place = 0;
+  for (const value of ordered) {
+    const many = places.get(value) ?? 0;
+    places.set(value, place);
+    place += many;
+  }
+  places.set(null, pods.length - without);
+  const found = Array.from<PodBlock>({ length: pods.length });
+  pods.forEach((pod, index) => {
+    const value = values[index] ?? null;
+    const place = places.get(value) ?? 0;
+    found[place] = pod;
+    places.set(value, place + 1);
+  });
+  return found;
 }
 
 function sortBy(column: Column, by: Column | undefined, isDescending: boolean): void {
@@ -174,23 +269,23 @@ function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending
   );
 }
 
-const letters = new Map<string, number>();
 const context = document.createElement("canvas").getContext("2d");
+/** How wide letters are, by their code. */
+const letters: number[] = [];
 
-function letterWidth(letter: string): number {
-  let wide = letters.get(letter);
-  if (wide === undefined) {
-    if (context !== null && letters.size === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
-    letters.set(letter, (wide = context?.measureText(letter).width ?? 8));
-  }
-  return wide;
+function letterWidth(code: number): number {
+  if (context !== null && letters.length === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
+  return (letters[code] = context?.measureText(String.fromCodePoint(code)).width ?? 8);
 }
 
 /** How many lines a name takes that may be broken anywhere. Letter by letter: measuring each name takes far longer. */
 function lines(text: string, width: number): number {
   if (text === "" || width <= 0) return text === "" ? 0 : 1;
   let wide = 0;
-  for (const letter of text) wide += letterWidth(letter);
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    wide += letters[code] ?? letterWidth(code);
+  }
   // A letter that does not fit goes to the next line as a whole.
   return wide <= width - 1 ? 1 : Math.ceil(wide / Math.max(20, width - 12));
 }

@@ -1,0 +1,93 @@
+// The pictures of nodes: drawn by a worker, one after the other, and put on their canvases.
+
+import type { PodBlock } from "../../schema";
+import { draw, type Look, type Picture } from "./draw";
+import DrawWorker from "./draw.worker?worker&inline";
+import type { Layout } from "./layout";
+import { placeOf, type Order } from "./model";
+
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+let kept: { theme: string; look: Look } | null = null;
+
+/** Return the colours of the theme that is shown: they come from the style. */
+function lookNow(): Look {
+  const theme = `${document.documentElement.dataset["theme"] ?? ""} ${DARK.matches}`;
+  if (kept?.theme !== theme) kept = { theme, look: read() };
+  return kept.look;
+}
+
+function read(): Look {
+  const probe = document.createElement("i");
+  document.body.append(probe);
+  const colour = (name: string) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const found = {
+    ink: colour("ink"),
+    line: colour("line"),
+    card: colour("card"),
+    fills: { Guaranteed: colour("guaranteed-soft"), Burstable: colour("burstable-soft"), BestEffort: colour("besteffort-soft") },
+    patterns: { Guaranteed: null, Burstable: colour("burstable"), BestEffort: colour("besteffort") },
+    font: getComputedStyle(document.body).fontFamily,
+  };
+  probe.remove();
+  return found;
+}
+
+export function pictureOf(layout: Layout, pods: readonly PodBlock[], order: Order, mask: Uint8Array | null): Picture {
+  return {
+    look: lookNow(),
+    ratio: devicePixelRatio || 1,
+    layout,
+    names: pods.map((pod) => pod.name),
+    classes: pods.map((pod) => pod.qosClass),
+    places: pods.map((pod) => placeOf(pod, order)),
+    mask,
+  };
+}
+
+/** What is to be drawn yet, in the order of the page. */
+const waiting = new Map<HTMLCanvasElement, () => Picture>();
+let isDrawing = false;
+
+/** Draw as soon as what was asked for before is drawn; what is asked for the same canvas meanwhile takes its place. */
+export function drawSoon(canvas: HTMLCanvasElement, picture: () => Picture): () => void {
+  waiting.set(canvas, picture);
+  if (!isDrawing) void drawWaiting();
+  return () => waiting.delete(canvas);
+}
+
+async function drawWaiting(): Promise<void> {
+  isDrawing = true;
+  for (const [canvas, picture] of waiting) {
+    waiting.delete(canvas);
+    const bitmap = await drawn(picture());
+    if (canvas.width !== bitmap.width) canvas.width = bitmap.width;
+    if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
+    canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(bitmap);
+  }
+  isDrawing = false;
+}
+
+let worker: Worker | null | undefined;
+
+/** Draw beside the page; where it may have no worker (the policy of a site that a saved page lies on), in it, one a frame. */
+async function drawn(picture: Picture): Promise<ImageBitmap> {
+  try {
+    worker ??= worker === undefined ? new DrawWorker() : null;
+    if (worker !== null) return await answerOf(worker, picture);
+  } catch {
+    worker = null;
+  }
+  await new Promise(requestAnimationFrame);
+  return draw(picture);
+}
+
+function answerOf(worker: Worker, picture: Picture): Promise<ImageBitmap> {
+  return new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }: MessageEvent<ImageBitmap>) => resolve(data);
+    worker.onerror = reject;
+    worker.postMessage(picture);
+  });
+}
