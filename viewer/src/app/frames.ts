@@ -2,16 +2,35 @@
 
 import { useLayoutEffect, useState } from "preact/hooks";
 
-/** Call it once the next frame is on its way to the screen; return what takes that back. */
+/** What is to be done yet, in the order of asking. */
+const waiting = new Set<() => void>();
+/** So much of a frame goes into it: to lay out and paint what it changed takes about as long again. */
+const BUDGET_MS = 2;
+let isAwaited = false;
+
+/** Call it once the next frame is on its way to the screen, or with the ones after it where much is waiting; return what takes that back. */
 export function afterFrame(call: () => void): () => void {
-  let timer = 0;
-  const frame = requestAnimationFrame(() => {
-    timer = window.setTimeout(call);
-  });
-  return () => {
-    cancelAnimationFrame(frame);
-    clearTimeout(timer);
-  };
+  waiting.add(call);
+  awaitFrame();
+  return () => waiting.delete(call);
+}
+
+function awaitFrame(): void {
+  if (isAwaited) return;
+  isAwaited = true;
+  requestAnimationFrame(() => setTimeout(work));
+}
+
+async function work(): Promise<void> {
+  const until = performance.now() + BUDGET_MS;
+  for (const call of [...waiting]) {
+    if (!waiting.delete(call)) continue;
+    call();
+    await null; // what it changed is drawn in between
+    if (performance.now() > until) break;
+  }
+  isAwaited = false;
+  if (waiting.size > 0) awaitFrame();
 }
 
 /** Return a value one frame late: a control shows at once what was chosen, and what follows from it comes after. */

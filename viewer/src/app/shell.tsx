@@ -5,7 +5,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import { age, since, useLive, type Live } from "./live";
-import { go, href, useRoute, type Route } from "./router";
+import { go, here, href, useRoute, type Route } from "./router";
 import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
 import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
@@ -90,7 +90,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const save = async () => {
     if (app === null || view === undefined || !(source instanceof ServerSource)) return;
     try {
-      const more = (await view.toSave?.({ route, app })) ?? [];
+      const more = (await view.toSave?.({ route: here(), app })) ?? [];
       const answers: Record<string, unknown> = { ...source.answers(id) };
       for (const request of more) answers[keyOf(request)] ??= await source.ask(request);
       await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: location.hash || href(view.id), savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
@@ -116,11 +116,9 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     return () => document.removeEventListener("keydown", press);
   }, [info]);
 
-  return (
-    <>
-      <button type="button" class="skip" onClick={() => place.current?.focus()}>
-        Skip to the content
-      </button>
+  // Not made again where only the view changes.
+  const top = useMemo(
+    () => (
       <div class="bar" ref={bar}>
         <a class="brand" href={href("cluster")}>
           podqos
@@ -144,6 +142,15 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
           </button>
         </div>
       </div>
+    ),
+    [source, session, app, info, view, id, isLive, live],
+  );
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => place.current?.focus()}>
+        Skip to the content
+      </button>
+      {top}
       <div class="view" ref={place} tabIndex={-1}>
         {view === undefined ? (
           <Missing view={route.view} />

@@ -19,7 +19,7 @@ export interface Windowed {
 /** How much there is above and below what is seen, in pixels. */
 const BEYOND = 400;
 /** How much is drawn with one frame, where that is not to be seen at once: what is left comes with the frames after it. */
-const STEP = 330;
+const STEP = 250;
 
 export type Range = readonly [from: number, to: number];
 

@@ -4,7 +4,7 @@ import { useLayoutEffect, useMemo } from "preact/hooks";
 import { about, count, plural } from "../../format";
 import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
-import { useLater } from "../frames";
+import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
@@ -15,6 +15,8 @@ import { NodeFacts, Panels } from "./panels";
 import { PodTable } from "./table";
 
 export const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
+
+const CHIPS = CLASSES.map((each) => <Chip key={each} qosClass={each} />);
 
 export function ClusterPage({ route, app }: ViewProps) {
   const live = app.live?.cluster ?? null;
@@ -53,6 +55,8 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     () => matches.filter(({ panel, count }) => (node === null ? !isFiltered || count > 0 : panel.node.name === node && panel.title !== WAITING)),
     [matches, node, isFiltered],
   );
+  // What is above comes with the first frame, what can be chosen with the next, then the pods.
+  const turns = useTurns(3);
   const [first] = shown;
   const only = node !== null && shown.length === 1 ? first : undefined;
   const tabled = useMemo(() => (only ? [only.panel] : panels), [only?.panel, panels]);
@@ -82,11 +86,9 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
           <span>Find</span>
           <input type="search" data-filter value={chosen.filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
         </label>
-        {choices}
+        {turns > 1 ? choices : null}
         <p class="legend">
-          {CLASSES.map((each) => (
-            <Chip key={each} qosClass={each} />
-          ))}
+          {CHIPS}
           <span class="quiet" role="status">
             {isFiltered || only ? `${count(shownPods)} of ${plural(view.pods.length, "pod")}` : plural(view.pods.length, "pod")}
             {isFiltered && node === null ? ` on ${count(shown.length)} of ${plural(panels.length, "node")}` : ""}
@@ -108,14 +110,14 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
             </p>
           </Empty>
         </div>
-      ) : asTable ? (
+      ) : turns < 3 ? null : asTable ? (
         <Card title="Pods">
           <PodTable panels={tabled} order={order} fits={fits} sort={sort} />
         </Card>
       ) : (
         <Panels matches={shown} order={order} fits={fits} size={size} />
       )}
-      {first && shown.length === 1 && !asTable ? <NodeFacts panel={first.panel} /> : null}
+      {first && shown.length === 1 && !asTable && turns > 2 ? <NodeFacts panel={first.panel} /> : null}
       {view.guard === null ? null : <GuardCard guard={view.guard} />}
       <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
     </Page>

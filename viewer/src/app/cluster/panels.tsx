@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { about, bytes, cores, count, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
+import { useTurns } from "../frames";
 import { change, go, href } from "../router";
 import { Card, Facts, kept } from "../ui";
 import { even, useWidth, useWindow } from "../windowed";
@@ -18,7 +19,7 @@ const HEIGHT = 352;
 const BLOCKS = 168;
 const PROBLEM = 48;
 
-export function Panels({ matches, order, fits, size }: { matches: readonly Match[]; order: Order; fits: Fits; size: Size }) {
+export const Panels = kept(function Panels({ matches, order, fits, size }: { matches: readonly Match[]; order: Order; fits: Fits; size: Size }) {
   const [place, width] = useWidth("panels");
   const theme = useTheme();
   const columns = Math.max(1, Math.min(matches.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
@@ -46,13 +47,14 @@ export function Panels({ matches, order, fits, size }: { matches: readonly Match
       </div>
     </div>
   );
-}
+});
 
 function NodeCard({ left, top, width, height, children, ...head }: { node: NodePanel; title: string; pods: number; left: number; top: number; width: number; height: number; children: ComponentChildren }) {
+  const turns = useTurns(3);
   return (
     <section class="card panel" style={{ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }} aria-label={`${head.title}: ${plural(head.pods, "pod")}`}>
-      <Head {...head} />
-      {children}
+      {turns > 1 ? <Head {...head} /> : null}
+      {turns > 2 ? children : null}
     </section>
   );
 }

@@ -6,7 +6,7 @@ import { bytes, count } from "../../format";
 import type { PodBlock } from "../../schema";
 import { afterFrame, useLater, useTurns } from "../frames";
 import { change, href } from "../router";
-import { NONE } from "../ui";
+import { kept, NONE } from "../ui";
 import { useWidth, useWindow, type Windowed } from "../windowed";
 import { keyOf, WAITING, type Fits, type Order, type Panel } from "./model";
 
@@ -49,7 +49,7 @@ interface Laid {
 
 const NOTHING: Laid = { rows: [], tops: new Float64Array(1) };
 
-export function PodTable({ panels, order, fits, sort }: { panels: readonly Panel[]; order: Order; fits: Fits; sort: string }) {
+export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { panels: readonly Panel[]; order: Order; fits: Fits; sort: string }) {
   const [place, width] = useWidth("table");
   const isDescending = sort.startsWith("-");
   const by = COLUMNS.find((column) => column.id === sort.replace("-", ""));
@@ -116,7 +116,7 @@ export function PodTable({ panels, order, fits, sort }: { panels: readonly Panel
       {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods without a node are in no order.</p> : null}
     </div>
   );
-}
+});
 
 function Head({ by, isDescending }: { by: Column | undefined; isDescending: boolean }) {
   return (
@@ -148,15 +148,21 @@ interface Row {
   height: number;
 }
 
+const CLASS = COLUMNS.findIndex((column) => column.id === "class");
+const EMPTY = h(
+  "div",
+  { role: "row", class: "pod-row" },
+  ...COLUMNS.map(({ id, name, number }, index) => {
+    const content = index === 0 ? h("a", {}, " ") : index === CLASS ? h("span", {}, " ") : " ";
+    return h("div", { role: index === 0 ? "rowheader" : "cell", class: `${number ? "number " : ""}${id}`, "data-name": name }, content);
+  }),
+);
+
 function newRow(): Row {
-  const texts = COLUMNS.map(() => new Text());
-  const link = h("a", {}, texts[0]);
-  const chip = h("span", {}, texts[COLUMNS.findIndex((column) => column.id === "class")]);
-  const cells = COLUMNS.map((column, index) => {
-    const content = column.id === "pod" ? link : column.id === "class" ? chip : texts[index];
-    return h("div", { role: column.id === "pod" ? "rowheader" : "cell", class: `${column.number ? "number " : ""}${column.id}`, "data-name": column.name }, content);
-  });
-  return { element: h("div", { role: "row", class: "pod-row" }, ...cells), link, chip, texts, pod: null, number: -1, top: -1, height: -1 };
+  const element = EMPTY.cloneNode(true) as HTMLElement;
+  const contents = [...element.children].map((cell) => cell.firstChild);
+  const [link, chip] = [contents[0] as HTMLAnchorElement, contents[CLASS] as HTMLElement];
+  return { element, link, chip, texts: contents.map((content) => (content instanceof Text ? content : (content?.firstChild as Text))), pod: null, number: -1, top: -1, height: -1 };
 }
 
 function write(row: Row, pod: PodBlock): void {

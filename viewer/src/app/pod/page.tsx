@@ -6,6 +6,7 @@ import { entry } from "../../autopsy";
 import { h } from "../../dom";
 import { bytes, count, plural, signed } from "../../format";
 import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, PodStanding, SaferEdit } from "../../schema";
+import { useTurns } from "../frames";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
@@ -17,7 +18,7 @@ export function PodPage({ route, app }: ViewProps) {
   const key = `${namespace}/${name}`;
   const answer = useAnswer<Pod>(app.source, name ? { path: podPath(app.path, key) } : null);
   const isOther = answer.data !== null && `${answer.data.namespace}/${answer.data.name}` !== key;
-  if (answer.data !== null && answer.failure === null && !isOther) return <Shown pod={answer.data} />;
+  if (answer.data !== null && answer.failure === null && !isOther) return <Shown key={key} pod={answer.data} />;
   return (
     <Page title={name || "Pod"} tools={<Back />}>
       <div class="wide">{name ? <Awaited answer={isOther ? { ...answer, data: null } : answer} what={`Reading ${key}…`}>{() => null}</Awaited> : <Empty title="Which pod?"><p>Choose one in the cluster.</p></Empty>}</div>
@@ -31,6 +32,8 @@ function Back() {
 
 function Shown({ pod }: { pod: Pod }) {
   const { explanation: why, standing } = pod;
+  // A card with each frame, those that are seen first.
+  const turns = useTurns(4 + why.cgroups.length);
   const facts = [pod.namespace, ...(pod.workload ? [pod.workload] : []), ...(pod.node ? [`on ${pod.node}`] : []), `Kubernetes ${pod.kubernetesVersion}`];
   return (
     <Page title={pod.name} facts={facts} headline={headline(pod)} tools={<Back />} tiles={<Tiles pod={pod} />}>
@@ -46,19 +49,25 @@ function Shown({ pod }: { pod: Pod }) {
             </ul>
           ) : null}
         </Card>
-        <Stored pod={pod} />
-        <Cgroups cgroups={why.cgroups} />
+        {turns > 3 ? <Stored pod={pod} /> : null}
+        {turns > 4 ? <Cgroups cgroups={why.cgroups.slice(0, turns - 4)} /> : null}
       </div>
       <aside class="column">
-        <Card title="Place in both orders" kind="turn-2">
-          {standing === null ? <p class="quiet">{pod.problem || "It is in no order."}</p> : <Places pod={pod} />}
-        </Card>
-        <Card title="How to be safer" kind="turn-3">
-          {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest makes it go later."}</p>}
-        </Card>
-        <Past pod={pod} />
+        {turns > 1 ? (
+          <Card title="Place in both orders" kind="turn-2">
+            {standing === null ? <p class="quiet">{pod.problem || "It is in no order."}</p> : <Places pod={pod} />}
+          </Card>
+        ) : null}
+        {turns > 2 ? (
+          <>
+            <Card title="How to be safer" kind="turn-3">
+              {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest makes it go later."}</p>}
+            </Card>
+            <Past pod={pod} />
+          </>
+        ) : null}
       </aside>
-      <Assumed of={pod.assumptions} kind="wide turn-7" />
+      {turns > 3 ? <Assumed of={pod.assumptions} kind="wide turn-7" /> : null}
     </Page>
   );
 }
