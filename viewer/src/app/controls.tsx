@@ -55,7 +55,11 @@ export interface Newest<T> {
   failure: Failure | null;
   /** Whether what is shown answers what was asked last. */
   isCurrent: boolean;
+  /** Whether that is so for long enough to be told: most answers are there at once. */
+  isLate: boolean;
 }
+
+const LATE_MS = 150;
 
 /** Ask one question at a time: while one is answered, only the newest of those that follow is kept. */
 export function useNewest<T>(source: Source, request: Request | null): Newest<T> {
@@ -90,5 +94,12 @@ export function useNewest<T>(source: Source, request: Request | null): Newest<T>
     };
     void next();
   }, [source, key]);
-  return { data: state.data, failure: state.key === key ? state.failure : null, isCurrent: state.key === key };
+  const isCurrent = state.key === key;
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    setLate(false);
+    const timer = isCurrent ? 0 : setTimeout(() => setLate(true), LATE_MS);
+    return () => clearTimeout(timer);
+  }, [state, isCurrent]);
+  return { data: state.data, failure: isCurrent ? state.failure : null, isCurrent, isLate: isLate && !isCurrent };
 }

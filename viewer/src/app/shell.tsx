@@ -5,6 +5,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import { age, since, useLive, type Live } from "./live";
+import { useLater } from "./frames";
 import { go, here, href, useRoute, type Route } from "./router";
 import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
@@ -52,7 +53,11 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const view = VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
   const app = useMemo<App | null>(() => (info === null ? null : { source, session, info, live: isLive ? live : null, path }), [source, session, info, isLive, live, path]);
   const place = useRef<HTMLDivElement>(null);
-  const shown = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
+  // Another view comes with the frame after the one that shows that it was chosen.
+  const wanted = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
+  const shown = useLater(wanted);
+  const last = useRef({ view, route, app, id });
+  if (shown === wanted) last.current = { view, route, app, id };
   const before = useRef(shown);
   useLayoutEffect(() => {
     if (before.current === shown) return;
@@ -152,35 +157,41 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       </button>
       {top}
       <div class="view" ref={place} tabIndex={-1}>
-        {view === undefined ? (
-          <Missing view={route.view} />
-        ) : app === null ? (
-          <NoSource isGone={session.sources.length > 0 || id !== START} open={() => setWindow("open")} />
-        ) : !isGiven(view, info) ? (
-          <main>
-            <Empty title={`${view.title} needs more than ${app.info.name}`}>
-              <p>
-                {`Of ${KINDS[app.info.kind] ?? "this"} there is: `}
-                {VIEWS.filter((each) => !each.isInner && isGiven(each, info)).map((each, index) => (
-                  <span key={each.id}>
-                    {index > 0 ? ", " : ""}
-                    <a href={href(each.id)}>{each.title}</a>
-                  </span>
-                ))}
-              </p>
-            </Empty>
-          </main>
-        ) : (
-          <>
-            {source.saved === null ? null : <p class="saved-note">{`This page was saved. It cannot ${view.unsaved}: podqos ui can.`}</p>}
-            {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
-            <view.component key={`${view.id}/${id}`} route={route} app={app} />
-          </>
-        )}
+        <Content {...last.current} source={source} open={() => setWindow("open")} isGone={session.sources.length > 0 || id !== START} />
       </div>
       {source instanceof ServerSource ? <DropZone upload={upload} /> : null}
       {window === "help" ? <Help view={view} close={() => setWindow(null)} /> : null}
       {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits?.uploadBytes} /> : null}
+    </>
+  );
+}
+
+/** The view, or why there is none. */
+function Content({ view, route, app, id, source, isGone, open }: { view: View | undefined; route: Route; app: App | null; id: string; source: Source; isGone: boolean; open: () => void }) {
+  if (view === undefined) return <Missing view={route.view} />;
+  if (app === null) return <NoSource isGone={isGone} open={open} />;
+  if (!isGiven(view, app.info)) {
+    return (
+      <main>
+        <Empty title={`${view.title} needs more than ${app.info.name}`}>
+          <p>
+            {`Of ${KINDS[app.info.kind] ?? "this"} there is: `}
+            {VIEWS.filter((each) => !each.isInner && isGiven(each, app.info)).map((each, index) => (
+              <span key={each.id}>
+                {index > 0 ? ", " : ""}
+                <a href={href(each.id)}>{each.title}</a>
+              </span>
+            ))}
+          </p>
+        </Empty>
+      </main>
+    );
+  }
+  return (
+    <>
+      {source.saved === null ? null : <p class="saved-note">{`This page was saved. It cannot ${view.unsaved}: podqos ui can.`}</p>}
+      {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
+      <view.component key={`${view.id}/${id}`} route={route} app={app} />
     </>
   );
 }

@@ -40,10 +40,10 @@ export function ForecastPage({ route, app }: ViewProps) {
       </Page>
     );
   }
-  return <Shown app={app} view={view} request={request} failure={answer.failure?.message ?? ""} isCurrent={answer.isCurrent} />;
+  return <Shown app={app} view={view} request={request} failure={answer.failure?.message ?? ""} isCurrent={answer.isCurrent} isLate={answer.isLate} />;
 }
 
-function Shown({ app, view, request, failure, isCurrent }: { app: App; view: ForecastView; request: ForecastRequest; failure: string; isCurrent: boolean }) {
+function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; view: ForecastView; request: ForecastRequest; failure: string; isCurrent: boolean; isLate: boolean }) {
   const growth = view.report.growths[0];
   const memory = view.report.nodeMemoryBytes;
   const isSaved = app.source.saved !== null;
@@ -69,7 +69,7 @@ function Shown({ app, view, request, failure, isCurrent }: { app: App; view: For
         </>
       }
     >
-      <div class={`column ${isCurrent || isSaved ? "" : "stale-answer"}`} aria-busy={!isCurrent}>
+      <div class={`column ${isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!isCurrent}>
         <Card title="How likely the kubelet is first">
           <Curve lines={lines} rate={growth.rateBytesPerSecond} {...(isSaved ? {} : { choose: (rate: number) => change({ rate: rounded(Math.max(2 ** LEAST_EXPONENT, rate)) }, true) })} />
         </Card>

@@ -7,6 +7,7 @@ import type { ChangedNode, ClusterView, ComparedPod, ContainerExplanation, Edite
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve } from "../forecast/curve";
+import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, kept, Key, NONE, Page, Table, Tile } from "../ui";
@@ -128,6 +129,9 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       { pod, alone: isAlone },
     );
   const containers = useMemo(() => (details.data?.explanation.containers ?? []).filter((each) => each.type !== "ephemeral"), [details.data]);
+  const [hard, soft, grace] = ["hard", "soft", "grace"].map((name) => route.query.get(name));
+  const later = useLater(view);
+  const answered = useMemo(() => (later === null ? null : <Answered view={later} pod={pod} kubelet={{ hard, soft, grace }} />), [later, pod]);
   return (
     <Page
       title="What if"
@@ -135,35 +139,10 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       headline={view === null ? "" : headline(pod, own, view, isChanged)}
       tiles={own === undefined || view === null ? null : <Tiles own={own} view={view} />}
     >
-      <div class={`column ${answer.isCurrent || isSaved ? "" : "stale-answer"}`} aria-busy={!answer.isCurrent && !isSaved}>
+      <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
         {view === null && answer.failure !== null ? <Failed failure={answer.failure} /> : null}
-        {view === null ? null : (
-          <>
-            <Elsewhere view={view} />
-            {view.edited.map((each) => (
-              <Class key={each.workload} edited={each} isMoved={view.moved.length > 0} />
-            ))}
-            {view.nodes.length > 1 ? <Nodes view={view} /> : null}
-            <Orders view={view} pod={pod} />
-            {view.forecast === null ? null : (
-              <Card title={`If ${view.forecast.growing} grows: how likely the kubelet is first`}>
-                <Curve
-                  height={200}
-                  lines={[
-                    { name: "Before", kind: "was", points: view.forecast.before },
-                    { name: "After", kind: "now", points: view.forecast.after },
-                  ]}
-                />
-                <p class="quiet">
-                  <a href={href("forecast", [], { growing: view.forecast.growing, node: view.node, hard: route.query.get("hard"), soft: route.query.get("soft"), grace: route.query.get("grace") })}>All about this forecast</a>
-                </p>
-              </Card>
-            )}
-            {view.edited.map((each) => (each.patch ? <Patch key={each.workload} patch={each.patch} workload={each.workload} /> : null))}
-            <Assumed of={view.assumptions} notes={["usage: the same before and after", ...(view.edited.length > 0 && view.moved.length === 0 ? ["where pods run: they stay where they fit"] : [])]} />
-          </>
-        )}
+        {answered}
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
@@ -221,6 +200,48 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
         </Card>
       </aside>
     </Page>
+  );
+}
+
+/** What is answered, below the figures of the pod: a part with each frame. */
+function Answered({ view, pod, kubelet }: { view: WhatIfView; pod: string; kubelet: Readonly<Record<string, string | null | undefined>> }) {
+  const orders = useLater(view);
+  const turns = useTurns(3);
+  const rest = useLater(orders);
+  const curve = useMemo(
+    () =>
+      rest.forecast === null ? null : (
+        <Card title={`If ${rest.forecast.growing} grows: how likely the kubelet is first`}>
+          <Curve
+            height={200}
+            lines={[
+              { name: "Before", kind: "was", points: rest.forecast.before },
+              { name: "After", kind: "now", points: rest.forecast.after },
+            ]}
+          />
+          <p class="quiet">
+            <a href={href("forecast", [], { growing: rest.forecast.growing, node: rest.node, ...kubelet })}>All about this forecast</a>
+          </p>
+        </Card>
+      ),
+    [rest],
+  );
+  return (
+    <>
+      <Elsewhere view={view} />
+      {view.edited.map((each) => (
+        <Class key={each.workload} edited={each} isMoved={view.moved.length > 0} />
+      ))}
+      {view.nodes.length > 1 ? <Nodes view={view} /> : null}
+      {turns > 1 ? <Orders view={orders} pod={pod} /> : null}
+      {turns > 2 ? (
+        <>
+          {curve}
+          {rest.edited.map((each) => (each.patch ? <Patch key={each.workload} patch={each.patch} workload={each.workload} /> : null))}
+          <Assumed of={rest.assumptions} notes={["usage: the same before and after", ...(rest.edited.length > 0 && rest.moved.length === 0 ? ["where pods run: they stay where they fit"] : [])]} />
+        </>
+      ) : null}
+    </>
   );
 }
 
@@ -474,7 +495,7 @@ function Tiles({ own, view }: { own: ComparedPod; view: WhatIfView }) {
 }
 
 /** Both orders after the edit, each pod with where it stood before. */
-function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
+const Orders = kept(function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
   const [shown, setShown] = useState("kubelet");
   const isKernel = shown === "kernel";
   const at = (standing: PodStanding | null) => (standing === null ? Infinity : ((isKernel ? standing.killPlace : standing.evictionPlace) ?? Infinity));
@@ -488,7 +509,6 @@ function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
     const by = at(each.before) - at(each.after);
     return by === 0 || Number.isNaN(by) ? "" : by > 0 ? `▲ ${count(by)} sooner` : `▼ ${count(-by)} later`;
   };
-  const now = { ...asWritten(), alone: null, at: null };
   return (
     <Card title={view.nodes.length > 1 ? `Who goes first on ${view.node}` : "Who goes first"} tools={<Choice label="Order of" value={shown} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={setShown} />}>
       <p class="quiet" role="status">
@@ -499,19 +519,23 @@ function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
           const words = turned(each);
           const was = words === "" || each.before === null || each.after === null ? undefined : `was number ${at(each.before)}`;
           const place = each.after === null || at(each.after) === Infinity ? NONE : count(at(each.after));
-          return <Standing key={each.pod} pod={each.pod} place={place} words={words} was={was} qosClass={(each.after ?? each.before)?.qosClass ?? ""} isEdited={each.isEdited} isHere={each.pod === pod} to={href("what-if", [], { ...now, pod: each.pod })} />;
+          return <Standing key={each.pod} pod={each.pod} place={place} words={words} was={was} qosClass={(each.after ?? each.before)?.qosClass ?? ""} isEdited={each.isEdited} isHere={each.pod === pod} />;
         })}
       </ol>
       {rows.length > MOST_ROWS ? <p class="quiet">{`Places ${count(from + 1)} to ${count(from + MOST_ROWS)} of ${count(rows.length)}.`}</p> : null}
     </Card>
   );
-}
+});
 
-const Standing = kept(function Standing(props: { pod: string; place: string; words: string; was: string | undefined; qosClass: string; isEdited: boolean; isHere: boolean; to: string }) {
+const Standing = kept(function Standing(props: { pod: string; place: string; words: string; was: string | undefined; qosClass: string; isEdited: boolean; isHere: boolean }) {
+  // The link takes up the edits when one reaches for it: they change far more often.
+  const reach = (event: { currentTarget: HTMLAnchorElement }) => {
+    event.currentTarget.href = href("what-if", [], { ...asWritten(), alone: null, at: null, pod: props.pod });
+  };
   return (
     <li class={`${props.isEdited ? "edited" : ""} ${props.words === "" ? "" : "moved"}`} aria-current={props.isHere ? "true" : undefined}>
       <span class="number">{props.place}</span>
-      <a href={props.to}>
+      <a href={href("what-if", [], { pod: props.pod })} onPointerEnter={reach} onFocus={reach}>
         <Key of={props.pod} />
       </a>
       <Chip qosClass={props.qosClass} />
