@@ -109,7 +109,7 @@ class AppVisit:
 
     def _asked(self, request):
         # Preflights apart there is nothing that a page may ask another host for; blobs are its own.
-        own = request.url.startswith((self.address, "data:", f"blob:{self.address}"))
+        own = request.url.startswith((self.address, "data:", "blob:null/", f"blob:{self.address}"))
         if not own:
             self.elsewhere.append(request.url)
 

@@ -9,6 +9,7 @@ _SETTLED = """async (patience) => {
   // What is put off until a frame is shown is done then, too.
   const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
   const drawn = () => {
+    if (globalThis.podqosIsDrawn?.() === false) return "";
     if (document.querySelector(".state.loading, .state.job, [aria-busy=true]") !== null) return "";
     const charts = [...document.querySelectorAll(".charts")];
     if (charts.some((each) => !each.querySelector("svg")?.childElementCount)) return "";

@@ -161,6 +161,26 @@ def test_blocks_are_drawn_again_for_another_width(visit, hundred):
     assert abs(drawn - shown) <= 1
 
 
+@pytest.mark.parametrize("refusal", ["not there", "not allowed"])
+def test_blocks_are_drawn_where_a_page_may_have_no_worker(visit, hundred, refusal):
+    opened = visit(hundred)
+    if refusal == "not there":
+        opened.page.add_init_script("delete globalThis.Worker")
+    else:
+        opened.expected = "Content Security Policy"
+
+        def without(route):
+            response = route.fetch()
+            headers = {name: value for name, value in response.headers.items() if name != "content-security-policy"}
+            policy = response.headers["content-security-policy"].replace("worker-src blob:", "worker-src 'none'")
+            route.fulfill(response=response, headers={**headers, "content-security-policy": policy})
+
+        opened.page.route(opened.address, without)
+    page = opened.open("#/cluster")
+    _until(lambda: page.locator(".panel").count() == 4 and _painted(page))
+    assert bool(opened.complaints) == (refusal == "not allowed")
+
+
 def test_filters_that_no_pod_passes_say_so_and_can_be_taken_back(visit, hundred):
     page = visit(hundred).open("#/cluster?q=no-such-pod")
     expect(page.locator(".state h2")).to_have_text("No pod is like that")

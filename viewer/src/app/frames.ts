@@ -7,6 +7,11 @@ const waiting = new Set<() => void>();
 /** So much of a frame goes into it: to lay out and paint what it changed takes about as long again. */
 const BUDGET_MS = 2;
 let isAwaited = false;
+/** What is drawn beside the page. */
+export const drawing = new Set<unknown>();
+
+/** Whether all is drawn: who takes pictures of the page asks. */
+Object.assign(globalThis, { podqosIsDrawn: () => waiting.size === 0 && drawing.size === 0 });
 
 /** Call it once the next frame is on its way to the screen, or with the ones after it where much is waiting; return what takes that back. */
 export function afterFrame(call: () => void): () => void {

@@ -1,6 +1,7 @@
 // The pictures of nodes: drawn by a worker, one after the other, and put on their canvases.
 
 import type { PodBlock } from "../../schema";
+import { drawing } from "../frames";
 import { draw, type Look, type Picture } from "./draw";
 import DrawWorker from "./draw.worker?worker&inline";
 import type { Layout } from "./layout";
@@ -49,17 +50,16 @@ export function pictureOf(layout: Layout, pods: readonly PodBlock[], order: Orde
 
 /** What is to be drawn yet, in the order of the page. */
 const waiting = new Map<HTMLCanvasElement, () => Picture>();
-let isDrawing = false;
 
 /** Draw as soon as what was asked for before is drawn; what is asked for the same canvas meanwhile takes its place. */
 export function drawSoon(canvas: HTMLCanvasElement, picture: () => Picture): () => void {
   waiting.set(canvas, picture);
-  if (!isDrawing) void drawWaiting();
+  if (!drawing.has(waiting)) void drawWaiting();
   return () => waiting.delete(canvas);
 }
 
 async function drawWaiting(): Promise<void> {
-  isDrawing = true;
+  drawing.add(waiting);
   for (const [canvas, picture] of waiting) {
     waiting.delete(canvas);
     const bitmap = await drawn(picture());
@@ -67,7 +67,7 @@ async function drawWaiting(): Promise<void> {
     if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
     canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(bitmap);
   }
-  isDrawing = false;
+  drawing.delete(waiting);
 }
 
 let worker: Worker | null | undefined;
