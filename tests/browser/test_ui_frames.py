@@ -75,6 +75,21 @@ def test_keys_of_the_page_count_also_after_something_was_chosen(visit, hundred):
     expect(page.locator(".panel")).to_have_count(4)
 
 
+def test_tab_comes_to_a_row_that_is_seen_also_where_the_reader_has_scrolled_away(visit, hundred):
+    page = visit(hundred, height=500).open("#/cluster?show=table")
+    page.mouse.move(600, 400)
+    page.mouse.wheel(0, 2500)
+    page.wait_for_function("() => scrollY > 2000")
+    settle(page)
+    page.locator("[role=columnheader] button").last.evaluate("(button) => button.focus({ preventScroll: true })")
+    page.keyboard.press("Tab")
+    row = page.evaluate("document.activeElement.dataset.row")
+    assert row is not None
+    assert int(row) > 20
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(f"[data-row='{int(row) + 1}']")).to_be_focused()
+
+
 @pytest.mark.parametrize("view", ["run", "blast"])
 def test_a_view_that_was_left_calls_no_one_back_while_it_is_still_drawn(visit, scenario, view):  # noqa: F811
     page = visit(scenario).open("#/cluster")
