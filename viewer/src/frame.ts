@@ -72,9 +72,12 @@ export function breakable(key: string): HTMLElement {
   return h("span", { class: "key" }, key.slice(0, slash), h("wbr"), key.slice(slash));
 }
 
+/** What is chosen or turned, not written. */
+const CHOSEN = ["range", "checkbox", "radio"];
+
 /** Whether a key that was pressed means what the reader writes, and not the page. */
 export function isTyping({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
-  const writes = target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && target.type !== "range" && target.type !== "checkbox");
+  const writes = target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && !CHOSEN.includes(target.type));
   return ctrlKey || metaKey || altKey || writes || target instanceof HTMLSelectElement;
 }
 

@@ -20,28 +20,43 @@ export function afterFrame(call: () => void): () => void {
   return () => waiting.delete(call);
 }
 
+/** A page that is not looked at has no frames: there it is done without, so that all is drawn when the reader comes. */
 function awaitFrame(): void {
   if (isAwaited) return;
   isAwaited = true;
-  requestAnimationFrame(() => setTimeout(work));
+  if (document.hidden) setTimeout(work);
+  else requestAnimationFrame(() => setTimeout(work));
 }
 
 async function work(): Promise<void> {
   const until = performance.now() + BUDGET_MS;
-  for (const call of [...waiting]) {
-    if (!waiting.delete(call)) continue;
-    call();
-    await null; // what it changed is drawn in between
-    if (performance.now() > until) break;
+  try {
+    for (const call of [...waiting]) {
+      if (!waiting.delete(call)) continue;
+      call();
+      await null; // what it changed is drawn in between
+      if (performance.now() > until) break;
+    }
+  } finally {
+    isAwaited = false;
+    if (waiting.size > 0) awaitFrame();
   }
-  isAwaited = false;
-  if (waiting.size > 0) awaitFrame();
 }
 
-/** Return a value one frame late: a control shows at once what was chosen, and what follows from it comes after. */
-export function useLater<T>(value: T): T {
+/** Return a value one frame late, or with the first of these events, before anyone else hears it: a control shows at once what
+ * was chosen, and what follows from it comes after. */
+export function useLater<T>(value: T, events: readonly string[] = []): T {
   const [later, setLater] = useState(value);
-  useLayoutEffect(() => (Object.is(later, value) ? undefined : afterFrame(() => setLater(value))), [value]);
+  useLayoutEffect(() => {
+    if (Object.is(later, value)) return;
+    const take = () => setLater(value);
+    const takeBack = afterFrame(take);
+    for (const event of events) addEventListener(event, take, true);
+    return () => {
+      takeBack();
+      for (const event of events) removeEventListener(event, take, true);
+    };
+  }, [value, later]);
   return later;
 }
 

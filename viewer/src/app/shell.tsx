@@ -13,6 +13,8 @@ import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
 import { VIEWS, type App, type View } from "./views";
 
 const START = "start";
+/** What a reader does next: it is meant for the view that was chosen, not for the one before. */
+const NEXT = ["keydown", "pointerdown", "click"] as const;
 /** Where a reader wants to go with what was dropped. */
 const FIRST_VIEWS: Readonly<Record<string, string>> = { scenario: "run", run: "run", log: "autopsy" };
 
@@ -50,12 +52,12 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     restarted: () => (source as ServerSource).tellRestarted(),
   });
   const [window, setWindow] = useState<"help" | "open" | null>(null);
-  const view = VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
+  const view = viewOf(route, info);
   const app = useMemo<App | null>(() => (info === null ? null : { source, session, info, live: isLive ? live : null, path }), [source, session, info, isLive, live, path]);
   const place = useRef<HTMLDivElement>(null);
   // Another view comes with the frame after the one that shows that it was chosen.
   const wanted = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
-  const shown = useLater(wanted);
+  const shown = useLater(wanted, NEXT);
   const last = useRef({ view, route, app, id });
   if (shown === wanted) last.current = { view, route, app, id };
   const before = useRef(shown);
@@ -95,10 +97,11 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const save = async () => {
     if (app === null || view === undefined || !(source instanceof ServerSource)) return;
     try {
+      const address = location.hash || href(view.id);
       const more = (await view.toSave?.({ route: here(), app })) ?? [];
       const answers: Record<string, unknown> = { ...source.answers(id) };
       for (const request of more) answers[keyOf(request)] ??= await source.ask(request);
-      await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: location.hash || href(view.id), savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
+      await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: address, savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
     } catch (error) {
       toast(`The page could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
     }
@@ -114,7 +117,11 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       else if (event.key === "?") setWindow("help");
       else if (event.key === "o") setWindow("open");
       else if (event.key === "/") document.querySelector<HTMLElement>("[data-filter]")?.focus();
-      else return;
+      else {
+        const action = viewOf(here(), info)?.press?.[event.key];
+        if (action === undefined) return;
+        action();
+      }
       event.preventDefault();
     };
     document.addEventListener("keydown", press);
@@ -197,6 +204,11 @@ function Content({ view, route, app, id, source, isGone, open }: { view: View | 
 }
 
 const KINDS: Readonly<Record<string, string>> = { manifests: "manifests", snapshot: "a snapshot", scenario: "a scenario", log: "a log", run: "a run that is finished" };
+
+/** The view of an address: the first one that there is, where it names none. */
+function viewOf(route: Route, info: SourceInfo | null): View | undefined {
+  return VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
+}
 
 function isGiven(view: View, info: SourceInfo | null): boolean {
   return view.needs === undefined || info === null || info.views.includes(view.needs);

@@ -2,7 +2,7 @@
 // here. `needs` is the name that the server lists among a source's views where it can give the data.
 
 import type { JSX } from "preact";
-import { ClusterPage, podsToSave } from "./cluster/page";
+import { ClusterPage, podsToSave, turnOver } from "./cluster/page";
 import { AutopsyPage } from "./autopsy/page";
 import { BlastPage } from "./blast/page";
 import { CheckPage } from "./check/page";
@@ -41,6 +41,8 @@ export interface View {
   isInner?: boolean;
   /** Keys and what they do, for the help. */
   keys?: readonly (readonly [string, string])[];
+  /** What keys do that change the address alone: also before the view is drawn. */
+  press?: Readonly<Record<string, () => void>>;
   /** What a saved page of it cannot do. */
   unsaved: string;
   /** What a saved page has to hold, also where it was asked for long ago, or is there to look around in. */
@@ -60,6 +62,7 @@ export const VIEWS: readonly View[] = [
       ["Enter", "open the pod"],
       ["v", "blocks or table"],
     ],
+    press: { v: turnOver },
     unsaved: "update itself, or show pods that it does not hold",
     toSave: podsToSave,
   },

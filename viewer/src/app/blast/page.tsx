@@ -28,7 +28,7 @@ export function BlastPage({ route, app }: ViewProps) {
   const id = route.parts[0] ?? null;
   const key = `${app.info.id} ${app.info.generation} ${isOfNode ? wanted : ""}`;
   const [failure, setFailure] = useState<Failure | null>(null);
-  const isShown = useShown(key);
+  const isShown = useShown(key, route);
   const isReady = !isOfNode || nodes.length > 0;
   const start = useCallback(async () => {
     setFailure(null);
@@ -41,7 +41,7 @@ export function BlastPage({ route, app }: ViewProps) {
     }
   }, [app, key]);
   useEffect(() => {
-    if (id !== null || !isReady || app.source.saved !== null) return;
+    if (id !== null || !isReady || app.source.saved !== null || !isShown(key)) return;
     const known = JOBS.get(key);
     if (known === undefined) void start();
     else show(known, isOfNode ? wanted : "");

@@ -1,8 +1,7 @@
 // The cluster view: nodes as panels, pods as blocks in the order in which they go, and the same as a table.
 
-import { useLayoutEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { about, count, plural } from "../../format";
-import { isTyping } from "../../frame";
 import type { ClusterView } from "../../schema";
 import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
@@ -30,6 +29,11 @@ export function ClusterPage({ route, app }: ViewProps) {
       </Awaited>
     </Page>
   );
+}
+
+/** Blocks or table, whichever is not shown. */
+export function turnOver(): void {
+  change({ show: here().query.get("show") === "table" ? null : "table" });
 }
 
 /** What the address asks for. */
@@ -60,13 +64,6 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   const [first] = shown;
   const only = node !== null && shown.length === 1 ? first : undefined;
   const tabled = useMemo(() => (only ? [only.panel] : panels), [only?.panel, panels]);
-  useLayoutEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (event.key === "v" && !isTyping(event)) change({ show: here().query.get("show") === "table" ? null : "table" });
-    };
-    document.addEventListener("keydown", press);
-    return () => document.removeEventListener("keydown", press);
-  }, []);
   const { facts, words, tiles } = useMemo(() => ({ facts: factsOf(view), words: headline(view), tiles: <Tiles view={view} /> }), [view]);
   const choices = useMemo(() => <Choices view={view} {...chosen} />, [view, chosen.filters.namespace, chosen.filters.qosClass, chosen.filters.priority, chosen.size, chosen.order, chosen.asTable]);
   if (view.pods.length === 0 && panels.length === 0) {

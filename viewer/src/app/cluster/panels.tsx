@@ -21,7 +21,7 @@ const PROBLEM = 48;
 
 export const Panels = kept(function Panels({ matches, order, fits, size }: { matches: readonly Match[]; order: Order; fits: Fits; size: Size }) {
   const [place, width] = useWidth("panels");
-  const theme = useTheme();
+  const look = useLook();
   const columns = Math.max(1, Math.min(matches.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
   const isLarge = matches.length === 1;
   const across = (width - GAP * (columns - 1)) / columns;
@@ -40,7 +40,7 @@ export const Panels = kept(function Panels({ matches, order, fits, size }: { mat
               const pods = panel.by(order);
               return (
                 <NodeCard key={panel.title} node={panel.node} title={panel.title} pods={pods.length} left={(number % columns) * (across + GAP)} top={window.top(Math.floor(number / columns))} width={across} height={row - GAP}>
-                  <Blocks pods={pods} order={order} mask={maskOf(pods, fits)} size={size} theme={theme} width={across - 34} height={panel.node.problem ? blocks - PROBLEM : blocks} />
+                  <Blocks pods={pods} order={order} mask={maskOf(pods, fits)} size={size} look={look} width={across - 34} height={panel.node.problem ? blocks - PROBLEM : blocks} />
                 </NodeCard>
               );
             })}
@@ -148,7 +148,7 @@ function ordinal(value: number): string {
   return `${count(value)}${end}`;
 }
 
-const Blocks = kept(function Blocks({ pods, order, mask, size, theme, width, height }: { pods: readonly PodBlock[]; order: Order; mask: Uint8Array | null; size: Size; theme: number; width: number; height: number }) {
+const Blocks = kept(function Blocks({ pods, order, mask, size, look, width, height }: { pods: readonly PodBlock[]; order: Order; mask: Uint8Array | null; size: Size; look: number; width: number; height: number }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const link = useRef<HTMLAnchorElement>(null);
   const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), Math.max(1, width), height), [pods, size, width, height]);
@@ -158,7 +158,7 @@ const Blocks = kept(function Blocks({ pods, order, mask, size, theme, width, hei
   useLayoutEffect(() => {
     const place = canvas.current;
     return place === null ? undefined : drawSoon(place, () => pictureOf(laid, pods, order, mask));
-  }, [laid, pods, order, mask, theme]);
+  }, [laid, pods, order, mask, look]);
   useLayoutEffect(() => {
     if (moved.current) link.current?.focus();
     moved.current = false;
@@ -222,20 +222,20 @@ function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeo
   );
 }
 
-/** Which theme is shown: canvases are drawn again when it changes. */
-function useTheme(): number {
+/** Another number with each theme and each resolution of the screen: canvases are drawn again for it. */
+function useLook(): number {
   const [turn, setTurn] = useState(0);
   useLayoutEffect(() => {
     const changed = () => setTurn((before) => before + 1);
     const observer = new MutationObserver(changed);
     observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-    const media = matchMedia("(prefers-color-scheme: dark)");
-    media.addEventListener("change", changed);
+    const media = ["(prefers-color-scheme: dark)", `(resolution: ${devicePixelRatio}dppx)`].map((each) => matchMedia(each));
+    for (const each of media) each.addEventListener("change", changed);
     return () => {
       observer.disconnect();
-      media.removeEventListener("change", changed);
+      for (const each of media) each.removeEventListener("change", changed);
     };
-  }, []);
+  }, [turn]);
   return turn;
 }
 

@@ -62,15 +62,21 @@ async function drawWaiting(): Promise<void> {
   drawing.add(waiting);
   for (const [canvas, picture] of waiting) {
     waiting.delete(canvas);
-    const bitmap = await drawn(picture());
-    if (canvas.width !== bitmap.width) canvas.width = bitmap.width;
-    if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
-    canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(bitmap);
+    try {
+      const bitmap = await drawn(picture());
+      if (canvas.width !== bitmap.width) canvas.width = bitmap.width;
+      if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
+      canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(bitmap);
+    } catch (error) {
+      reportError(error); // of one picture; the others are drawn
+    }
   }
   drawing.delete(waiting);
 }
 
 let worker: Worker | null | undefined;
+/** A worker that is silent for so long is gone: browsers end some without a word, where memory is short. */
+const SILENCE_MS = 5000;
 
 /** Draw beside the page; where it may have no worker (the policy of a site that a saved page lies on), in it, one a frame. */
 async function drawn(picture: Picture): Promise<ImageBitmap> {
@@ -78,6 +84,7 @@ async function drawn(picture: Picture): Promise<ImageBitmap> {
     worker ??= worker === undefined ? new DrawWorker() : null;
     if (worker !== null) return await answerOf(worker, picture);
   } catch {
+    worker?.terminate();
     worker = null;
   }
   await new Promise(requestAnimationFrame);
@@ -86,7 +93,11 @@ async function drawn(picture: Picture): Promise<ImageBitmap> {
 
 function answerOf(worker: Worker, picture: Picture): Promise<ImageBitmap> {
   return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }: MessageEvent<ImageBitmap>) => resolve(data);
+    const timer = setTimeout(reject, SILENCE_MS);
+    worker.onmessage = ({ data }: MessageEvent<ImageBitmap>) => {
+      clearTimeout(timer);
+      resolve(data);
+    };
     worker.onerror = reject;
     worker.postMessage(picture);
   });

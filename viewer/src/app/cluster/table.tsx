@@ -200,6 +200,8 @@ function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock
     if (place === null) return;
     const rows = shown.current;
     const [first, end] = seen();
+    // Tab leads to the row that was left last, or to the first one that is seen.
+    const stop = here >= from && here < to ? here : Math.max(from, first);
     for (const [number, row] of rows) {
       if (number >= from && number < to) continue;
       rows.delete(number);
@@ -211,7 +213,7 @@ function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock
       const pod = pods[number] as PodBlock;
       const known = rows.get(number);
       const row = known ?? newRow();
-      stand(row, number, top(number), top(number + 1) - top(number), number === here);
+      stand(row, number, top(number), top(number + 1) - top(number), number === stop);
       if (row.pod !== pod) {
         if (known === undefined || (number >= first && number < end)) write(row, pod);
         else late.push([row, pod]);

@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobInfo } from "../../schema";
+import { here, type Route } from "../router";
 import { Failure, ServerSource, useAnswer, useJobs, type Source } from "../source";
 import { Failed } from "../ui";
 import type { App } from "../views";
@@ -31,12 +32,13 @@ export function nameOf({ edits }: JobInfo): string {
   return edits.join(", ") || "as it is";
 }
 
-/** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. */
-export function useShown(key: string): (key: string) => boolean {
-  const latest = useRef<string | null>(key);
-  latest.current = key;
+/** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. A view is left
+ * with the address, and drawn for a moment yet. */
+export function useShown(key: string, route: Route): (key: string) => boolean {
+  const latest = useRef<{ key: string; route: Route } | null>(null);
+  latest.current = { key, route };
   useLayoutEffect(() => () => void (latest.current = null), []);
-  return (asked) => latest.current === asked;
+  return (asked) => latest.current?.key === asked && latest.current.route === here();
 }
 
 export interface Followed<T> {

@@ -22,7 +22,7 @@ export function RunPage({ route, app }: ViewProps) {
       </Page>
     );
   }
-  return <OfScenario key={route.parts[0] ?? ""} id={route.parts[0] ?? null} app={app} />;
+  return <OfScenario key={route.parts[0] ?? ""} route={route} app={app} />;
 }
 
 function FromFile({ app }: { app: App }) {
@@ -47,11 +47,12 @@ function asked(): Record<string, string | null> {
   return { edits: query.get("edits"), of: query.get("of") };
 }
 
-function OfScenario({ id, app }: { id: string | null; app: App }) {
+function OfScenario({ route, app }: ViewProps) {
+  const id = route.parts[0] ?? null;
   const runs = useRuns(app);
   const known = runs ?? [];
   const [failure, setFailure] = useState<Failure | null>(null);
-  const isShown = useShown(app.info.id);
+  const isShown = useShown(app.info.id, route);
   const start = useCallback(
     async (edits: readonly string[]) => {
       setFailure(null);
@@ -71,7 +72,7 @@ function OfScenario({ id, app }: { id: string | null; app: App }) {
   );
   // Without a run in the address, the first one of this scenario is shown, or made.
   useEffect(() => {
-    if (id !== null || app.source.saved !== null || runs === null) return;
+    if (id !== null || app.source.saved !== null || runs === null || !isShown(app.info.id)) return;
     const [first] = known;
     if (first !== undefined) go(href("run", [first.id], asked()), false);
     else void start([]);

@@ -87,6 +87,13 @@ function asWritten(): Record<string, string> {
   return Object.fromEntries(here().query);
 }
 
+/** A link to another pod or node takes up the edits when one reaches for it, in whatever way: they change far more often. */
+function reach({ target }: Event): void {
+  const link = target instanceof Element ? target.closest("a") : null;
+  const { pod, at } = link?.dataset ?? {};
+  if (link && (pod ?? at)) link.href = href("what-if", [], { ...asWritten(), ...(pod ? { pod, alone: null, at: null } : { at }) });
+}
+
 /** Change what is written into one target; the others stay as the address has them now. */
 function rewrite(target: string, turn: (before: Written) => Written, more: Readonly<Record<string, string | boolean>> = {}): void {
   const now = editsIn(here());
@@ -139,7 +146,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       headline={view === null ? "" : headline(pod, own, view, isChanged)}
       tiles={own === undefined || view === null ? null : <Tiles own={own} view={view} />}
     >
-      <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved}>
+      <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved} onPointerOver={reach} onFocusIn={reach} onPointerDown={reach} onClick={reach}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
         {view === null && answer.failure !== null ? <Failed failure={answer.failure} /> : null}
         {answered}
@@ -350,7 +357,7 @@ function Nodes({ view }: { view: WhatIfView }) {
         rows={view.nodes.slice(0, MOST_ROWS)}
         kind={(each) => (each.node === view.node ? "edited" : "")}
         columns={[
-          { name: "Node", cell: (each) => (each.node === view.node ? <b>{each.node}</b> : <a href={href("what-if", [], { ...asWritten(), at: each.node })}>{each.node}</a>) },
+          { name: "Node", cell: (each) => (each.node === view.node ? <b>{each.node}</b> : <a href={href("what-if", [], { ...asWritten(), at: each.node })} data-at={each.node}>{each.node}</a>) },
           { name: "Edited pods", number: true, cell: (each) => (each.edited > 0 ? count(each.edited) : NONE) },
           { name: "Safer", number: true, cell: (each) => counted(each.safer) },
           { name: "At greater risk", number: true, cell: (each) => (each.problem ? <span class="problem">{each.problem}</span> : counted(each.atRisk)) },
@@ -528,14 +535,10 @@ const Orders = kept(function Orders({ view, pod }: { view: WhatIfView; pod: stri
 });
 
 const Standing = kept(function Standing(props: { pod: string; place: string; words: string; was: string | undefined; qosClass: string; isEdited: boolean; isHere: boolean }) {
-  // The link takes up the edits when one reaches for it: they change far more often.
-  const reach = (event: { currentTarget: HTMLAnchorElement }) => {
-    event.currentTarget.href = href("what-if", [], { ...asWritten(), alone: null, at: null, pod: props.pod });
-  };
   return (
     <li class={`${props.isEdited ? "edited" : ""} ${props.words === "" ? "" : "moved"}`} aria-current={props.isHere ? "true" : undefined}>
       <span class="number">{props.place}</span>
-      <a href={href("what-if", [], { pod: props.pod })} onPointerEnter={reach} onFocus={reach}>
+      <a href={href("what-if", [], { pod: props.pod })} data-pod={props.pod}>
         <Key of={props.pod} />
       </a>
       <Chip qosClass={props.qosClass} />
