@@ -1,7 +1,7 @@
 // The page of `podqos blast`: what each pod would take down if it leaked, the most dangerous first.
 
 import { h } from "./dom";
-import { bytes, CAUSES, count, plural } from "./format";
+import { bytes, CAUSES, count, plural, seconds } from "./format";
 import { breakable, card, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { Blast, BlastRadius, Death } from "./schema";
@@ -120,11 +120,4 @@ function taken(leak: Blast): number {
 
 function rate(leak: Blast): string {
   return `${bytes(leak.rateBytesPerSecond)}/s`;
-}
-
-function seconds(value: number): string {
-  if (value < 60) return `${value >= 10 ? Math.round(value * 10) / 10 : Math.round(value * 100) / 100} s`;
-  const whole = Math.round(value);
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
-  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min${rest > 0 ? ` ${rest} s` : ""}`;
 }

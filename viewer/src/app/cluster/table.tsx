@@ -63,12 +63,14 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
     return (pod: PodBlock): number => {
       let high = known.get(pod);
       if (high === undefined) {
-        const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node, forNode)];
+        const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node || NONE, forNode)];
         known.set(pod, (high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13));
       }
       return high;
     };
   }, [forPod, forNode, isNarrow]);
+  /** How high most rows are: what is below them stays where it is when they come. */
+  const usual = isNarrow ? (2 + BLOCK_ROWS) * LINE + 20 : LINE + 13;
   // First the head, then how high the rows are, then they.
   const isBegun = useTurns(2) > 1 && width > 0;
   const laid = useMemo(() => {
@@ -111,7 +113,7 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
       {isNarrow ? <SortChoice by={by} isDescending={isDescending} /> : null}
       <div role="table" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length}>
         {head}
-        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${window.height}px` }} onKeyDown={press} onFocusIn={focused} />
+        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${tops === NOTHING.tops ? found.length * usual : window.height}px` }} onKeyDown={press} onFocusIn={focused} />
       </div>
       {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods without a node are in no order.</p> : null}
     </div>
@@ -288,7 +290,7 @@ function letterWidth(code: number): number {
 
 /** How many lines a name takes that may be broken anywhere. Letter by letter: measuring each name takes far longer. */
 function lines(text: string, width: number): number {
-  if (text === "" || width <= 0) return text === "" ? 0 : 1;
+  if (width <= 0) return 1;
   let wide = 0;
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
