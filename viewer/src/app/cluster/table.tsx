@@ -7,6 +7,7 @@ import type { PodBlock } from "../../schema";
 import { afterFrame, useLater, useTurns } from "../frames";
 import { change, href } from "../router";
 import { kept, NONE } from "../ui";
+import { lines } from "../text";
 import { useWidth, useWindow, type Windowed } from "../windowed";
 import { keyOf, WAITING, type Fits, type Order, type Panel } from "./model";
 
@@ -277,25 +278,4 @@ function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending
       </select>
     </label>
   );
-}
-
-const context = document.createElement("canvas").getContext("2d");
-/** How wide letters are, by their code. */
-const letters: number[] = [];
-
-function letterWidth(code: number): number {
-  if (context !== null && letters.length === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
-  return (letters[code] = context?.measureText(String.fromCodePoint(code)).width ?? 8);
-}
-
-/** How many lines a name takes that may be broken anywhere. Letter by letter: measuring each name takes far longer. */
-function lines(text: string, width: number): number {
-  if (width <= 0) return 1;
-  let wide = 0;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    wide += letters[code] ?? letterWidth(code);
-  }
-  // A letter that does not fit goes to the next line as a whole.
-  return wide <= width - 1 ? 1 : Math.ceil(wide / Math.max(20, width - 12));
 }
