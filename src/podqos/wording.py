@@ -39,13 +39,15 @@ def counted(count: int, noun: str) -> str:
 
 
 def mebibytes(count: int) -> str:
-    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``."""
-    quantity = Quantity.of_units(count, "BinarySI")
-    text = quantity.canonical()
+    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``, ``8.0Ei``; beyond that ``9.0e999``."""
+    if count > 2**63:  # more than a machine can have, and maybe more than a float holds
+        digits = str(count)
+        return f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
+    if count >= 2**60:
+        return f"{count / 2**60:.1f}Ei"
+    text = Quantity.of_units(count, "BinarySI").canonical()
     if text[-2:] in {"Mi", "Gi", "Ti"}:
         return text
-    if count >= 2**63:  # more than any machine has, and maybe more than a float holds
-        return f"{count >> 30}Gi"
     return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
 
 

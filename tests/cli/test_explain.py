@@ -349,3 +349,17 @@ def test_a_pod_that_is_bound_has_the_scores_of_its_own_node(tmp_path, capsys, pa
 
     assert scores[()] == ["750", "938", "750"]
     assert scores["--node-memory", "8Gi"] == ["875"] * 3
+
+
+@pytest.mark.parametrize("output", ["text", "wide", "json", "csv"])
+@pytest.mark.parametrize("amount", ["9e999", "1.5e400", "1000E", "9e18"])
+def test_an_amount_that_64_bits_do_not_hold_is_shown_as_written_and_counts_as_the_most_that_they_do(
+    capsys, tmp_path, amount, output
+):
+    limits = f"resources: {{limits: {{cpu: {amount}, memory: {amount}}}}}"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: large}\nspec:\n"
+    (tmp_path / "pod.yaml").write_text(f"{pod}  containers: [{{name: c, image: i, {limits}}}]\n")
+    assert main(["explain", str(tmp_path / "pod.yaml"), "-v", "-o", output]) == 0
+    said = capsys.readouterr().out
+    assert "Guaranteed" in said
+    assert not re.search("[0-9]{25}", said)

@@ -239,6 +239,59 @@ def test_of_a_pod_that_waits_for_one_image_the_other_containers_are_killed(capsy
     assert [(each["pod"], each["container"]) for each in whole["killOrder"]] == [(WAITING, "early")]
 
 
+def _told(pod: dict, **states: dict) -> dict:
+    """Return a pod with what its node says of its containers."""
+    pod["status"]["containerStatuses"] = [{"name": name, "state": state} for name, state in states.items()]
+    return pod
+
+
+CRASHING = {"waiting": {"reason": "CrashLoopBackOff"}}
+
+
+@pytest.mark.parametrize("is_measured", [True, False])
+def test_a_container_in_back_off_has_no_process_and_its_pod_uses_what_the_others_do(capsys, tmp_path, is_measured):
+    pods = [
+        _told(_stored("half", "Running", "main", "helper"), main=CRASHING, helper={"running": {}}),
+        _told(_stored("down", "Running", "main"), main=CRASHING),
+        _told(
+            _stored("ended", "Running", "main", "job"), main={"running": {}}, job={"terminated": {"reason": "Error"}}
+        ),
+    ]
+    given = of_kubelet(tmp_path, pods, [_measured("half", "helper"), _measured("ended", "main")])
+    if not is_measured:
+        given = ["-f", tmp_path / "pods.json"]
+
+    whole = json.loads(rank(capsys, *given, "-o", "json")[1])
+    assert {(each["pod"], each["container"]) for each in whole["killOrder"]} == {
+        ("shop/half", "helper"),
+        ("shop/ended", "main"),
+    }
+    # Without a container that runs there are no statistics of a pod, which the kubelet evicts first of all.
+    used = 1 << 30 if is_measured else 64 << 20
+    assert [(each["pod"], each["usage"]) for each in whole["evictionOrder"]] == [
+        ("shop/down", None),
+        ("shop/half", used),
+        ("shop/ended", used),
+    ]
+    assert {(each["pod"], each["container"], each["reason"]) for each in whole["withoutProcess"]} == {
+        ("shop/half", "main", "CrashLoopBackOff"),
+        ("shop/down", "main", "CrashLoopBackOff"),
+        ("shop/ended", "job", "Error"),
+    }
+    table = rank(capsys, *given)[1]
+    assert "because its node says CrashLoopBackOff: main of shop/half and shop/down." in table
+    assert "because its node says Error: job of shop/ended." in table
+    assert "nothing runs" in table
+    assert "?" not in table
+
+
+def test_what_was_measured_runs_whatever_the_status_said_a_moment_before(capsys, tmp_path):
+    pods = [_told(_stored("runs", "Running", "main"), main=CRASHING)]
+    whole = json.loads(rank(capsys, *of_kubelet(tmp_path, pods, [_measured("runs", "main")]), "-o", "json")[1])
+
+    assert ([each["pod"] for each in whole["killOrder"]], whole["withoutProcess"]) == (["shop/runs"], [])
+
+
 def test_a_static_pod_runs_whatever_the_kubelet_calls_its_phase(capsys, tmp_path):
     static = _stored("waits", "Pending", "main", **{"kubernetes.io/config.source": "file"})
     whole = json.loads(rank(capsys, *of_kubelet(tmp_path, [static], []), "-o", "json")[1])

@@ -40,7 +40,7 @@ class Kill(Struct, frozen=True):
 
 def ended(exit_code: int = 137, reason: str = "Error", identity: str = OLD_ID) -> ContainerTerminated:
     return ContainerTerminated(
-        exit_code, reason=reason, finished_at=AT, container_id=f"containerd://{identity}" if identity else ""
+        reason, exit_code, finished_at=AT, container_id=f"containerd://{identity}" if identity else ""
     )
 
 
@@ -54,11 +54,11 @@ def pod(*statuses: ContainerStatus, deletion: str = "") -> FatedPod:
 
 def restarted(was: ContainerTerminated) -> ContainerStatus:
     running = ContainerState(running=ContainerRunning(AT))
-    return ContainerStatus("app", f"containerd://{ID}", 1, running, ContainerState(terminated=was))
+    return ContainerStatus("app", running, f"containerd://{ID}", 1, ContainerState(terminated=was))
 
 
 def over(was: ContainerTerminated) -> ContainerStatus:
-    return ContainerStatus("app", f"containerd://{OLD_ID}", 0, ContainerState(terminated=was))
+    return ContainerStatus("app", ContainerState(terminated=was), f"containerd://{OLD_ID}")
 
 
 def only(found: FatedPod, **evidence: object) -> ContainerTermination:
@@ -95,7 +95,7 @@ def test_oomkilled_with_another_exit_code_was_a_child():
 
 
 def test_a_kill_in_a_container_that_runs_on_was_a_child():
-    running = ContainerStatus("app", f"cri-o://{ID}", 0, ContainerState(running=ContainerRunning(AT)))
+    running = ContainerStatus("app", ContainerState(running=ContainerRunning(AT)), f"cri-o://{ID}")
     each = only(pod(running), kills=[Kill(AT, ID)])
     assert (each.cause, each.exit_code, each.kill) == (TerminationCause.KERNEL_OF_CHILD, None, 0)
 

@@ -336,4 +336,7 @@ def _kept(item: GuardedPod) -> GuardedPod:
 
 
 def _without_states(statuses: Iterable[ContainerStatus]) -> Iterator[ContainerStatus]:
-    return (ContainerStatus(each.name, each.container_id, each.restart_count) for each in statuses)
+    return (
+        ContainerStatus(name=each.name, container_id=each.container_id, restart_count=each.restart_count)
+        for each in statuses
+    )

@@ -41,9 +41,9 @@ from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.pods import NodePod, names_by_workload
+from podqos.survival.pods import NodePod, names_by_workload, without_process
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of, swap_of
-from podqos.survival.usage import BeyondLimit, from_usage, pod_usage, strangers
+from podqos.survival.usage import BeyondLimit, from_usage, strangers
 from podqos.survival.usage_file import UsageRow, read_usage
 from podqos.wording import counted, mebibytes
 
@@ -118,8 +118,7 @@ def node_state(
     hugepages_bytes = 0 if node_memory_bytes is not None else node_hugepages(nodes, memory_bytes)
     machine = NodeUsage(memory_bytes, name=name, system_bytes=system_memory_bytes or 0, hugepages_bytes=hugepages_bytes)
     if rows is None:
-        usages = (pod_usage(each.pod, {}) if _waits(each.pod) else assumed_usage(each.pod) for each in pods)
-        snapshot = Snapshot(machine, tuple(map(_started, usages)))
+        snapshot = Snapshot(machine, tuple(_assumed(each.pod) for each in pods))
         return _of_pods(pods, NodeState(snapshot, (*assumed, USAGE), kubelet=kubelet_among(objects)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
@@ -129,11 +128,11 @@ def node_state(
     # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
     workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
     replicas = {entry.pod.key for entry in pods if entry.workload in workloads}
-    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None and not _waits(entry.pod)]
+    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None and _runs(entry.pod)]
     beside = [key for key in unknown if key in replicas]
     snapshot = Snapshot(
         machine,
-        tuple(assumed_usage(each.pod) if each.pod.key in beside else _started(each) for each in measured.pods),
+        tuple(_assumed(each.pod) if each.pod.key in beside else _started(each) for each in measured.pods),
     )
     assumptions = (
         *assumed,
@@ -350,19 +349,25 @@ def usage_by_node(workloads: Iterable[FoundWorkload], rows: Iterable[UsageRow]) 
     return found_rows
 
 
-def _waits(pod: Pod) -> bool:
-    """Whether a container of a node's pod has not started: it waits for an image or a volume.
+def _runs(pod: Pod) -> bool:
+    """Whether a container of a node's pod has a process."""
+    idle = without_process(pod)
+    return any(each.name not in idle for each in pod.running_containers)
 
-    Of a static pod this is not known: a kubelet's /pods calls it Pending for as long as it runs.
-    """
-    return pod.status.phase == "Pending" and bool(pod.spec.node_name) and not pod.is_static
+
+def _assumed(pod: Pod) -> PodUsage:
+    """Return a pod whose containers use what they request, where they have a process."""
+    return _started(assumed_usage(pod, idle=without_process(pod)))
 
 
 def _started(usage: PodUsage) -> PodUsage:
-    """Return a pod whose containers that have not started have no processes: where some wait, those not measured."""
-    if not _waits(usage.pod):
+    """Return a pod whose containers that were not measured have no process where its node says so."""
+    idle = without_process(usage.pod)
+    if not idle:
         return usage
-    containers = (each if each.is_measured else replace(each, processes=0) for each in usage.containers)
+    containers = (
+        replace(each, processes=0) if each.name in idle and not each.is_measured else each for each in usage.containers
+    )
     return replace(usage, containers=tuple(containers))
 
 

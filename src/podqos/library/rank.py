@@ -68,6 +68,7 @@ def _about(report: RankReport, neighbours: Collection[str]) -> RankReport:
         report,
         eviction_order=tuple(each for each in report.eviction_order if each.pod not in neighbours),
         kill_order=tuple(each for each in report.kill_order if each.pod not in neighbours),
+        without_process=tuple(each for each in report.without_process if each.pod not in neighbours),
         disagreements=tuple(
             each for each in report.disagreements if not {each.evicted_first, each.killed_first} <= {*neighbours}
         ),

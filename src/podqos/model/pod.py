@@ -241,12 +241,44 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     os: PodOS | None = None
 
 
+class WhyIdle(Struct, frozen=True, gc=False):
+    """Why a container has no process: what it waits for, or how it ended."""
+
+    reason: str = ""
+
+
+class RunState(Struct, frozen=True, gc=False):
+    """Whether a container has a process; neither of these where it runs."""
+
+    waiting: WhyIdle | None = None
+    terminated: WhyIdle | None = None
+
+
+class RunStatus(Struct, frozen=True, gc=False):
+    """What the node says about a container, of what decides."""
+
+    name: str = ""
+    state: RunState | None = None
+
+
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
     """What the node says about a pod."""
 
     phase: str = ""
     qos_class: QOSClass | None = None
     start_time: str = ""
+    container_statuses: tuple[RunStatus, ...] = ()
+    init_container_statuses: tuple[RunStatus, ...] = ()
+
+    @property
+    def idle(self) -> dict[str, str | None]:
+        """What keeps containers from having a process, by name; None for those that run. Others are not told of."""
+        found: dict[str, str | None] = {}
+        for each in (*self.init_container_statuses, *self.container_statuses):
+            if each.state is not None:
+                why = each.state.waiting or each.state.terminated
+                found[each.name] = None if why is None else why.reason
+        return found
 
 
 class Pod(Struct, frozen=True, gc=False, rename="camel"):

@@ -1,13 +1,14 @@
 """What became of pods: their statuses in the shape of the Kubernetes API (core/v1), for those that ask why one died.
 
-Apart from ``pod``, because no other decision reads it and a large cluster has a lot of it.
+Apart from ``pod``, because no other decision reads more of it than whether containers run, and a large cluster has a
+lot of it.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct, field
 
-from podqos.model.pod import Pod, PodStatus
+from podqos.model.pod import Pod, PodStatus, RunState, RunStatus, WhyIdle
 
 
 class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
@@ -25,28 +26,26 @@ class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
     started_at: str | None = None
 
 
-class ContainerTerminated(Struct, frozen=True, gc=False, rename="camel"):
+class ContainerTerminated(WhyIdle, frozen=True, gc=False, rename="camel"):
     """How a container ended. Its message is left out: it is what the program wrote."""
 
     exit_code: int = 0
     signal: int = 0
-    reason: str = ""
     started_at: str | None = None
     finished_at: str | None = None
     container_id: str = field(default="", name="containerID")
 
 
-class ContainerState(Struct, frozen=True, gc=False):
+class ContainerState(RunState, frozen=True, gc=False):
     """What has become of a container."""
 
     running: ContainerRunning | None = None
     terminated: ContainerTerminated | None = None
 
 
-class ContainerStatus(Struct, frozen=True, gc=False, rename="camel"):
+class ContainerStatus(RunStatus, frozen=True, gc=False, rename="camel"):
     """What the node says about a container."""
 
-    name: str = ""
     container_id: str = field(default="", name="containerID")
     """``containerd://`` and the id in the name of its cgroup."""
     restart_count: int = 0

@@ -21,8 +21,9 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 NANOS = 10**9
 _NANOS_PER_MILLI = 10**6
 
+_LARGEST = 2**63 - 1
 # Upstream caps binary amounts, and only those, at the largest signed 64-bit integer.
-_BINARY_CAP_NANOS = (2**63 - 1) * NANOS
+_BINARY_CAP_NANOS = _LARGEST * NANOS
 
 # Python integers have no largest exponent, but beyond 4,300 digits they are not printed. Upstream keeps the exponent as
 # a number apart and would take any 32-bit one; no cluster has 10^2000 of anything.
@@ -66,7 +67,7 @@ class Quantity:
     nanos: int
     format: Format
     value: int
-    """Whole units, rounded away from zero (bytes, cores, things)."""
+    """Whole units, rounded away from zero (bytes, cores, things), in 64 bits: what is larger is the largest of them."""
     milli_value: int
     """Thousandths, rounded away from zero (milli-CPUs)."""
     finer_than_milli: bool
@@ -76,7 +77,7 @@ class Quantity:
         self.nanos = nanos
         self.format = format
         self._text = text
-        self.value = _away_from_zero(nanos, NANOS)
+        self.value = max(-_LARGEST, min(_away_from_zero(nanos, NANOS), _LARGEST))
         self.milli_value = _away_from_zero(nanos, _NANOS_PER_MILLI)
         self.finer_than_milli = self.milli_value * _NANOS_PER_MILLI != nanos
 

@@ -341,7 +341,7 @@ def _quota(limit: Because, settings: CgroupSettings, *, has_own_cpus: bool) -> V
         return Value(None, Because(Rule.EXCLUSIVE_CPUS, limit.amount))
     period_us = settings.cpu_cfs_period_us
     quota_us = quota_from_milli(limit.amount.milli_value, period_us)
-    clamped = quota_us is not None and quota_us != limit.amount.milli_value * period_us // 1000
+    clamped = quota_us is not None and quota_us > limit.amount.milli_value * period_us // 1000
     return Value(quota_us, Because(limit.rule, limit.amount, clamped=clamped))
 
 

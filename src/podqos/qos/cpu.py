@@ -25,6 +25,7 @@ DEFAULT_PERIOD_US = 100_000
 MIN_QUOTA_US = 1_000
 
 _SHARES_PER_CPU = 1024
+_LARGEST = 2**63 - 1
 _MILLI_PER_CPU = 1000
 
 
@@ -58,8 +59,11 @@ def shares_from_weight(weight: int) -> int:
 
 
 def quota_from_milli(cpu_milli: int, period_us: int = DEFAULT_PERIOD_US) -> int | None:
-    """Return the run time per period that a cpu limit allows; no limit gives none, a tiny one the kernel's minimum."""
-    return max(cpu_milli * period_us // _MILLI_PER_CPU, MIN_QUOTA_US) if cpu_milli else None
+    """Return the run time per period that a cpu limit allows; no limit gives none, a tiny one the kernel's minimum.
+
+    It is a number of 64 bits, also where the limit is not.
+    """
+    return max(min(cpu_milli * period_us // _MILLI_PER_CPU, _LARGEST), MIN_QUOTA_US) if cpu_milli else None
 
 
 def milli_from_quota(quota_us: int | None, period_us: int = DEFAULT_PERIOD_US) -> int | None:

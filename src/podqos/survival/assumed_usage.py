@@ -6,7 +6,7 @@ request leaves its pod above it, and nothing else changes. A container without a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
@@ -19,17 +19,20 @@ NOMINAL_BYTES = 64 << 20
 """Assumed usage of a container that requests no memory."""
 
 
-def assumed_usage(pod: Pod, older: Pod | None = None, measured: Mapping[str, int] | None = None) -> PodUsage:
+def assumed_usage(
+    pod: Pod, older: Pod | None = None, measured: Mapping[str, int] | None = None, *, idle: Collection[str] = ()
+) -> PodUsage:
     """Return a pod with assumed memory usage; ``older`` is the version that it is taken from.
 
-    ``measured`` are bytes by container, where known.
+    ``measured`` are bytes by container, where known. ``idle`` have no process, and no
+    statistics.
     """
     known: Mapping[str, Container] = {} if older is None else {each.name: each for each in older.running_containers}
     amounts = {container.name: _memory(known.get(container.name, container)) for container in pod.running_containers}
     for name, known_bytes in (measured or {}).items():
         if name in amounts:
             amounts[name] = Quantity.of_units(known_bytes, "BinarySI")
-    rows = {name: UsageRow(pod.key, name, memory=amount) for name, amount in amounts.items()}
+    rows = {name: UsageRow(pod.key, name, memory=amount) for name, amount in amounts.items() if name not in idle}
     return pod_usage(pod, rows)
 
 

@@ -13,11 +13,12 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
-from podqos.model.snapshot import NodeUsage
+from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.classes import qos_class_of
 from podqos.survival.components import ComponentReport
 from podqos.survival.orders import Disagreement, KillKey, Orders
 from podqos.survival.outlook import Outlook
+from podqos.survival.pods import without_process
 
 
 class NodeSummary(Struct, frozen=True, rename="camel"):
@@ -52,7 +53,7 @@ class EvictionPlace(Struct, frozen=True, rename="camel"):
     spared: str | None
     """Why it is skipped: ``critical``, or ``guaranteed`` under qos-tiers and a soft threshold."""
     kernel_place: int | None
-    """Null for a pod none of whose containers has started: there is no process to kill."""
+    """Null for a pod none of whose containers runs: there is no process to kill."""
     before_next_by: RankKey | None
     reason: str
     """Why it stands before the next."""
@@ -82,6 +83,15 @@ class KillPlace(Struct, frozen=True, rename="camel"):
     """Why it stands before the next."""
 
 
+class IdleContainer(Struct, frozen=True, rename="camel"):
+    """A container without a process: the kernel's order does not have it, the kubelet's counts what its pod uses."""
+
+    pod: str
+    container: str
+    reason: str
+    """What its node says, such as CrashLoopBackOff; empty where it has not started yet."""
+
+
 class RankReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos rank -o json``."""
 
@@ -103,6 +113,18 @@ class RankReport(Struct, frozen=True, rename="camel"):
     kind: str = "SurvivalOrders"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    without_process: tuple[IdleContainer, ...] = ()
+    """What the kernel could not kill: it has not started, waits to be started again, or has ended."""
+
+
+def idle_containers(snapshot: Snapshot) -> tuple[IdleContainer, ...]:
+    """Return the containers without a process."""
+    return tuple(
+        IdleContainer(entry.pod.key, usage.name, without_process(entry.pod).get(usage.name, ""))
+        for entry in snapshot.pods
+        for usage in entry.containers
+        if not usage.processes
+    )
 
 
 def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:

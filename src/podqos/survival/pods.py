@@ -44,6 +44,19 @@ def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[No
         yield NodePod(identified(pod, workload.kind), pod.key if workload.kind == POD else owner, kind=workload.kind)
 
 
+def without_process(pod: Pod) -> dict[str, str]:
+    """Return the containers of a node's pod that have no process, and why: empty where they have not started yet.
+
+    Of a pod that is Pending those have none that its node does not call running. Of a static pod that is not known: a
+    kubelet's /pods calls it Pending for as long as it runs.
+    """
+    told = pod.status.idle
+    found = {name: why for name, why in told.items() if why is not None}
+    if pod.status.phase == "Pending" and pod.spec.node_name and not pod.is_static:
+        found = {**{each.name: "" for each in pod.running_containers if each.name not in told}, **found}
+    return found
+
+
 def identified(pod: Pod, kind: str = POD) -> Pod:
     """Return the pod with a uid; a manifest has none. Names have no underscores, so that no two pods get the same."""
     if pod.metadata.uid:

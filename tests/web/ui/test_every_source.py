@@ -247,7 +247,11 @@ def _scores(explained):
 
 @pytest.mark.parametrize(
     ("name", "node"),
-    [("pods of several nodes, with usage", "two"), ("a snapshot", "atlas-1"), ("pods of a node that is too small", "")],
+    [
+        ("pods of several nodes, with usage", "two"),
+        pytest.param("a snapshot", "atlas-1", marks=pytest.mark.slow),
+        pytest.param("pods of a node that is too small", "", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_over_http_is_the_one_computed_here(server, name, node):
     visitor = server.visitor()
@@ -269,6 +273,7 @@ def test_a_run_that_is_uploaded_has_one_view(server, tmp_path):
     assert asking.get("run")["nodes"]
 
 
+@pytest.mark.slow
 def test_files_that_a_command_is_started_with_are_shown_as_those_that_are_uploaded(server, tmp_path):
     name = "pods of several nodes, with usage"
     for file, data in SOURCES[name].items():

@@ -189,6 +189,7 @@ class Page(Shown):
             safer=() if at is None or places is None else tuple(self._safer(at, entry, found, places)),
             deaths=deaths.deaths,
             endings=deaths.containers,
+            idle=() if report is None else tuple(each for each in report.without_process if each.pod == pod),
             assumptions=tuple(dict.fromkeys((*explained.assumptions, *(() if at is None else self._assumptions(at))))),
         )
 

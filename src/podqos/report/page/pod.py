@@ -14,7 +14,7 @@ from podqos.report.admission.value import AdmissionReport
 from podqos.report.explain.explanation import Explanation
 from podqos.report.survival.autopsy_death import AutopsyDeath
 from podqos.survival.counterfactual import PodChange
-from podqos.survival.places import EvictionPlace, KillPlace
+from podqos.survival.places import EvictionPlace, IdleContainer, KillPlace
 
 
 class PodStanding(Struct, frozen=True, rename="camel"):
@@ -84,6 +84,8 @@ class PodPage(Struct, frozen=True, rename="camel"):
     """Of the past."""
     endings: tuple[str, ...]
     """How its containers were killed, by its status."""
+    idle: tuple[IdleContainer, ...] = ()
+    """Its containers without a process, and why: they are in no order of the kernel's."""
     assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "PodPage"

@@ -61,7 +61,7 @@ def wide(report: RankReport, style: Style) -> list[str]:
             str(place.priority),
             f"spared: {place.spared}" if place.spared else str(place.place),
             str(place.kernel_place or "–"),
-            "?" if place.usage is None else amount(place.usage, report.resource),
+            _uses(place, report.resource),
             amount(place.request, report.resource) if place.request else "–",
             kill.container if kill else "–",
             str(kill.oom_score_adj) if kill else "–",
@@ -86,7 +86,7 @@ def _evictions(report: RankReport, style: Style) -> list[str]:
             place.pod,
             style.qos_class(place.qos_class),
             str(place.priority),
-            "?" if place.usage is None else amount(place.usage, report.resource),
+            _uses(place, report.resource),
             amount(place.request, report.resource) if place.request else "–",
             str(place.kernel_place or "–"),
             f"spared: {place.spared}" if place.spared else place.reason,
@@ -117,13 +117,25 @@ def _kills(report: RankReport, style: Style) -> list[str]:
 
 
 def _without_process(report: RankReport) -> Iterator[str]:
-    pods = [each.pod for each in report.eviction_order if each.kernel_place is None]
-    if pods:
-        yield f"No process to kill yet, because no container has started: {listed(pods)}."
+    """Yield which pods are in no order of the kernel's, and which containers of the others."""
+    nothing_runs = {each.pod for each in report.eviction_order if each.kernel_place is None}
+    reasons: dict[str, list[str]] = {}
+    for each in report.without_process:
+        name = each.pod if each.pod in nothing_runs else f"{each.container} of {each.pod}"
+        reasons.setdefault(each.reason, []).append(name)
+    for reason, names in reasons.items():
+        because = f"its node says {reason}" if reason else "no container has started"
+        yield f"No process to kill{'' if reason else ' yet'}, because {because}: {listed([*dict.fromkeys(names)])}."
 
 
 def _signed(size_bytes: int) -> str:
     return mebibytes(size_bytes) if size_bytes >= 0 else f"−{mebibytes(-size_bytes)}"
+
+
+def _uses(place: EvictionPlace, resource: str) -> str:
+    if place.usage is not None:
+        return amount(place.usage, resource)
+    return "?" if place.kernel_place else "nothing runs"
 
 
 def _used(used_bytes: int, is_measured: bool) -> str:

@@ -19,7 +19,15 @@ from podqos.report.text.words import oom_rule
 from podqos.survival.components import components
 from podqos.survival.orders import KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
-from podqos.survival.places import EvictionPlace, KillPlace, RankReport, eviction_places, kill_places, node_summary
+from podqos.survival.places import (
+    EvictionPlace,
+    KillPlace,
+    RankReport,
+    eviction_places,
+    idle_containers,
+    kill_places,
+    node_summary,
+)
 from podqos.wording import mebibytes
 
 
@@ -46,6 +54,7 @@ def rank_report(
         reversed_pairs=orders.reversed_pairs,
         components=components(kubelet_oom_score_adj, machine_bytes),
         assumptions=assumptions,
+        without_process=idle_containers(snapshot),
     )
 
 

@@ -79,7 +79,7 @@ function headline(pod: Pod): string {
   const of = plural(standing.pods, "pod");
   const kubelet = standing.spared ? `The kubelet spares it (${standing.spared})` : standing.evictionPlace === null ? "" : `The kubelet evicts it ${nth(standing.evictionPlace, standing.pods)}`;
   const kernel = standing.killPlace === null ? "" : `the kernel kills it ${nth(standing.killPlace, standing.pods)}`;
-  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.`;
+  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.${standing.killPlace === null ? " The kernel has nothing of it to kill: no container has a process." : ""}`;
 }
 
 function nth(place: number, of: number): string {
@@ -96,7 +96,7 @@ function Tiles({ pod }: { pod: Pod }) {
       <Tile value={why.qosClass} name="QoS class" note={why.decidedBy === "" ? "" : why.qosClassAsWritten === why.qosClass ? "" : `${why.qosClassAsWritten} as written`} kind={`class-${why.qosClass}`} />
       <Tile value={adjustments.length === 0 ? NONE : least === most ? signed(most) : `${signed(least)} – ${signed(most)}`} name="oom_score_adj" note={adjustments.length > 1 ? plural(adjustments.length, "container") : ""} />
       <Tile value={standing?.spared ? "spared" : place(standing?.evictionPlace)} name="evicted by the kubelet" note={standing?.spared ?? ""} kind="kubelet" />
-      <Tile value={place(standing?.killPlace)} name="killed by the kernel" kind="kernel" />
+      <Tile value={place(standing?.killPlace)} name="killed by the kernel" note={standing !== null && standing.killPlace === null ? "no process" : ""} kind="kernel" />
       <Tile value={count(why.priority)} name="priority" note={why.priorityClassName} />
       <Tile value={count(pod.deaths.length + pod.endings.length)} name={pod.deaths.length + pod.endings.length === 1 ? "past death" : "past deaths"} kind={pod.deaths.length > 0 ? "kernel" : ""} />
     </>
@@ -175,7 +175,7 @@ function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
 }
 
 function Places({ pod }: { pod: Pod }) {
-  const { eviction, evictedBefore, kills, killedBefore } = pod;
+  const { eviction, evictedBefore, kills, killedBefore, idle } = pod;
   const [first] = kills;
   return (
     <>
@@ -202,7 +202,7 @@ function Places({ pod }: { pod: Pod }) {
             columns={[
               { name: "Container", cell: (kill) => <span class="key">{kill.container}</span> },
               { name: "Place", number: true, cell: (kill) => count(kill.place) },
-              { name: "Uses", number: true, cell: (kill) => `${bytes(kill.usedBytes)}${kill.isMeasured ? "" : " (assumed)"}` },
+              { name: "Uses", number: true, cell: (kill) => (kill.isMeasured ? bytes(kill.usedBytes) : "not measured") },
               { name: "Adjustment", number: true, cell: (kill) => signed(kill.oomScoreAdj) },
               { name: "Badness", number: true, cell: (kill) => bytes(kill.badnessBytes) },
               { name: "Score", number: true, cell: (kill) => count(kill.oomScore) },
@@ -217,6 +217,9 @@ function Places({ pod }: { pod: Pod }) {
           />
         </>
       )}
+      {idle.map((each) => (
+        <p key={each.container} class="quiet"><span class="key">{each.container}</span> has no process: {each.reason || "it has not started yet"}.</p>
+      ))}
     </>
   );
 }
