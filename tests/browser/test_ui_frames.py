@@ -67,6 +67,18 @@ def test_what_is_typed_right_after_a_view_was_chosen_does_not_go_into_the_one_be
     expect(page.locator("h1")).to_have_text("What if")
 
 
+def test_a_name_that_begins_like_another_can_be_typed_to_its_end(visit, hundred):
+    page = visit(hundred).open("#/what-if")
+    page.keyboard.press("/")
+    page.keyboard.type("batch/web-1")
+    expect(page.locator(".headline")).to_contain_text("batch/web-1 ")
+    page.keyboard.type("3")
+    expect(page.locator(".headline")).to_contain_text("batch/web-13 ")
+    expect(page.locator("[data-filter]")).to_be_focused()
+    expect(page.locator("[data-filter]")).to_have_value("batch/web-13")
+    assert _query(page) == {"pod": "batch/web-13"}
+
+
 def test_keys_of_the_page_count_also_after_something_was_chosen(visit, hundred):
     page = visit(hundred).open("#/cluster")
     page.get_by_text("Table", exact=True).click()
@@ -212,6 +224,45 @@ def test_blocks_are_drawn_again_for_another_resolution_of_the_screen(visit, hund
     sharp = "(canvas) => Math.abs(canvas.width - canvas.clientWidth * 2) <= 1"
     _until(lambda: all(canvas.evaluate(sharp) for canvas in page.locator(".blocks canvas").all()))
     _until(lambda: _painted(page))
+
+
+# ---- the way back ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shown", ["blocks", "table"])
+def test_the_way_back_leads_to_where_the_reader_was(visit, hundred, shown):
+    page = visit(hundred, height=500).open("#/cluster")
+    if shown == "table":
+        page.keyboard.press("v")  # a step of its own, in the same view
+        settle(page)
+    page.mouse.move(600, 400)
+    page.mouse.wheel(0, 700)
+    page.wait_for_function("() => scrollY === 700")
+    settle(page)
+    page.evaluate(
+        """(what) => {
+          const seen = [...document.querySelectorAll(what)].find((each) => each.getBoundingClientRect().top > 200);
+          seen.click();
+        }""",
+        ".spot" if shown == "blocks" else ".pod-rows a",
+    )
+    expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
+    settle(page)
+    assert page.evaluate("scrollY") == 0
+    for _ in range(2):
+        page.go_back()
+        expect(page.locator("h1")).to_have_text("Cluster")
+        page.wait_for_function("() => scrollY === 700")
+        settle(page)
+        assert page.evaluate("scrollY") == 700
+        page.go_forward()
+        expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
+        settle(page)
+        assert page.evaluate("scrollY") == 0
+    page.keyboard.press("1")  # not back: from the top
+    expect(page.locator("h1")).to_have_text("Cluster")
+    settle(page)
+    assert page.evaluate("scrollY") == 0
 
 
 # ---- what is saved, and where links lead -----------------------------------------------------------------------------
