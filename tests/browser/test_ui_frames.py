@@ -1,4 +1,4 @@
-"""What a reader does faster than the page draws, and what goes wrong beside it: nothing is lost, nor meant for another view."""
+"""What a reader does faster than the page draws, and what goes wrong beside it: nothing is lost or goes elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import pytest
 from tests.browser.fleet import fleet
 from tests.browser.test_ui_cluster import _painted, _query, _until
-from tests.browser.test_ui_live import saved
 from tests.browser.test_ui_views import cluster, scenario, shop  # noqa: F401 - fixtures
 
 from browser.settling import settle
@@ -305,7 +304,7 @@ def test_a_link_to_another_node_takes_edits_with_it_that_are_not_answered_yet(vi
     page.get_by_label("Memory request", exact=True).fill("1200Mi")
     expect(page.locator(".headline")).to_contain_text("on 2 nodes")
     link = page.locator("main .table a").first
-    page.route("**/what-if", lambda route: None)  # no answer comes
+    page.route("**/what-if", lambda _: None)  # no answer comes
     page.get_by_label("Memory request", exact=True).fill("1536Mi")
     expect(page.locator(".stale-answer")).to_have_attribute("aria-busy", "true")
     page.get_by_label("Memory request", exact=True).fill("1700Mi")
