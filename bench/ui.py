@@ -35,6 +35,8 @@ PODS_PER_NODE = 100
 WHAT_IFS = 50
 _CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 _PAGE = Path(podqos.__file__).parent / "report/viewer.html"
+# When all that is seen is drawn.
+_DRAWN = "() => document.querySelector('.blocks canvas') && podqosIsDrawn() && performance.now()"
 _CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
 # Ten times a second one of the nodes says what its pods use now.
 _LIVE = """
@@ -340,7 +342,7 @@ def in_browser(server: Server, pods: int, times: int) -> None:
         loads = []
         for _ in range(5):
             tab.open("#/cluster")
-            loads.append(tab.page.evaluate("performance.now()"))
+            loads.append(tab.page.wait_for_function(_DRAWN).json_value())
         tell(pods, "page drawn with its pods", loads)
         for what, act, pause_seconds in interactions(tab):
             time.sleep(0.5)  # what the view before it left

@@ -65,6 +65,33 @@ def test_manifests_that_are_pasted_are_shown(visit, empty):
     expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/pasted, Burstable"))
 
 
+MORE = """async (text) => {
+  const { sources } = await (await fetch("/api/session")).json();
+  const answer = await fetch(`/api/sources?name=more.yaml&to=${sources.at(-1).id}`, { method: "POST", body: text });
+  return answer.status;
+}"""
+
+
+def test_a_cluster_that_is_as_it_was_is_not_sent_again_and_one_that_has_changed_is(visit, empty):
+    page = visit(empty).open()
+    page.evaluate(DROP, ["one.yaml", POD.replace("NAME", "one")])
+    panel = page.locator(".panel")
+
+    def there_and_back():
+        page.locator(".spot").press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("one")
+        with page.expect_response(re.compile("/cluster$")) as answer:
+            page.go_back()
+        return answer.value.status
+
+    expect(panel).to_have_attribute("aria-label", re.compile(": 1 pod$"))
+    assert there_and_back() == 304
+    expect(panel).to_have_attribute("aria-label", re.compile(": 1 pod$"))
+    assert page.evaluate(MORE, POD.replace("NAME", "other")) == 201
+    assert there_and_back() == 200
+    expect(panel).to_have_attribute("aria-label", re.compile(": 2 pods$"))
+
+
 def test_a_file_that_is_dropped_is_shown_and_files_that_are_chosen_belong_together(visit, empty):
     page = visit(empty).open()
     page.evaluate(DROP, ["one.yaml", POD.replace("NAME", "dropped")])

@@ -87,3 +87,10 @@ def test_who_is_not_root_is_told_so(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize("name", ["../x", "a b", ""])
 def test_a_unit_has_a_decent_name(tmp_path, name):
     assert _install(tmp_path, "--name", name) == 2
+
+
+@pytest.mark.parametrize("who", ["node", "guard"])
+def test_memory_that_a_unit_keeps_is_kept_because_no_slice_is_above_it(who, capsys):
+    assert main([who, "install", *(["--manifests", "pods"] if who == "node" else ["--node", "one"])]) == 0
+    service = _unit(capsys.readouterr().out)["Service"]
+    assert (service["MemoryMin"], service["Slice"]) == ("64M", "-.slice")

@@ -18,7 +18,6 @@ from podqos.library.explain import explain
 from podqos.library.forecast import forecast
 from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
-from podqos.library.page.jobs import blast_of
 from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind, read_given, read_paths
 from podqos.library.rank import rank
@@ -119,19 +118,6 @@ def test_pods_of_several_nodes_are_ranked_where_they_run_and_others_wait():
     assert sorted(node.name for node in view.nodes) == ["node-0", "node-1"]
     assert {each.name: each.node for each in view.pods if each.node} == {f"p{n}": f"node-{n % 2}" for n in range(4)}
     assert [each.eviction_place for each in view.pods] == [1, 2, 1, 2, None, None, None, None]
-
-
-def test_the_pods_of_one_node_of_several_leak_with_the_usage_of_all_stated():
-    pods = "\n---\n".join(
-        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\n"
-        f"spec: {{nodeName: {node}, containers: [{{name: c, image: i, resources: {{requests: {{memory: 64Mi}}}}}}]}}"
-        for name, node in (("a", "one"), ("b", "two"), ("c", "two"))
-    )
-    files = {"pods.yaml": pods.encode(), "usage.csv": b"pod,memory\na,100Mi\nb,200Mi\nc,300Mi\n"}
-    radius = blast_of(read_given(files), (), "two", lambda _: None)
-    assert {leak.pod for leak in radius.leaks} == {"default/b", "default/c"}
-    with pytest.raises(InputError, match="no pods there"):
-        blast_of(read_given({"nodes.yaml": b"apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"}), (), "n", print)
 
 
 def test_what_the_api_server_refuses_is_noted():

@@ -1,7 +1,7 @@
 // The page of `podqos autopsy`: who died, why, who stood where in the ranking, what held the memory, what would have helped.
 
 import { h } from "./dom";
-import { bytes, count, plural } from "./format";
+import { about, bytes, count, plural } from "./format";
 import { card, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow } from "./schema";
@@ -134,7 +134,7 @@ function memory(death: AutopsyDeath): HTMLElement[] {
   return [
     h("h3", {}, title),
     h("div", { class: "parts", role: "img", "aria-label": spoken }, ...held.map((part, place) => h("i", { class: `part-${place}`, style: `width:${(part.bytes / whole) * 100}%`, title: `${part.name} ${bytes(part.bytes)}` }))),
-    h("p", { class: "legend" }, ...held.map((part, place) => h("span", { class: `chip part-${place}` }, h("span", { class: "ink" }, `${part.name} ${bytes(part.bytes)}`)))),
+    h("p", { class: "legend" }, ...held.map((part, place) => h("span", { class: `chip part-${place}` }, h("span", { class: "ink" }, `${part.name} ${about(part.bytes)}`)))),
   ];
 }
 

@@ -1,12 +1,14 @@
 // The page of `podqos blast`: what each pod would take down if it leaked, the most dangerous first.
 
 import { h } from "./dom";
-import { bytes, CAUSES, count, plural } from "./format";
+import { bytes, CAUSES, count, plural, seconds } from "./format";
 import { breakable, card, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { Blast, BlastRadius, Death } from "./schema";
 
 const MOST = 200;
+/** Of more victims than these the others are told when asked for. */
+const FEW = 5;
 
 export function showBlast(radius: BlastRadius): HTMLElement[] {
   const harmful = radius.leaks.filter((leak) => leak.others.length > 0);
@@ -74,15 +76,30 @@ function leaks(radius: BlastRadius, shown: readonly Blast[]): HTMLElement {
     { name: "Class", cell: (leak) => h("span", { class: `chip ${leak.qosClass}` }, leak.qosClass) },
     { name: "Leak", cell: rate, number: true },
     { name: "Takes down", cell: (leak) => h("span", { class: "amount" }, h("i", { style: `width:${(taken(leak) / most) * 56}px` }), count(taken(leak))), number: true },
-    { name: "Victims, in order", cell: (leak) => h("ol", { class: "deaths" }, ...together(leak.others).map(death)) },
+    { name: "Victims, in order", cell: (leak) => victims(together(leak.others)) },
     { name: "Ends", cell: ends },
   ];
   return table(columns, shown);
 }
 
+function victims(deaths: readonly Deaths[]): HTMLElement {
+  const few = deaths.length <= FEW + 1 ? deaths : deaths.slice(0, FEW);
+  const first = h("ol", { class: "deaths" }, ...few.map(death));
+  if (few === deaths) return first;
+  const rest = h("ol", { class: "deaths", start: FEW + 1 });
+  // Written when it is opened: all of them are thousands.
+  const more = h("details", { toggle: () => rest.childElementCount > 0 || rest.append(...deaths.slice(FEW).map(death)) }, h("summary", {}, `${count(deaths.length - FEW)} more`), rest);
+  return h("div", {}, first, more);
+}
+
+interface Deaths {
+  first: Death;
+  times: number;
+}
+
 /** Deaths of the same pod for the same reason, one after the other, as one. */
-function together(deaths: readonly Death[]): { first: Death; times: number }[] {
-  const groups: { first: Death; times: number }[] = [];
+function together(deaths: readonly Death[]): Deaths[] {
+  const groups: Deaths[] = [];
   for (const each of deaths) {
     const last = groups.at(-1);
     if (last !== undefined && last.first.pod === each.pod && last.first.by === each.by && last.first.cause === each.cause) last.times++;
@@ -91,7 +108,7 @@ function together(deaths: readonly Death[]): { first: Death; times: number }[] {
   return groups;
 }
 
-function death({ first, times }: { first: Death; times: number }): HTMLElement {
+function death({ first, times }: Deaths): HTMLElement {
   const how = first.by === "kernel" ? "killed" : "evicted";
   const often = times > 1 ? `, ${times} times from ` : " after ";
   return h(
@@ -120,11 +137,4 @@ function taken(leak: Blast): number {
 
 function rate(leak: Blast): string {
   return `${bytes(leak.rateBytesPerSecond)}/s`;
-}
-
-function seconds(value: number): string {
-  if (value < 60) return `${value >= 10 ? Math.round(value * 10) / 10 : Math.round(value * 100) / 100} s`;
-  const whole = Math.round(value);
-  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
-  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min${rest > 0 ? ` ${rest} s` : ""}`;
 }

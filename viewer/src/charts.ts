@@ -42,13 +42,14 @@ export class Charts {
         if (changed.has("pod")) this.highlight();
       }
     });
-    new ResizeObserver(([entry]) => {
-      const width = Math.round(entry?.contentRect.width ?? 0);
-      if (width > 0 && width !== this.width) {
-        this.width = width;
-        this.draw();
-      }
-    }).observe(element);
+    const fit = (width: number) => {
+      if (width <= 0 || width === this.width) return;
+      this.width = width;
+      this.draw();
+    };
+    // Once it is on the page, before that is painted: what is below does not move.
+    queueMicrotask(() => fit(element.clientWidth));
+    new ResizeObserver(([entry]) => fit(Math.round(entry?.contentRect.width ?? 0))).observe(element);
   }
 
   private draw(): void {

@@ -59,6 +59,14 @@ export function duration(us: number): string {
   return time(us, us < 1e6 ? 1e3 : us < 1.2e8 ? 1e5 : 1e6);
 }
 
+/** How long it takes: three digits below 100 seconds, and to the second from there on, as the words of the page have it. */
+export function seconds(value: number): string {
+  if (value < 100) return `${Number(value.toPrecision(3))} s`;
+  const whole = Math.round(value);
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min${rest > 0 ? ` ${rest} s` : ""}`;
+}
+
 function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
 }

@@ -143,7 +143,9 @@ function leftPanel(plot: Plot): Panel {
       if (node.kernelMinBytes > 0) {
         const at = y(node.kernelMinBytes);
         body.append(s("rect", { class: "killing", x: plot.left, y: at, width: plot.right - plot.left, height: Math.max(0, height - at) }));
-        marks.push({ y: at + 16, text: `the kernel kills at ${bytes(node.kernelMinBytes)}`, kind: "kernel" });
+        // Below a threshold that would go through its words.
+        const above = Math.max(at, ...thresholds.map((each) => y(each.amount)).filter((line) => line < at + LINE));
+        marks.push({ y: above + 16, text: `the kernel kills at ${bytes(node.kernelMinBytes)}`, kind: "kernel" });
       }
       drawThresholds(body, plot, y, thresholds);
       line(body, plot, y, node.freeBytes, "series free");

@@ -27,7 +27,9 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     parser.add_argument("--stats", metavar="FILE", help="output of the kubelet's /stats/summary")
     parser.add_argument("--pods", metavar="FILE", help="output of the kubelet's /pods, or of kubectl get pods -o json")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if the files have several")
-    add_node_memory_option(parser, default="from the statistics, of the smallest Node in the files, or 64Gi")
+    add_node_memory_option(
+        parser, default="from the statistics, of its Node in the files, of the smallest there, or 64Gi"
+    )
     about = "memory used outside pods (default: from the statistics, or none)"
     add_value_option(parser, "--system-memory", amount_option, about)
 

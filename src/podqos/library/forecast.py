@@ -15,7 +15,7 @@ from podqos.eviction.signals import Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.inputs.objects import Objects
-from podqos.library.node_state import NodeState, node_state
+from podqos.library.node_state import NodeState, check_fits, node_state
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
@@ -59,6 +59,7 @@ def forecast(
     """
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
+    check_fits(state, profile)
     snapshot = state.snapshot
     settings = state.cgroups(kubelet, cgroup_version, profile)
     allocatable = settings.node_allocatable if settings.enforce_node_allocatable else {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podqos.eviction.signals import Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET
-from podqos.library.node_state import NodeState
+from podqos.library.node_state import NodeState, available_bytes, used_bytes
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod
@@ -39,7 +39,7 @@ def node_overview(
 
 def headroom_bytes(state: NodeState, profile: Profile) -> int:
     """Return the memory that is left until a hard threshold of the kubelet is met."""
-    return state.snapshot.node.memory_bytes - used_bytes(state) - threshold_bytes(state, profile)
+    return available_bytes(state, profile) - threshold_bytes(state, profile)
 
 
 def threshold_bytes(state: NodeState, profile: Profile) -> int:
@@ -48,12 +48,6 @@ def threshold_bytes(state: NodeState, profile: Profile) -> int:
     capacities = {Signal.MEMORY: state.snapshot.node.memory_bytes}
     watched = exhaustion(kubelet.config, capacities, profile=profile).thresholds
     return max((each.amount or 0 for each in watched if each.is_hard and each.signal is Signal.MEMORY), default=0)
-
-
-def used_bytes(state: NodeState) -> int:
-    """Return what pods and system use."""
-    pods = sum(usage.working_set_bytes for entry in state.snapshot.pods for usage in entry.containers)
-    return state.snapshot.node.system_bytes + pods
 
 
 def _victim(place: EvictionPlace | KillPlace | None) -> NextVictim | None:

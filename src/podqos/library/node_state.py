@@ -22,11 +22,12 @@ from podqos.library.inputs.assumptions import (
     cluster_assumptions,
     node_hugepages,
     node_memory,
+    nodes_called,
 )
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
-from podqos.library.inputs.node_pods import node_pods
-from podqos.library.inputs.objects import Objects
+from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_among
+from podqos.library.inputs.node_pods import chosen_node, node_pods
+from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.inputs.selection import Selection
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
@@ -40,14 +41,18 @@ from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.pods import NodePod
+from podqos.survival.pods import NodePod, names_by_workload
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of, swap_of
 from podqos.survival.usage import BeyondLimit, from_usage, pod_usage, strangers
 from podqos.survival.usage_file import UsageRow, read_usage
-from podqos.wording import counted
+from podqos.wording import counted, mebibytes
 
 USAGE = Assumption("usage", "what pods request", "--usage")
 _SHOWN_PODS = 3
+
+
+class NoPods(InputError):
+    """What was given holds no pods that run: they have ended, are refused, or there are none."""
 
 
 class NodeState(Struct, frozen=True):
@@ -93,24 +98,29 @@ def node_state(
 ) -> NodeState:
     """Return the pods of manifests with what they use: the rows of a usage file, or what they request.
 
-    ``node`` chooses where the pods of several nodes are among the objects. ``system_memory_bytes`` is used outside all
-    pods. ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit. A state is returned
-    as it is.
+    ``node`` chooses where the pods of several nodes are among the objects; rows about pods of the others do not count.
+    Memory is that of the Node of its name, else of the smallest. ``system_memory_bytes`` is used outside all pods.
+    ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit. The kubelet is the one
+    whose settings stand among the objects. A state is returned as it is.
     """
     if isinstance(objects, NodeState):
         return objects
+    found = objects.latest(warn=False)
+    name = chosen_node(found, node)
     rows = None if usage is None else usage_rows(usage)
+    if rows is not None and node is not None:
+        by_node = usage_by_node(found, rows)
+        rows = [*by_node.get(node, ()), *by_node.get(None, ())]
     pods = node_pods(objects, named=[row.pod for row in rows or ()], node=node, profile=profile)
-    memory_bytes, assumed = node_memory(node_memory_bytes, objects.of(Node))
+    nodes = nodes_called(name, objects.of(Node))
+    memory_bytes, assumed = node_memory(node_memory_bytes, nodes)
     assumed += cluster_assumptions(objects)
-    hugepages_bytes = 0 if node_memory_bytes is not None else node_hugepages(objects.of(Node), memory_bytes)
-    machine = NodeUsage(
-        memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0, hugepages_bytes=hugepages_bytes
-    )
+    hugepages_bytes = 0 if node_memory_bytes is not None else node_hugepages(nodes, memory_bytes)
+    machine = NodeUsage(memory_bytes, name=name, system_bytes=system_memory_bytes or 0, hugepages_bytes=hugepages_bytes)
     if rows is None:
         usages = (pod_usage(each.pod, {}) if _waits(each.pod) else assumed_usage(each.pod) for each in pods)
         snapshot = Snapshot(machine, tuple(map(_started, usages)))
-        return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods), owners=_owners(pods)))
+        return _of_pods(pods, NodeState(snapshot, (*assumed, USAGE), kubelet=kubelet_among(objects)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
     if refuse_impossible:
@@ -131,7 +141,7 @@ def node_state(
         *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
         *_left_out(strangers(pods, rows)),
     )
-    return _checked(NodeState(snapshot, assumptions, neighbours=_neighbours(pods), owners=_owners(pods)))
+    return _of_pods(pods, NodeState(snapshot, assumptions, kubelet=kubelet_among(objects)))
 
 
 def kubelet_state(
@@ -158,7 +168,7 @@ def kubelet_state(
     pods = node_pods(objects, node=node, profile=profile)
     measured = from_summary([entry.pod for entry in pods], summary, machine)
     snapshot = replace(measured, pods=tuple(map(_started, measured.pods)))
-    return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods), owners=_owners(pods)))
+    return _of_pods(pods, NodeState(snapshot, is_kubelets=True))
 
 
 def _summary_in(path: str) -> Summary:
@@ -202,12 +212,13 @@ def cluster_state(
         return _of_cluster(state, cluster, name)
     rows = [
         UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
-        for key, metrics in cluster.pod_metrics.items()
-        for container in metrics.containers
+        for key in dict.fromkeys(each.workload.pod.key for each in objects.workloads)
+        if key in cluster.pod_metrics
+        for container in cluster.pod_metrics[key].containers
     ]
     state = node_state(
         objects,
-        rows or None,
+        rows if cluster.pod_metrics else None,
         node=name,
         node_memory_bytes=memory_bytes,
         system_memory_bytes=system_memory_bytes if system_memory_bytes is not None else _system_bytes(cluster, name),
@@ -219,6 +230,28 @@ def cluster_state(
 def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
     assumptions = tuple(dict.fromkeys((*state.assumptions, *cluster.assumptions)))
     return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node))
+
+
+def used_bytes(state: NodeState) -> int:
+    """Return what pods and system use."""
+    return state.snapshot.node.system_bytes + _used_by_pods(state)
+
+
+def available_bytes(state: NodeState, profile: Profile) -> int:
+    """Return ``memory.available`` as the kubelet counts it."""
+    return state.snapshot.node.available_bytes(_used_by_pods(state), profile)
+
+
+def check_fits(state: NodeState, profile: Profile) -> None:
+    """Raise ``InputError`` where pods use more than there is: unless that was measured, it is assumed wrongly."""
+    there, left = state.snapshot.node.memory_bytes, available_bytes(state, profile)
+    if left < 0 and not state.is_kubelets:
+        what = f"the pods use {mebibytes(there - left)}, the node has {mebibytes(there)}"
+        raise InputError(what, fix="give the node's memory with --node-memory")
+
+
+def _used_by_pods(state: NodeState) -> int:
+    return sum(usage.working_set_bytes for entry in state.snapshot.pods for usage in entry.containers)
 
 
 class NodeCapacities(Struct, frozen=True):
@@ -294,6 +327,29 @@ def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[U
     return tuple(usage)
 
 
+def usage_by_node(workloads: Iterable[FoundWorkload], rows: Iterable[UsageRow]) -> dict[str | None, list[UsageRow]]:
+    """Return the rows about the pods of each node; those about none of the workloads under None.
+
+    A row that names a workload, or may name a pod of several namespaces, can be about several nodes.
+    """
+    called: dict[str, list[str]] = {}
+    for found in workloads:
+        pod = found.workload.pod
+        for name in (pod.key, pod.key.partition("/")[2]):
+            called.setdefault(name, []).append(pod.spec.node_name)
+    rows = list(rows)
+    by_workload = names_by_workload({name for name in called if "/" in name}, {row.pod for row in rows})
+    for workload, instances in by_workload.items():
+        for name in instances:
+            for each in (name, name.partition("/")[2]):
+                called.setdefault(each, []).extend(called[workload])
+    found_rows: dict[str | None, list[UsageRow]] = {}
+    for row in rows:
+        for node in dict.fromkeys(called.get(row.pod, (None,))):
+            found_rows.setdefault(node, []).append(row)
+    return found_rows
+
+
 def _waits(pod: Pod) -> bool:
     """Whether a container of a node's pod has not started: it waits for an image or a volume.
 
@@ -310,17 +366,16 @@ def _started(usage: PodUsage) -> PodUsage:
     return replace(usage, containers=tuple(containers))
 
 
-def _neighbours(pods: Iterable[NodePod]) -> frozenset[str]:
-    return frozenset(each.pod.key for each in pods if not each.is_chosen)
-
-
-def _owners(pods: Iterable[NodePod]) -> dict[str, tuple[str, str]]:
-    return {each.pod.metadata.uid: (each.kind, each.workload) for each in pods}
+def _of_pods(pods: Sequence[NodePod], state: NodeState) -> NodeState:
+    """Return a state that knows whose pods it has, and which of them an answer is not about."""
+    neighbours = frozenset(each.pod.key for each in pods if not each.is_chosen)
+    owners = {each.pod.metadata.uid: (each.kind, each.workload) for each in pods}
+    return _checked(replace(state, neighbours=neighbours, owners=owners))
 
 
 def _checked(state: NodeState) -> NodeState:
     if not state.snapshot.pods:
-        raise InputError("there are no pods", fix="give manifests or the kubelet's /pods")
+        raise NoPods("there are no pods", fix="give manifests or the kubelet's /pods")
     memory_bytes = state.snapshot.node.memory_bytes
     if memory_bytes < LEAST_NODE_BYTES:
         raise InputError(f"{memory_bytes} bytes are not the memory of a node", fix="for example --node-memory 64Gi")

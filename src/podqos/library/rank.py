@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InvalidOption
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import Objects
-from podqos.library.node_state import NodeState, node_state
+from podqos.library.node_state import NodeState, check_fits, node_state
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
@@ -22,7 +22,6 @@ from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.places import RankReport
 from podqos.survival.usage_file import UsageRow
-from podqos.wording import mebibytes
 
 
 def rank(
@@ -51,15 +50,12 @@ def rank(
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
-    node = state.snapshot.node
     settings = state.cgroups(kubelet, cgroup_version, profile)
     if pods_memory_bytes is not None:
         allocatable = {**settings.node_allocatable, MEMORY: Quantity.of_units(pods_memory_bytes, "BinarySI")}
         settings = replace(settings, node_allocatable=allocatable, enforce_node_allocatable=True)
     seen = outlook(state.snapshot, settings, profile)
-    if seen.available_bytes < 0 and not state.is_kubelets:
-        used, there = mebibytes(node.memory_bytes - seen.available_bytes), mebibytes(node.memory_bytes)
-        raise InputError(f"the pods use {used}, the node has {there}", fix="give the node's memory with --node-memory")
+    check_fits(state, profile)
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
     own_score = kubelet.config.oom_score_adj
     report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet, profile))

@@ -39,8 +39,12 @@ function Shell({ source }: { source: Source }) {
 }
 
 function Opened({ source, session, route, reload }: { source: Source; session: Session; route: Route; reload: () => void }) {
-  const id = route.query.get("source") ?? session.sources[0]?.id ?? START;
-  const info = session.sources.find((each) => each.id === id) ?? null;
+  // What was opened is there at once, also before the server has told of it again.
+  const [opened, setOpened] = useState<SourceInfo | null>(null);
+  useLayoutEffect(() => setOpened(null), [session]);
+  const sources = opened === null || session.sources.some((each) => each.id === opened.id) ? session.sources : [...session.sources, opened];
+  const id = route.query.get("source") ?? sources[0]?.id ?? START;
+  const info = sources.find((each) => each.id === id) ?? null;
   const isLive = info !== null && info.isLive && source.saved === null;
   const path = useCallback((rest: string) => `/api/sources/${encodeURIComponent(id)}/${rest}`, [id]);
   const live = useLive(source instanceof ServerSource, {
@@ -94,6 +98,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         toast(error instanceof Failure ? placed(error.where, error.message) : String(error), true);
       }
       if (opened === null) return;
+      setOpened(opened);
       reload();
       setWindow(null);
       const first = FIRST_VIEWS[opened.kind] ?? "cluster";
@@ -143,9 +148,9 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         <a class="brand" href={href("cluster")}>
           podqos
         </a>
-        {session.sources.length > 0 ? <Navigation shown={view} info={info} /> : null}
+        {sources.length > 0 ? <Navigation shown={view} info={info} /> : null}
         <div class="bar-tools">
-          {session.sources.length > 1 ? <Sources sources={session.sources} id={id} /> : null}
+          {sources.length > 1 ? <Sources sources={sources} id={id} /> : null}
           {source.saved?.savedAt ? <span class="age">saved {new Date(source.saved.savedAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span> : null}
           {isLive ? <Indicator live={live} /> : null}
           {source instanceof ServerSource ? (
@@ -163,7 +168,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         </div>
       </div>
     ),
-    [source, session, app, info, view, id, isLive, live],
+    [source, session, opened, app, info, view, id, isLive, live],
   );
   return (
     <>
@@ -172,7 +177,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       </button>
       {top}
       <div class="view" ref={place} tabIndex={-1}>
-        <Content {...last.current} source={source} open={() => setWindow("open")} isGone={session.sources.length > 0 || id !== START} />
+        <Content {...last.current} source={source} open={() => setWindow("open")} isGone={sources.length > 0 || id !== START} />
       </div>
       {source instanceof ServerSource ? <DropZone upload={upload} /> : null}
       {window === "help" ? <Help view={view} close={() => setWindow(null)} /> : null}
@@ -234,7 +239,7 @@ function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo
         {VIEWS.filter((view) => !view.isInner).map((view, index) => (
           <li key={view.id}>
             {isGiven(view, info) ? (
-              <a href={href(view.id)} aria-current={view === shown ? "page" : undefined} title={index < 9 ? `${view.title} (${index + 1})` : view.title}>
+              <a href={href(view.id)} aria-current={view === shown ? "page" : undefined} title={`${view.title} (${index + 1})`} data-title={view.title}>
                 {view.title}
               </a>
             ) : (
@@ -474,7 +479,7 @@ function Open({ upload, close, limit }: { upload: (files: readonly File[]) => vo
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ["1 – 9", "the views"],
+  [`1 – ${VIEWS.filter((view) => !view.isInner).length}`, "the views"],
   ["o", "open files"],
   ["t", "dark or light"],
   ["?", "this help"],

@@ -69,7 +69,8 @@ const JOBS = "/api/jobs";
 
 export class ServerSource extends Source {
   readonly saved = null;
-  private readonly kept = new Map<string, unknown>();
+  /** Answers, each with what the server calls this state of it. */
+  private readonly kept = new Map<string, { answer: unknown; etag: string | null }>();
   /** The runs of this visitor; null until the server has told. */
   jobs: readonly JobInfo[] | null = null;
   /** Of which sources a state was told. */
@@ -77,10 +78,15 @@ export class ServerSource extends Source {
   /** Where the server would answer what it tells without being asked. */
   private told = "";
 
+  /** Ask the server; what is as it was when it was last asked for is not sent again. */
   async ask<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const { path, body } = request;
-    const answer = await fetched(path, body === undefined ? { method: "GET" } : { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } }, signal);
-    if (!this.isTold(path)) this.keep(request, answer);
+    const known = this.kept.get(keyOf(request));
+    const options: RequestInit =
+      body !== undefined ? { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } } : { method: "GET", headers: known?.etag ? { "if-none-match": known.etag } : {} };
+    const response = await responded(path, options, signal);
+    const answer = response.status === 304 && known !== undefined ? known.answer : await answered(path, response);
+    if (!this.isTold(path)) this.keep(request, answer, response.headers.get("etag"));
     return answer as T;
   }
 
@@ -89,10 +95,10 @@ export class ServerSource extends Source {
   }
 
   /** Remember an answer, for the page that the reader may save. */
-  keep(request: Request, answer: unknown): void {
+  keep(request: Request, answer: unknown, etag: string | null = null): void {
     const key = keyOf(request);
     this.kept.delete(key);
-    this.kept.set(key, answer);
+    this.kept.set(key, { answer, etag });
     const [oldest] = this.kept.keys();
     if (this.kept.size > MOST_KEPT && oldest !== undefined) this.kept.delete(oldest);
   }
@@ -133,7 +139,7 @@ export class ServerSource extends Source {
       const jobs = [...path.matchAll(/(?:\/jobs\/|before=|after=)(\w+)/g)].map((found) => found[1] ?? "");
       return path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) || (jobs.length > 0 && jobs.every((job) => location.hash.includes(job) || this.jobs?.find((each) => each.id === job)?.source === of));
     };
-    return Object.fromEntries([...this.kept].filter(([key]) => isOwn(key.split(" ", 1)[0] ?? "")));
+    return Object.fromEntries([...this.kept].filter(([key]) => isOwn(key.split(" ", 1)[0] ?? "")).map(([key, { answer }]) => [key, answer]));
   }
 
   /** Give the server files of the reader's, which belong together. */
@@ -181,14 +187,20 @@ export class SavedSource extends Source {
   }
 }
 
-async function fetched(path: string, options: RequestInit, signal?: AbortSignal): Promise<unknown> {
-  let response: Response;
+async function fetched(path: string, options: RequestInit): Promise<unknown> {
+  return answered(path, await responded(path, options));
+}
+
+async function responded(path: string, options: RequestInit, signal?: AbortSignal): Promise<Response> {
   try {
-    response = await fetch(path, signal === undefined ? options : { ...options, signal });
+    return await fetch(path, signal === undefined ? options : { ...options, signal });
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new Failure({ message: "podqos ui does not answer. Is it still running?" }, true);
   }
+}
+
+async function answered(path: string, response: Response): Promise<unknown> {
   const text = await response.text();
   let answer: unknown = null;
   try {

@@ -109,7 +109,7 @@ function begin(list: HTMLElement | null): number {
 }
 
 /** Return the rows between two heights. */
-function rowsIn(tops: Float64Array, from: number, to: number): Range {
+export function rowsIn(tops: Float64Array, from: number, to: number): Range {
   return [Math.max(0, search(tops, from) - 1), Math.min(tops.length - 1, search(tops, to))];
 }
 

@@ -32,6 +32,8 @@ StateDirectoryMode=0700
 
 # Last to be killed, and never paged out (the agent sets the same, but only once it runs).
 OOMScoreAdjust=-999
+# Directly below the root: elsewhere MemoryMin counts only where every slice above has it, too.
+Slice=-.slice
 MemoryMin=64M
 LimitMEMLOCK=infinity
 LimitNOFILE=1024:524288

@@ -51,6 +51,12 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
     return (min(sizes), ()) if sizes else (USUAL_NODE_BYTES, (NODE_MEMORY,))
 
 
+def nodes_called(name: str, nodes: Iterable[Node]) -> Sequence[Node]:
+    """Return the Node of a name, where it states its memory; else all of them, of which the smallest counts."""
+    every = list(nodes)
+    return [each for each in every if each.name == name and not node_memory(None, (each,))[1]] or every
+
+
 def node_hugepages(nodes: Iterable[Node], memory_bytes: int) -> int:
     """Return how much of its memory a Node of this size has set aside as huge pages."""
     for node in nodes:

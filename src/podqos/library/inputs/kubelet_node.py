@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import read_kubelet
+from podqos.eviction.kubelet_file import check_thresholds, read_kubelet
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.kubelet_settings import divided
@@ -19,6 +20,9 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
+
+if TYPE_CHECKING:
+    from podqos.library.inputs.objects import Objects
 
 
 class Kubelet(Struct, frozen=True):
@@ -50,6 +54,18 @@ def load_kubelet(path: str | os.PathLike[str]) -> Kubelet:
     name = os.fspath(path)
     settings = read_kubelet(name, read_bytes(name))
     return Kubelet(settings.configuration, name, tuple(ignored_problems(settings, name)))
+
+
+def kubelet_among(objects: Objects) -> Kubelet | None:
+    """Return the kubelet whose settings stand among the files; None where there are several, or none."""
+    if len(objects.kubelets) != 1:
+        return None
+    settings, path = objects.kubelets[0].settings, objects.kubelets[0].found.source.path
+    try:
+        check_thresholds(settings)
+    except InvalidConfiguration as error:
+        raise _located(path, error) from error
+    return Kubelet(settings.configuration, path)
 
 
 def cgroups_of(

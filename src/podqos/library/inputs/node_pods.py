@@ -24,7 +24,8 @@ def node_pods(
     """
     pods: list[NodePod] = []
     taken: set[str] = set()
-    workloads = list(_on_node(objects.latest(), node))
+    every = objects.latest()
+    workloads = list(_on_node(every, chosen_node(every, node), is_named=node is not None))
     names = names_by_workload({found.workload.pod.key for found in workloads}, named) if named else {}
     for found in workloads:
         pod = found.workload.pod if _is_live_pod(found) else _admitted(found, objects, profile)
@@ -38,7 +39,9 @@ def node_pods(
 def _admitted(found: FoundWorkload, objects: Objects, profile: Profile) -> Pod | None:
     from podqos.library.inputs.admitting import admitted_pod  # what runs has been admitted
 
-    return admitted_pod(found, objects, profile)
+    pod = admitted_pod(found, objects, profile)
+    # Whether it names a node or not: what a manifest describes is taken to run.
+    return None if pod is None else replace(pod, status=replace(pod.status, phase="Running"))
 
 
 def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
@@ -57,22 +60,26 @@ def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
             yield replace(entry, pod=replace(entry.pod, metadata=renamed))
 
 
-def _on_node(workloads: list[FoundWorkload], node: str | None) -> Iterator[FoundWorkload]:
-    """Yield the workloads of one node; the pods of several have to be told apart first."""
+def chosen_node(workloads: Iterable[FoundWorkload], node: str | None = None) -> str:
+    """Return the node whose pods are meant: the one that is named, else the only one; empty where pods name none."""
     nodes = sorted({found.workload.pod.spec.node_name for found in workloads} - {""})
     if node is None and len(nodes) > 1:
         fix = f"choose one with --node: {', '.join(nodes[:5])}{', …' if len(nodes) > 5 else ''}"
         raise InvalidOption(f"these are the pods of {len(nodes)} nodes", fix=fix)
     if node is not None and node not in nodes:
         raise InvalidOption(f"no pod runs on {node}", where="--node", fix=f"one of: {', '.join(nodes) or 'none'}")
-    chosen = node or next(iter(nodes), None)
+    return node or next(iter(nodes), "")
+
+
+def _on_node(workloads: list[FoundWorkload], node: str, *, is_named: bool) -> Iterator[FoundWorkload]:
+    """Yield the workloads of one node; on the only one, unless it is named, runs as well what names none."""
     pods_are_live = any(map(_is_live_pod, workloads))
     for found in workloads:
-        if found.workload.pod.spec.node_name == chosen:
+        if found.workload.pod.spec.node_name == node:
             yield found
-        elif node is None:
+        elif not is_named:
             # Of a live cluster only the node's pods are on it: not those that wait, nor what they are made from.
-            waits = _is_live_pod(found) and chosen is not None
+            waits = _is_live_pod(found) and bool(node)
             is_made = found.workload.is_live and pods_are_live and not _is_live_pod(found)
             if not waits and not is_made:
                 yield found

@@ -10,7 +10,7 @@ from podqos.errors import InputError
 from podqos.library.blast_radius import blast
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.node_state import NodeState, cluster_state
-from podqos.library.page.nodes import PageNodes
+from podqos.library.page.shown import Shown
 from podqos.library.page.source import PageSource
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
@@ -44,10 +44,10 @@ def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told) ->
 
 
 def _state(source: PageSource, node: str) -> NodeState:
-    if source.cluster is not None:
-        return cluster_state(source.cluster, node or None)
-    nodes = PageNodes(source).nodes
-    found = nodes.get(node) or next(iter(nodes.values()), None)
-    if found is None or found.state is None:
-        raise InputError(found.problem if found is not None and found.problem else "no pods there")
-    return found.state
+    if source.cluster is not None and node:
+        return cluster_state(source.cluster, node)
+    shown = Shown(source)
+    state = shown.state(shown.node(node))
+    if not state.snapshot.pods:
+        raise InputError("it has no pods", where=node, fix="choose another node")
+    return state

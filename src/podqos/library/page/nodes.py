@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
 from podqos.library.cluster_snapshot import ClusterSnapshot
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelet_among
 from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import FoundWorkload, Objects
-from podqos.library.node_figures import used_bytes
-from podqos.library.node_state import NodeState, cluster_state, node_state
+from podqos.library.node_state import NodeState, NoPods, cluster_state, node_state, usage_by_node, used_bytes
 from podqos.library.page.places import Places
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
@@ -225,7 +224,9 @@ class PageNodes:
         known = {node.name: node for node in self.objects.of(Node)}
         names = [name for name in self._by_node if name]
         if not names and self.objects.workloads:
-            yield self._of_files(Node(), self.objects, is_assumed=True)
+            assumed = self._of_files(Node(), self.objects, is_assumed=True)
+            if assumed.state is not None or assumed.problem:
+                yield assumed
             return
         for name in dict.fromkeys((*names, *known)):
             objects = self.objects
@@ -234,57 +235,50 @@ class PageNodes:
             yield self._of_files(known.get(name) or Node(ObjectMeta(name=name)), objects, is_assumed=False)
 
     def _of_files(self, node: Node, objects: Objects, *, is_assumed: bool) -> PageNode:
-        capacity = node.status.capacity
-        state, problem = None, ""
-        if objects.workloads:
-            memory_bytes = capacity[MEMORY].value if MEMORY in capacity else None
-            name = None if objects is self.objects else node.name
-            try:
-                state = self._file_state(objects, name, memory_bytes)
-                if is_assumed and used_bytes(state) >= state.snapshot.node.memory_bytes:
-                    memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
-                    large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
-                    state = self._file_state(objects, name, memory_bytes)
-                    state = replace(state, assumptions=(large, *state.assumptions))
-            except InputError as error:
-                problem = str(error)
-        if state is not None and MEMORY not in node.status.allocatable:
-            node = replace(node, status=_divided(node.status, state))
-        if state is not None and is_assumed:
-            state = replace(state, assumptions=(ONE_NODE, *state.assumptions))
+        state, problem, noted = None, "", len(objects.problems)
+        try:
+            state = self._file_state(objects, node, is_assumed=is_assumed)
+            if MEMORY not in node.status.allocatable:
+                node = replace(node, status=_divided(node.status, state))
+        except NoPods:
+            if any(each.severity is Severity.ERROR for each in objects.problems[noted:]):
+                problem = "the API server would store none of its pods"
+        except InputError as error:
+            state, problem = None, str(error)
         return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
 
-    def _file_state(self, objects: Objects, node: str | None, memory_bytes: int | None) -> NodeState:
-        usage = self._source.usage
-        if usage is not None and node is not None:
-            usage = tuple(self._usage_by_node.get(node, ()))
-        state = node_state(objects, usage, node=node, node_memory_bytes=memory_bytes, profile=self.profile)
-        return replace(state, kubelet=self.kubelet)
+    def _file_state(self, objects: Objects, node: Node, *, is_assumed: bool) -> NodeState:
+        name = None if objects is self.objects else node.name
+        usage: Sequence[UsageRow] | None = self._source.usage
+        if usage is not None and name is not None:
+            strangers = (row for row in self._usage_by_node.get(None, ()) if row.is_listed)
+            usage = (*self._usage_by_node.get(name, ()), *strangers)
+        if not objects.workloads:
+            raise NoPods("it has no pods")
+        state = node_state(objects, usage, node=name, profile=self.profile)
+        if not is_assumed:
+            return state
+        if used_bytes(state) >= state.snapshot.node.memory_bytes:
+            memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
+            large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
+            state = node_state(objects, usage, node=name, node_memory_bytes=memory_bytes, profile=self.profile)
+            state = replace(state, assumptions=(large, *state.assumptions))
+        return replace(state, assumptions=(ONE_NODE, *state.assumptions))
 
     @cached_property
-    def _usage_by_node(self) -> dict[str, list[UsageRow]]:
+    def _usage_by_node(self) -> dict[str | None, list[UsageRow]]:
         """The rows about the pods of each node, where there are several; a row about none is a problem of its own."""
-        nodes: dict[str, list[str]] = {}
-        for name, found in self._by_node.items():
-            for each in found:
-                for called in (each.workload.pod.key, each.workload.pod.metadata.name):
-                    nodes.setdefault(called, []).append(name)
-        rows: dict[str, list[UsageRow]] = {}
-        for row in self._source.usage or ():
-            if row.pod not in nodes and not row.is_listed:
+        rows = usage_by_node(self.objects.latest(warn=False), self._source.usage or ())
+        for row in rows.get(None, ()):
+            if not row.is_listed:
                 what = f"there is no pod {row.pod}"
                 self.objects.note(Problem(row.where, 0, 0, Severity.WARNING, "", what, "check its name"))
-            for name in dict.fromkeys(nodes.get(row.pod, ())):
-                rows.setdefault(name, []).append(row)
         return rows
 
     @cached_property
     def kubelet(self) -> Kubelet | None:
         """The one whose settings stand among the manifests; None where there are several."""
-        found = self.objects.kubelets
-        if len(found) != 1:
-            return None
-        return Kubelet(found[0].settings.configuration, found[0].found.source.path)
+        return kubelet_among(self.objects)
 
 
 def _bound(node: NodePods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:

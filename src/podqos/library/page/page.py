@@ -21,8 +21,8 @@ from podqos.library.check import Checked, run_checks
 from podqos.library.checking.configuration import check_named
 from podqos.library.inputs.objects import FoundWorkload
 from podqos.library.inputs.selection import Selection
-from podqos.library.node_figures import node_overview, threshold_bytes, used_bytes
-from podqos.library.node_state import USAGE
+from podqos.library.node_figures import node_overview, threshold_bytes
+from podqos.library.node_state import USAGE, used_bytes
 from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode, ShownNode
 from podqos.library.page.places import Places, before, is_safer
@@ -86,7 +86,11 @@ class Page(Shown):
     def _notes(self) -> Iterator[str]:
         """Yield what is wrong with the source, and which pods the API server would not store."""
         found = dict.fromkeys(
-            (*self.source.problems, *(each for node in self.nodes.nodes.values() for each in node.objects.problems))
+            (
+                *self.source.problems,
+                *(each for node in self.nodes.nodes.values() for each in node.objects.problems),
+                *self.nodes.objects.problems,
+            )
         )
         yield from map(str, islice(found, _MOST_NOTES))
         if len(found) > _MOST_NOTES:
@@ -94,7 +98,7 @@ class Page(Shown):
 
     def _panel(self, node: PageNode) -> NodePanel:
         state, report, profile = node.state, node.report, self.nodes.profile
-        pods = [] if state is None else [entry.pod for entry in state.snapshot.pods]
+        pods = [entry.pod for entry in (node.unranked if state is None else state.snapshot.pods)]
         capacity = node.node.status.capacity
         figures = node_overview(node.node, pods, state, report, profile)
         if state is not None and self.source.cluster is None:
@@ -162,7 +166,7 @@ class Page(Shown):
         """Return everything about one pod, named ``namespace/name``; ``node`` tells two of that name apart."""
         at, entry, found = self.found(pod, node)
         profile = self.nodes.profile
-        explained = self.explained(found)
+        explained = self.explained(found, at)
         places = None if at is None else self.places(at)
         evicted = None if places is None else places.evicted.get(pod)
         kills = () if places is None else tuple(places.kills.get(pod, ()))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.library.explain import ExplainOptions, explain
 from podqos.library.inputs.objects import FoundWorkload, Objects, load
+from podqos.library.node_figures import headroom_bytes
 from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode, PageNodes
 from podqos.library.page.places import Places
@@ -59,6 +60,19 @@ class Shown:
     def quotas(self) -> Quotas:
         """The quotas of its namespaces, with what is used of them."""
         return Quotas(self.nodes.objects, self.nodes.profile)
+
+    def node(self, name: str) -> PageNode:
+        """Return the node of a name; where none is asked for, the one with pods that has least headroom."""
+        nodes = self.nodes.nodes
+        if name in nodes:
+            return nodes[name]
+        if name:
+            raise InputError(f"there is no node {name}", fix="it may be gone: see the cluster")
+        ranked = [each for each in nodes.values() if each.state is not None]
+        if not ranked:
+            problem = next((each.problem for each in nodes.values() if each.problem), "")
+            raise InputError(problem or "there are no pods", fix="" if problem else "give some that run")
+        return min(ranked, key=lambda each: headroom_bytes(self.state(each), self.nodes.profile))
 
     def state(self, node: PageNode) -> NodeState:
         """Return a node's pods; that of a node without any is empty."""
@@ -138,10 +152,14 @@ class Shown:
             for entry in (() if node.state is None else node.state.snapshot.pods)
         }
 
-    def explained(self, found: FoundWorkload) -> ExplanationList:
-        """Return what ``podqos explain`` says of one workload."""
+    def explained(self, found: FoundWorkload, at: PageNode | None) -> ExplanationList:
+        """Return what ``podqos explain`` says of one workload on its node."""
         objects = self.nodes.objects.only([found])
-        explained = explain(objects, ExplainOptions(profile=self.nodes.profile, kubelet=self.nodes.kubelet))
+        options = ExplainOptions(profile=self.nodes.profile, kubelet=self.nodes.kubelet)
+        if at is not None and at.state is not None:
+            memory_bytes = at.state.snapshot.node.memory_bytes
+            options = replace(options, node_memory_bytes=memory_bytes, kubelet=at.state.kubelet)
+        explained = explain(objects, options)
         if not explained.items:
             first = next(iter(objects.problems), None)
             raise InputError("the API server would not store it" if first is None else str(first))

@@ -17,8 +17,8 @@ from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
 from podqos.library.forecast import forecast
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import FoundWorkload
-from podqos.library.node_figures import headroom_bytes, threshold_bytes, used_bytes
-from podqos.library.node_state import NodeState
+from podqos.library.node_figures import headroom_bytes, threshold_bytes
+from podqos.library.node_state import NodeState, available_bytes
 from podqos.library.page.editing import edited, edited_alike, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.places import Places, turn
@@ -93,7 +93,7 @@ class WhatIfEngine:
         """Return what the edits would do."""
         page, profile = self._page, self._profile
         changes = self._changes(request)
-        node = self._node(request.node) if request.node or not changes else changes[0].node
+        node = self._page.node(request.node) if request.node or not changes else changes[0].node
         now = self._page.state(node)
         before = page.places(node)
         if before is None:
@@ -145,11 +145,13 @@ class WhatIfEngine:
         if not 0 < request.rate_bytes_per_second <= _FASTEST_BYTES_PER_SECOND:
             raise InputError("no rate of growth", where="rateBytesPerSecond", fix="for example 128Mi per second")
         pod = request.growing.partition(":")[0]
-        node = self._page.found(pod, request.node)[0] if pod else self._node(request.node)
+        node = self._page.found(pod, request.node)[0] if pod else self._page.node(request.node)
         if node is None:
             raise InputError(f"{pod} runs on no node", fix="choose one that does")
         now = self._page.state(node)
         choices = _choices(now)
+        if not choices:
+            raise InputError("it has no pods", where=node.name, fix="choose another node")
         growing = request.growing or choices[0]
         kubelet = edited_kubelet(now, request.kubelet, self._profile)
         state = now if kubelet is None else replace(now, kubelet=kubelet)
@@ -162,12 +164,11 @@ class WhatIfEngine:
             fast_path=request.fast_path,
             profile=self._profile,
         )
-        memory_bytes = now.snapshot.node.memory_bytes
         return ForecastView(
             node=node.name,
             growing=f"{report.growths[0].pod}:{report.growths[0].container}",
             threshold_bytes=threshold_bytes(state, self._profile),
-            available_bytes=memory_bytes - used_bytes(state),
+            available_bytes=available_bytes(state, self._profile),
             report=report,
             race=race_text(report.growths[0]),
             as_it_is=self._curve(growing, node),
@@ -183,8 +184,9 @@ class WhatIfEngine:
         for edit in request.edits:
             at, entry, found = page.found(edit.pod)
             if at is None or at.state is None:
-                what = f"{edit.pod} runs on no node" if at is None else at.problem or f"{edit.pod} is in no order"
-                raise InputError(what, fix="choose another")
+                if at is not None and at.problem:
+                    raise InputError(at.problem, where=at.name)
+                raise InputError(f"{edit.pod} runs on no node", fix="choose another")
             pods = [(at, entry)] if edit.alone and found.workload.is_stored else page.alike(at, entry)
             first = pods[0][1].pod.metadata.uid
             key = first, edit.pod if edit.alone else ""
@@ -195,17 +197,6 @@ class WhatIfEngine:
             if edit.priority is not None:
                 changes[key].priority = edit.priority
         return list(changes.values())
-
-    def _node(self, name: str) -> PageNode:
-        nodes = self._page.nodes.nodes
-        if name in nodes:
-            return nodes[name]
-        if name:
-            raise InputError(f"there is no node {name}", fix="it may be gone: see the cluster")
-        ranked = [each for each in nodes.values() if each.state is not None]
-        if not ranked:
-            raise InputError("there are no pods", fix="give manifests, or a snapshot of a cluster")
-        return min(ranked, key=lambda each: headroom_bytes(self._page.state(each), self._profile))
 
     def _maker(self, at: PageNode, entry: PodUsage, found: FoundWorkload, edit: PodEdit) -> FoundWorkload:
         """Return what is patched so that the pods change: of pods that run, what made them, if that is known."""
@@ -305,9 +296,9 @@ class WhatIfEngine:
     def _edited_pod(self, change: _Edited, node: PageNode, before: Places, after: Places) -> EditedPod:
         page = self._page
         fields = list(_fields(change.fields, change.found))
-        old = page.explained(change.found).items[0]
+        old = page.explained(change.found, change.node).items[0]
         changed = edited(page.nodes.objects, change.found, fields) if fields else change.found
-        new = page.explained(changed).items[0] if fields else old
+        new = page.explained(changed, change.node).items[0] if fields else old
         # The scores are those of one of its pods on the node that is looked at, if there is one.
         shown = next((entry.pod.key for at, entry in change.pods if at is node), change.pod)
         scores = {each.container: each for each in after.kills.get(shown, ())}

@@ -88,7 +88,7 @@ _RULES = {
     Rule.POD_REQUEST: "the pod requests {amount}",
     Rule.POD_LIMIT: "the pod's limit {amount}",
     Rule.NO_REQUEST: "nothing is requested",
-    Rule.NO_LIMIT: "no limit: {containers} has none",
+    Rule.NO_LIMIT: "no limit: {containers} {have} none",
     Rule.BEST_EFFORT: "BestEffort",
     Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
     Rule.EXCLUSIVE_CPUS: "CPUs of its own (cpuManagerPolicy: static)",
@@ -121,7 +121,8 @@ _RULES = {
 def because_of(because: Because) -> str:
     """Return why a cgroup file holds what it holds."""
     containers = " and ".join(because.containers) or "the pod"
-    text = _RULES[because.rule].format(amount=amount(because.amount), containers=containers)
+    have = "have" if len(because.containers) > 1 else "has"
+    text = _RULES[because.rule].format(amount=amount(because.amount), containers=containers, have=have)
     return f"{text} (the kernel's bound)" if because.clamped else text
 
 

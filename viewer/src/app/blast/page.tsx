@@ -1,21 +1,18 @@
 // The blast radius: each pod leaks in turn; which others die. As a matrix to sort and click, and told one by one.
 
 import { render, type ComponentChildren } from "preact";
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { showBlast } from "../../blast";
 import { h } from "../../dom";
-import { bare, bytes, count, fate, plural } from "../../format";
-import type { Blast, BlastRadius, ClusterView, Death } from "../../schema";
-import { seconds } from "../forecast/page";
-import { change, go, href, useRoute } from "../router";
+import { bytes, fate, plural, seconds } from "../../format";
+import type { BlastRadius, ClusterView, Death } from "../../schema";
+import { change, go, here, href, useRoute } from "../router";
 import { begin, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
-import { Card, Chip, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "../ui";
+import { Card, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "../ui";
 import type { ViewProps } from "../views";
+import { Board, type Leaking } from "./board";
 import "./blast.css";
-
-const MOST_ROWS = 60;
-const MOST_COLUMNS = 60;
 
 /** The jobs of this visit, by source and node. */
 const JOBS = new Map<string, string>();
@@ -97,107 +94,56 @@ function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildre
   );
 }
 
-interface Row {
-  pod: string;
-  node: string;
-  qosClass: string;
-  leak: Blast;
-  /** The first death of each other pod. */
-  deaths: ReadonlyMap<string, { death: Death; place: number }>;
-}
-
 /** Which pod takes which down: a row for each leaking pod, a column for each victim. */
 function Matrix({ radius }: { radius: BlastRadius }) {
-  const route = useRoute();
-  const rates = [...new Set(radius.leaks.map((leak) => leak.rateBytesPerSecond))].sort((one, other) => one - other);
-  const harm = (each: number) => radius.leaks.filter((leak) => leak.rateBytesPerSecond === each).reduce((sum, leak) => sum + leak.others.length, 0);
-  const rate = Number(route.query.get("rate")) || rates.toSorted((one, other) => harm(other) - harm(one) || other - one)[0] || 0;
-  const sort = route.query.get("sort") ?? "-taken";
-  const { rows, victims } = useMemo(() => rowsOf(radius, rate, sort), [radius, rate, sort]);
-  const [chosen, setChosen] = useState<{ row: string; victim: string } | null>(null);
-  const shownRows = rows.slice(0, MOST_ROWS);
-  const shownVictims = victims.slice(0, MOST_COLUMNS);
-  const picked = shownRows.find((row) => row.pod === chosen?.row);
-  const found = chosen === null ? undefined : picked?.deaths.get(chosen.victim);
-  const by = (name: string) => (sort === name ? `-${name}` : name);
-  const sorted = (name: string) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none");
-  if (victims.length === 0) {
-    return (
-      <Card title="Which pod takes which down" tools={<Rates rates={rates} rate={rate} />}>
-        <p class="quiet">At this rate every leaking pod dies first, and takes no other down.</p>
-      </Card>
-    );
-  }
+  const { query } = useRoute();
+  const rates = useMemo(() => ratesOf(radius), [radius]);
+  const [worst] = rates;
+  const rate = Number(query.get("rate")) || worst || 0;
+  const sort = query.get("sort") ?? "-taken";
+  const { leaks, victims } = useMemo(() => leaksOf(radius, rate), [radius, rate]);
+  const rows = useMemo(() => sorted(leaks, sort), [leaks, sort]);
+  const [leaking, victim] = [query.get("leaks") ?? "", query.get("dies") ?? ""];
+  const found = leaks.find((each) => each.pod === leaking)?.deaths.get(victim);
+  const place = useRef<HTMLDivElement>(null);
+  const board = useRef<Board | null>(null);
+  const isThere = victims.length > 0;
+  useLayoutEffect(() => {
+    if (!isThere) return;
+    const gone = new AbortController();
+    board.current = new Board(sortBy, (leaks, dies) => change({ leaks, dies }, true), gone.signal);
+    place.current?.replaceChildren(board.current.element);
+    return () => gone.abort();
+  }, [isThere]);
+  useLayoutEffect(() => {
+    if (isThere) board.current?.show({ rows, victims, sort, chosen: found === undefined ? null : [leaking, victim] });
+  });
   return (
-    <Card title="Which pod takes which down" tools={<Rates rates={rates} rate={rate} />}>
-      <p class="quiet">Rows leak, columns die. A number is the order of death: a diamond was killed by the kernel, a circle evicted by the kubelet. Sort by a heading; click a number for more.</p>
-      <div class="matrix" tabIndex={0} role="region" aria-label="Matrix of leaks and deaths">
-        <table>
-          <thead>
-            <tr>
-              {(
-                [
-                  ["pod", "Leaking pod"],
-                  ["taken", "Takes"],
-                  ["soonest", "First after"],
-                ] as const
-              ).map(([name, title]) => (
-                <th key={name} scope="col" aria-sort={sorted(name)} class={name === "pod" ? "corner" : "number"}>
-                  <button type="button" class="link" onClick={() => change({ sort: by(name) }, true)}>
-                    {title}
-                    <span aria-hidden="true">{sort === name ? " ▲" : sort === `-${name}` ? " ▼" : ""}</span>
-                  </button>
-                </th>
-              ))}
-              {shownVictims.map((victim) => (
-                <th key={victim} scope="col" class="victim-name" aria-sort={sorted(victim)}>
-                  <button type="button" class="link" title={victim} onClick={() => change({ sort: by(victim) }, true)}>
-                    {bare(victim)}
-                    <span aria-hidden="true">{sort === victim ? " ▲" : sort === `-${victim}` ? " ▼" : ""}</span>
-                  </button>
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {shownRows.map((row) => (
-              <tr key={`${row.node} ${row.pod}`} class={chosen?.row === row.pod ? "chosen-row" : ""}>
-                <th scope="row" class="corner">
-                  <a href={href("pod", row.pod.split("/"))}>
-                    <Key of={row.pod} />
-                  </a>
-                  <Chip qosClass={row.qosClass} />
-                </th>
-                <td class="number">{count(row.deaths.size)}</td>
-                <td class="number">{row.deaths.size === 0 ? "–" : seconds(row.leak.others[0]?.afterSeconds ?? 0)}</td>
-                {shownVictims.map((victim) => {
-                  const cell = row.deaths.get(victim);
-                  if (cell === undefined) return <td key={victim} class={victim === row.pod ? "self" : ""} />;
-                  const words = `${row.pod} leaks: ${victim} ${fate(cell.death.by)} as number ${cell.place}, after ${seconds(cell.death.afterSeconds)}`;
-                  return (
-                    <td key={victim} class={chosen?.victim === victim ? "chosen-column" : ""}>
-                      <button type="button" class={`cell ${cell.death.by === "kernel" ? "kernel" : "kubelet"}`} aria-label={words} title={words} aria-pressed={chosen?.row === row.pod && chosen.victim === victim} onClick={() => setChosen({ row: row.pod, victim })}>
-                        <span>{count(cell.place)}</span>
-                      </button>
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <p class="chosen-death" role="status">
-        {found === undefined || picked === undefined ? (
-          <span class="quiet">{`${plural(rows.length, "pod")}, ${plural(victims.length, "victim")}${rows.length > MOST_ROWS || victims.length > MOST_COLUMNS ? `; the first ${MOST_ROWS} of each are shown` : ""}.`}</span>
-        ) : (
-          <>
-            If <Key of={picked.pod} /> leaks {bytes(picked.leak.rateBytesPerSecond)}/s, <a href={href("pod", (chosen?.victim ?? "").split("/"))}>{chosen?.victim}</a> is {fate(found.death.by)} as number {found.place}, after {seconds(found.death.afterSeconds)}.
-          </>
-        )}
+    <Card title="Which pod takes which down" tools={<Rates rates={rates.toSorted((one, other) => one - other)} rate={rate} />}>
+      <p class="quiet">
+        {isThere
+          ? "Rows leak, columns die. A number is the order of death: a diamond was killed by the kernel, a circle evicted by the kubelet. Sort by a heading; click a number for more, or go to it with the arrow keys."
+          : "At this rate every leaking pod dies first, and takes no other down."}
       </p>
+      {isThere ? <div ref={place} /> : null}
+      {isThere ? (
+        <p class="chosen-death" role="status">
+          {found === undefined ? (
+            <span class="quiet">{`${plural(rows.length, "pod")}, ${plural(victims.length, "victim")}.`}</span>
+          ) : (
+            <>
+              If <Key of={leaking} /> leaks {bytes(rate)}/s, <a href={href("pod", victim.split("/"))}>{victim}</a> is {fate(found.death.by)} as number {found.place}, after {seconds(found.death.afterSeconds)}.
+            </>
+          )}
+        </p>
+      ) : null}
     </Card>
   );
+}
+
+/** Sort by a column, or the other way round where it is sorted by it. */
+function sortBy(name: string): void {
+  change({ sort: here().query.get("sort") === name ? `-${name}` : name }, true);
 }
 
 function Rates({ rates, rate }: { rates: readonly number[]; rate: number }) {
@@ -205,30 +151,40 @@ function Rates({ rates, rate }: { rates: readonly number[]; rate: number }) {
   return <Select label="Leak of" value={String(rate)} options={rates.map((each) => [String(each), `${bytes(each)}/s`] as const)} change={(value) => change({ rate: value })} />;
 }
 
-function rowsOf(radius: BlastRadius, rate: number, sort: string): { rows: readonly Row[]; victims: readonly string[] } {
+/** The rates of leaks, first the one that takes most down. */
+function ratesOf(radius: BlastRadius): readonly number[] {
+  const harm = new Map<number, number>();
+  for (const leak of radius.leaks) harm.set(leak.rateBytesPerSecond, (harm.get(leak.rateBytesPerSecond) ?? 0) + leak.others.length);
+  return [...harm.keys()].sort((one, other) => (harm.get(other) ?? 0) - (harm.get(one) ?? 0) || other - one);
+}
+
+/** What each pod takes down at a rate, and the victims, first those of most. */
+function leaksOf(radius: BlastRadius, rate: number): { leaks: readonly Leaking[]; victims: readonly string[] } {
   const times = new Map<string, number>();
-  const rows: Row[] = radius.leaks
+  const leaks = radius.leaks
     .filter((leak) => leak.rateBytesPerSecond === rate)
-    .map((leak) => {
+    .map(({ pod, qosClass, others }) => {
       const deaths = new Map<string, { death: Death; place: number }>();
-      for (const death of leak.others) if (!deaths.has(death.pod)) deaths.set(death.pod, { death, place: deaths.size + 1 });
-      for (const pod of deaths.keys()) times.set(pod, (times.get(pod) ?? 0) + 1);
-      return { pod: leak.pod, node: leak.node, qosClass: leak.qosClass, leak, deaths };
+      for (const death of others) if (!deaths.has(death.pod)) deaths.set(death.pod, { death, place: deaths.size + 1 });
+      for (const victim of deaths.keys()) times.set(victim, (times.get(victim) ?? 0) + 1);
+      return { pod, qosClass, deaths };
     });
-  const victims = [...times.keys()].sort((one, other) => (times.get(other) ?? 0) - (times.get(one) ?? 0) || one.localeCompare(other));
+  return { leaks, victims: [...times.keys()].sort((one, other) => (times.get(other) ?? 0) - (times.get(one) ?? 0) || (one < other ? -1 : 1)) };
+}
+
+function sorted(leaks: readonly Leaking[], sort: string): readonly Leaking[] {
   const name = sort.replace(/^-/, "");
   const way = sort.startsWith("-") ? -1 : 1;
-  const worth = (row: Row): number | string => {
-    if (name === "pod") return row.pod;
-    if (name === "taken") return row.deaths.size;
-    if (name === "soonest") return row.leak.others[0]?.afterSeconds ?? Infinity;
-    return row.deaths.get(name)?.place ?? Infinity;
+  const worth = ({ pod, deaths }: Leaking): number | string => {
+    if (name === "pod") return pod;
+    if (name === "taken") return deaths.size;
+    if (name === "soonest") return deaths.values().next().value?.death.afterSeconds ?? Infinity;
+    return deaths.get(name)?.place ?? Infinity;
   };
-  rows.sort((one, other) => {
+  return leaks.toSorted((one, other) => {
     const [first, second] = [worth(one), worth(other)];
-    if (first === second) return one.pod.localeCompare(other.pod);
+    if (first === second) return one.pod < other.pod ? -1 : 1;
     if (first === Infinity || second === Infinity) return first === Infinity ? 1 : -1;
     return (first < second ? -1 : 1) * way;
   });
-  return { rows, victims };
 }

@@ -124,7 +124,7 @@ function Finding({ item }: { item: CheckItem }) {
       <p>{item.reason}</p>
       <p class="quiet">{item.consequence}</p>
       {item.patch ? <pre tabIndex={0} aria-label={`What to write for ${item.subject}`}>{item.patch}</pre> : null}
-      <p class="quiet">{`${item.check} ${item.checkName}${item.isFixed ? " · fixed with the rest" : item.onRequest ? " · fixed where its check is chosen" : ""}`}</p>
+      <p class="quiet">{`${item.check} ${item.checkName}${item.isFixed ? " · can be fixed here" : item.onRequest ? " · can be fixed here if you choose its check" : ""}`}</p>
     </li>
   );
 }
@@ -151,11 +151,11 @@ function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: Readon
   return (
     <Card title="Fixes">
       <fieldset class="fix-choice" disabled={isSaved}>
-        <legend>{chosen.length === 0 ? "All that check --fix fixes, or only:" : "Only these checks:"}</legend>
+        <legend>{chosen.length === 0 ? "Everything that podqos check --fix fixes, or only the checks you choose:" : "Only these checks:"}</legend>
         {fixable.map(([id, items]) => (
           <label key={id} class="check-line">
             <input type="checkbox" checked={chosen.includes(id)} onChange={(event) => toggle(id, event.currentTarget.checked)} />
-            <span>{`${id} ${items[0]?.title ?? ""} (${items.length})`}</span>
+            <span>{`${id} ${items[0]?.title ?? ""} (${items.filter((each) => each.isFixed || each.onRequest).length})`}</span>
           </label>
         ))}
       </fieldset>
@@ -219,6 +219,7 @@ function Diff({ file }: { file: FixedText }) {
       </div>
       <pre tabIndex={0} aria-label={`Diff of ${file.name}`}>
         {file.diff
+          .replace(/\n$/, "")
           .split("\n")
           .slice(2, isWhole ? undefined : 400)
           .map((line, index) => (

@@ -59,12 +59,13 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
     () => matches.filter(({ panel, count }) => (node === null ? !isFiltered || count > 0 : panel.node.name === node && panel.title !== WAITING)),
     [matches, node, isFiltered],
   );
-  // What is above comes with the first frame, what can be chosen with the next, then the pods.
-  const turns = useTurns(3);
+  // What is above comes with the first frame, what can be chosen with the next, then the pods, then what is below them:
+  // nothing that is seen is pushed away by what comes later.
+  const turns = useTurns(4);
   const [first] = shown;
   const only = node !== null && shown.length === 1 ? first : undefined;
   const tabled = useMemo(() => (only ? [only.panel] : panels), [only?.panel, panels]);
-  const { facts, words, tiles } = useMemo(() => ({ facts: factsOf(view), words: headline(view), tiles: <Tiles view={view} /> }), [view]);
+  const { facts, tiles } = useMemo(() => ({ facts: factsOf(view), tiles: <Tiles view={view} /> }), [view]);
   const choices = useMemo(() => <Choices view={view} {...chosen} />, [view, chosen.filters.namespace, chosen.filters.qosClass, chosen.filters.priority, chosen.size, chosen.order, chosen.asTable]);
   if (view.pods.length === 0 && panels.length === 0) {
     return (
@@ -77,25 +78,29 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   }
   const shownPods = node === null ? found : (first?.count ?? 0);
   return (
-    <Page title={only ? only.panel.title : "Cluster"} facts={facts} headline={words} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
+    <Page title={only ? only.panel.title : "Cluster"} facts={facts} headline={headline(only ? [only.panel.node] : view.nodes)} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
       <section class="card wide filters" aria-label="Filters">
         <label class="field grow">
           <span>Find</span>
           <input type="search" data-filter value={chosen.filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
         </label>
-        {turns > 1 ? choices : null}
-        <p class="legend">
-          {CHIPS}
-          <span class="quiet" role="status">
-            {isFiltered || only ? `${count(shownPods)} of ${plural(view.pods.length, "pod")}` : plural(view.pods.length, "pod")}
-            {isFiltered && node === null ? ` on ${count(shown.length)} of ${plural(panels.length, "node")}` : ""}
-          </span>
-          {isFiltered ? (
-            <button type="button" class="link" onClick={() => change({ q: null, ns: null, class: null, priority: null })}>
-              Show all
-            </button>
-          ) : null}
-        </p>
+        {turns > 1 ? (
+          <>
+            {choices}
+            <p class="legend">
+              {CHIPS}
+              <span class="quiet" role="status">
+                {isFiltered || only ? `${count(shownPods)} of ${plural(view.pods.length, "pod")}` : plural(view.pods.length, "pod")}
+                {isFiltered && node === null ? ` on ${count(shown.length)} of ${plural(panels.length, "node")}` : ""}
+              </span>
+              {isFiltered ? (
+                <button type="button" class="link" onClick={() => change({ q: null, ns: null, class: null, priority: null })}>
+                  Show all
+                </button>
+              ) : null}
+            </p>
+          </>
+        ) : null}
       </section>
       {shownPods === 0 && (isFiltered || shown.length === 0) ? (
         <div class="wide">
@@ -114,9 +119,13 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
       ) : (
         <Panels matches={shown} order={order} fits={fits} size={size} />
       )}
-      {first && shown.length === 1 && !asTable && turns > 2 ? <NodeFacts panel={first.panel} /> : null}
-      {view.guard === null ? null : <GuardCard guard={view.guard} />}
-      <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
+      {turns > 3 ? (
+        <>
+          {first && shown.length === 1 && !asTable ? <NodeFacts panel={first.panel} /> : null}
+          {view.guard === null ? null : <GuardCard guard={view.guard} />}
+          <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
+        </>
+      ) : null}
     </Page>
   );
 }
@@ -130,7 +139,7 @@ function Choices({ view, filters, size, order, asTable }: { view: ClusterView; f
       <Select label="Namespace" value={filters.namespace} options={[["", "all"], ...namespaces.map((each) => [each, each] as const)]} change={(ns) => change({ ns })} />
       <Select label="Class" value={filters.qosClass} options={[["", "all"], ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const)]} change={(value) => change({ class: value })} />
       <Select label="Priority" value={filters.priority} options={[["", "all"], ...priorities.map((each) => [String(each), `at least ${count(each)}`] as const)]} change={(priority) => change({ priority })} />
-      <Select label="Size" value={size} options={[...(hasUsage(view) ? [["used", "memory used"] as const] : []), ["requested", "memory requested"], ["limit", "memory limit"]]} change={(value) => change({ size: value })} />
+      <Select label="Size by memory" value={size} options={[...(hasUsage(view) ? [["used", "used"] as const] : []), ["requested", "requested"], ["limit", "limit"]]} change={(value) => change({ size: value })} />
       <Choice label="Order" value={order} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
       <Choice label="Show as" value={asTable ? "table" : "blocks"} options={[["blocks", "Blocks"], ["table", "Table"]]} change={(value) => change({ show: value === "table" ? value : null })} />
     </>
@@ -144,12 +153,12 @@ function factsOf(view: ClusterView): string[] {
 }
 
 /** The node that is nearest to running out, and who pays for it. */
-function headline(view: ClusterView): string {
-  const [worst] = view.nodes.filter((node) => node.headroomBytes !== null);
+function headline(nodes: ClusterView["nodes"]): string {
+  const worst = nodes.find((node) => node.headroomBytes !== null);
   if (worst === undefined) return "";
   const name = worst.isAssumed && !worst.name ? "The node" : worst.name;
   const left = worst.headroomBytes as number;
-  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} until the kubelet evicts${view.nodes.length > 1 ? ", the least of all nodes" : ""}`;
+  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} until the kubelet evicts${nodes.length > 1 ? ", the least of all nodes" : ""}`;
   const [evicted, killed] = [worst.nextEvicted?.pod, worst.nextKilled?.pod];
   if (!evicted && !killed) return `${state}.`;
   if (evicted === killed) return `${state}. ${evicted} goes first, by kubelet and kernel alike.`;
@@ -163,14 +172,15 @@ function Tiles({ view }: { view: ClusterView }) {
   const sum = (of: (node: ClusterView["nodes"][number]) => number) => view.nodes.reduce((total, node) => total + of(node), 0);
   const allocatable = sum((node) => node.memory.allocatable);
   const limits = allocatable > 0 ? sum((node) => node.memory.limits) / allocatable : null;
+  const unlimited = view.pods.filter((pod) => pod.limitBytes === null).length;
   const requests = allocatable > 0 ? sum((node) => node.memory.requests) / allocatable : null;
   return (
     <>
       <Tile value={count(view.nodes.length)} name={view.nodes.length === 1 ? "node" : "nodes"} note={troubled > 0 ? `${count(troubled)} with conditions` : ""} kind={troubled > 0 ? "warned" : ""} />
       <Tile value={count(view.pods.length)} name={view.pods.length === 1 ? "pod" : "pods"} note={`${count(view.classes["BestEffort"] ?? 0)} BestEffort`} />
       <Tile value={count(near)} name="past their threshold" note="the kubelet evicts there" kind={near > 0 ? "kernel" : ""} />
-      {requests === null ? null : <Tile value={`${Math.round(requests * 100)}%`} name="of memory requested" note={`of ${about(allocatable)} allocatable`} />}
-      {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="limits to memory" note={limits > 1 ? "overcommitted" : "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
+      {requests === null ? null : <Tile value={`${Math.round(requests * 100)} %`} name="of memory requested" note={`of ${about(allocatable)} allocatable`} />}
+      {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="limits to memory" note={[limits > 1 ? "overcommitted" : "", unlimited > 0 ? `${count(unlimited)} without a limit` : ""].filter(Boolean).join(", ") || "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
       <Tile value={count(reversed)} name={reversed === 1 ? "pair in opposite orders" : "pairs in opposite orders"} note="by kubelet and kernel" />
     </>
   );

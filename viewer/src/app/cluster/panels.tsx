@@ -67,14 +67,14 @@ const Head = kept(function Head({ node, title, pods }: { node: NodePanel; title:
         <h2 title={title}>{isNode && node.name ? <a href={href("cluster", [], { node: node.name })} onClick={(event) => openNode(event, node.name)}>{title}</a> : title}</h2>
         <p class="quiet">
           {node.mostPods === null ? plural(pods, "pod") : `${count(pods)} of ${plural(node.mostPods, "pod")}`}
-          {node.conditions.map((condition) => (
-            <span key={condition} class="condition-chip">
-              ⚠ {condition}
+          {node.conditions.length > 0 ? (
+            <span class="condition-chip" title={node.conditions.join(", ")}>
+              ⚠ {node.conditions.join(", ")}
             </span>
-          ))}
+          ) : null}
         </p>
       </div>
-      {isNode ? <Figures node={node} /> : <p class="quiet figures-room">No node has taken them, so they are in no order.</p>}
+      {isNode ? <Figures node={node} /> : <p class="quiet figures-room">{pods === 1 ? "No node has taken it, so it is in no order." : "No node has taken them, so they are in no order."}</p>}
       {node.problem ? <p class="problem" title={node.problem}>{node.problem}</p> : null}
     </>
   );
@@ -88,7 +88,7 @@ function openNode(event: MouseEvent, node: string): void {
 }
 
 function share(part: number, whole: number): string {
-  return whole > 0 ? ` ${Math.round((part / whole) * 100)}%` : "";
+  return whole > 0 ? ` ${Math.round((part / whole) * 100)} %` : "";
 }
 
 function Figures({ node }: { node: NodePanel }) {
@@ -107,7 +107,7 @@ function Figures({ node }: { node: NodePanel }) {
       <dl class="figures-grid">
         <Figure name="allocatable" value={about(memory.allocatable)} />
         <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
-        <Figure name="limits" value={about(memory.limits)} note={memory.allocatable > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
+        <Figure name="limits" value={memory.limits === 0 ? "none" : about(memory.limits)} note={memory.allocatable > 0 && memory.limits > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
         <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
         <Figure name="headroom" value={left === null ? "–" : about(left)} isTrouble={left !== null && left < 0} />
         <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
@@ -249,7 +249,7 @@ export function NodeFacts({ panel: { node } }: { panel: Panel }) {
           ["kubelet", victim(node.nextEvicted)],
           ["kernel", victim(node.nextKilled)],
           ...(node.reversedPairs > 0 ? [["opposite", `${plural(node.reversedPairs, "pair")} of pods that kubelet and kernel take in opposite orders`] as const] : []),
-          ["memory", `${bytes(node.memoryBytes)}; the kubelet evicts when no more than ${bytes(node.thresholdBytes)} is available`],
+          ["memory", `${bytes(node.memoryBytes)}${node.thresholdBytes > 0 ? `; the kubelet evicts when no more than ${bytes(node.thresholdBytes)} is available` : ""}`],
           ["CPU", `${cores(node.cpu.requests)}${node.cpu.allocatable > 0 ? ` of ${cores(node.cpu.allocatable)}` : ""} cores requested, limits ${cores(node.cpu.limits)}`],
           ...(node.conditions.length > 0 ? [["conditions", node.conditions.join(", ")] as const] : []),
         ]}

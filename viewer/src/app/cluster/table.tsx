@@ -7,6 +7,7 @@ import type { PodBlock } from "../../schema";
 import { afterFrame, useLater, useTurns } from "../frames";
 import { change, href } from "../router";
 import { kept, NONE } from "../ui";
+import { lines } from "../text";
 import { useWidth, useWindow, type Windowed } from "../windowed";
 import { keyOf, WAITING, type Fits, type Order, type Panel } from "./model";
 
@@ -63,12 +64,14 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
     return (pod: PodBlock): number => {
       let high = known.get(pod);
       if (high === undefined) {
-        const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node, forNode)];
+        const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node || NONE, forNode)];
         known.set(pod, (high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13));
       }
       return high;
     };
   }, [forPod, forNode, isNarrow]);
+  /** How high most rows are: what is below them stays where it is when they come. */
+  const usual = isNarrow ? (2 + BLOCK_ROWS) * LINE + 20 : LINE + 13;
   // First the head, then how high the rows are, then they.
   const isBegun = useTurns(2) > 1 && width > 0;
   const laid = useMemo(() => {
@@ -111,7 +114,7 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
       {isNarrow ? <SortChoice by={by} isDescending={isDescending} /> : null}
       <div role="table" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length}>
         {head}
-        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${window.height}px` }} onKeyDown={press} onFocusIn={focused} />
+        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${tops === NOTHING.tops ? found.length * usual : window.height}px` }} onKeyDown={press} onFocusIn={focused} />
       </div>
       {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods without a node are in no order.</p> : null}
     </div>
@@ -275,25 +278,4 @@ function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending
       </select>
     </label>
   );
-}
-
-const context = document.createElement("canvas").getContext("2d");
-/** How wide letters are, by their code. */
-const letters: number[] = [];
-
-function letterWidth(code: number): number {
-  if (context !== null && letters.length === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
-  return (letters[code] = context?.measureText(String.fromCodePoint(code)).width ?? 8);
-}
-
-/** How many lines a name takes that may be broken anywhere. Letter by letter: measuring each name takes far longer. */
-function lines(text: string, width: number): number {
-  if (text === "" || width <= 0) return text === "" ? 0 : 1;
-  let wide = 0;
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    wide += letters[code] ?? letterWidth(code);
-  }
-  // A letter that does not fit goes to the next line as a whole.
-  return wide <= width - 1 ? 1 : Math.ceil(wide / Math.max(20, width - 12));
 }

@@ -1,7 +1,7 @@
 // The forecast: who acts first, kernel or kubelet, while a container grows; with sliders for threshold, interval and growth.
 
 import { useMemo } from "preact/hooks";
-import { about, bytes, CAUSES } from "../../format";
+import { about, bytes, CAUSES, seconds } from "../../format";
 import type { ForecastOutcome, ForecastRequest, ForecastView } from "../../schema";
 import { Amount, amountOf, Slider, useNewest } from "../controls";
 import { change, href, type Route } from "../router";
@@ -151,12 +151,6 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
 function rounded(rate: number): number {
   const unit = rate >= 2 ** 30 ? 2 ** 26 : 2 ** 20;
   return Math.max(unit, Math.round(rate / unit) * unit);
-}
-
-export function seconds(value: number): string {
-  if (value < 60) return `${value < 10 ? Math.round(value * 10) / 10 : Math.round(value)} s`;
-  const whole = Math.round(value);
-  return whole < 3600 ? `${Math.floor(whole / 60)} min${whole % 60 ? ` ${whole % 60} s` : ""}` : `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
 function span(from: number, to: number): string {

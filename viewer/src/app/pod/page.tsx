@@ -33,8 +33,9 @@ function Back() {
 function Shown({ pod }: { pod: Pod }) {
   const { explanation: why, standing } = pod;
   // A card with each frame, those that are seen first.
-  const turns = useTurns(4 + why.cgroups.length);
-  const facts = [pod.namespace, ...(pod.workload ? [pod.workload] : []), ...(pod.node ? [`on ${pod.node}`] : []), `Kubernetes ${pod.kubernetesVersion}`];
+  const most = 5 + why.cgroups.length;
+  const turns = useTurns(most);
+  const facts = [`namespace ${pod.namespace}`, ...(pod.workload ? [pod.workload] : []), ...(pod.node ? [`on ${pod.node}`] : []), `Kubernetes ${pod.kubernetesVersion}`];
   return (
     <Page title={pod.name} facts={facts} headline={headline(pod)} tools={<Back />} tiles={<Tiles pod={pod} />}>
       <div class="column">
@@ -67,7 +68,7 @@ function Shown({ pod }: { pod: Pod }) {
           </>
         ) : null}
       </aside>
-      {turns > 3 ? <Assumed of={pod.assumptions} kind="wide turn-7" /> : null}
+      {turns === most ? <Assumed of={pod.assumptions} kind="wide turn-7" /> : null}
     </Page>
   );
 }

@@ -84,8 +84,8 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
       tools={<a href={href("run", [ids[1]])}>← The later run</a>}
       tiles={
         <>
-          <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind="kernel" />
-          <Tile value={count(after.evictions)} name="evicted by the kubelet" note={was(before.evictions, after.evictions)} kind="kubelet" />
+          <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind={after.oomKills > 0 ? "kernel" : ""} />
+          <Tile value={count(after.evictions)} name="evicted by the kubelet" note={was(before.evictions, after.evictions)} kind={after.evictions > 0 ? "kubelet" : ""} />
           <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods unaffected" note={was(before.untouched, after.untouched)} />
           <Tile value={duration(after.downtimeUs)} name="downtime of pods" note={before.downtimeUs === after.downtimeUs ? "as before" : `was ${duration(before.downtimeUs)}`} />
         </>

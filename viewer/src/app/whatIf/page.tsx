@@ -125,6 +125,8 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   const threshold = bytes(panel?.thresholdBytes ?? 0);
   const view = hasMore && settled === key && whole.isCurrent && whole.data !== null ? whole.data : answer.data;
   const own = view?.pods.find((each) => each.pod === pod);
+  // Until it is answered, how it is now.
+  const now: PodStanding = { ...block, pods: cluster.pods.filter((each) => each.node === block.node && each.evictionPlace !== null).length };
   const isChanged = Object.keys(edits).length > 0 || SETTINGS.some((name) => route.query.get(name));
   const write = (name: string, value: string, was: string) =>
     rewrite(
@@ -143,8 +145,8 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
     <Page
       title="What if"
       facts={[cluster.name, ...(block.node ? [block.node] : ["one assumed node"]), `Kubernetes ${cluster.kubernetesVersion}`]}
-      headline={view === null ? "" : headline(pod, own, view, isChanged)}
-      tiles={own === undefined || view === null ? null : <Tiles own={own} view={view} />}
+      headline={view === null ? asItIs(pod, now, isChanged) : headline(pod, own, view, isChanged)}
+      tiles={view === null ? <Tiles before={now} after={now} left={panel?.headroomBytes ?? null} /> : own === undefined ? null : <Tiles {...own} left={view.headroomAfterBytes} view={view} />}
     >
       <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved} onPointerOver={reach} onFocusIn={reach} onPointerDown={reach} onClick={reach}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
@@ -171,38 +173,38 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
                     <span>Priority</span>
                     <input type="number" step={100} value={written["priority"] ?? String(page.explanation.priority)} onInput={(event) => write("priority", event.currentTarget.value, String(page.explanation.priority))} />
                   </label>
+                  <fieldset>
+                    <legend>Kubelet</legend>
+                    <Amount label="Hard threshold (memory.available)" value={route.query.get("hard") ?? threshold} was={threshold} max={Math.max(memory / 8, amountOf(route.query.get("hard") ?? "") ?? 0)} change={(hard) => change({ hard: sameAmount(hard, threshold) ? null : hard, pod }, true)} />
+                    <div class="row">
+                      <label class="field">
+                        <span>Soft threshold</span>
+                        <input value={route.query.get("soft") ?? ""} placeholder="none" spellcheck={false} autocomplete="off" onInput={(event) => change({ soft: event.currentTarget.value, pod }, true)} />
+                      </label>
+                      <label class="field">
+                        <span>for at least</span>
+                        <input value={route.query.get("grace") ?? ""} placeholder="1m30s" spellcheck={false} autocomplete="off" onInput={(event) => change({ grace: event.currentTarget.value, pod }, true)} />
+                      </label>
+                    </div>
+                    {cluster.nodes.length > 1 ? (
+                      <label class="check">
+                        <input type="checkbox" checked={route.query.get("everywhere") === "1"} onChange={(event) => change({ everywhere: event.currentTarget.checked, pod }, true)} />
+                        {`on all ${count(cluster.nodes.length)} nodes, not only on ${block.node}`}
+                      </label>
+                    ) : null}
+                  </fieldset>
+                  {answer.failure !== null && view !== null && !isSaved ? (
+                    <p class="refused" role="alert">
+                      {answer.failure.needsServer ? answer.failure.message : `The API server says no: ${answer.failure.message}`}
+                    </p>
+                  ) : null}
+                  <Made edits={edits} target={target} cluster={cluster} />
+                  <button type="button" class="tool" onClick={() => change({ write: null, alone: null, hard: null, soft: null, grace: null, everywhere: null })} disabled={!isChanged}>
+                    As it is
+                  </button>
                 </>
               )}
             </Awaited>
-            <fieldset>
-              <legend>Kubelet</legend>
-              <Amount label="Hard threshold (memory.available)" value={route.query.get("hard") ?? threshold} was={threshold} max={Math.max(memory / 8, amountOf(route.query.get("hard") ?? "") ?? 0)} change={(hard) => change({ hard: sameAmount(hard, threshold) ? null : hard, pod }, true)} />
-              <div class="row">
-                <label class="field">
-                  <span>Soft threshold</span>
-                  <input value={route.query.get("soft") ?? ""} placeholder="none" spellcheck={false} autocomplete="off" onInput={(event) => change({ soft: event.currentTarget.value, pod }, true)} />
-                </label>
-                <label class="field">
-                  <span>for at least</span>
-                  <input value={route.query.get("grace") ?? ""} placeholder="1m30s" spellcheck={false} autocomplete="off" onInput={(event) => change({ grace: event.currentTarget.value, pod }, true)} />
-                </label>
-              </div>
-              {cluster.nodes.length > 1 ? (
-                <label class="check">
-                  <input type="checkbox" checked={route.query.get("everywhere") === "1"} onChange={(event) => change({ everywhere: event.currentTarget.checked, pod }, true)} />
-                  {`on all ${count(cluster.nodes.length)} nodes, not only on ${block.node}`}
-                </label>
-              ) : null}
-            </fieldset>
-            {answer.failure !== null && view !== null && !isSaved ? (
-              <p class="refused" role="alert">
-                {answer.failure.needsServer ? answer.failure.message : `The API server says no: ${answer.failure.message}`}
-              </p>
-            ) : null}
-            <Made edits={edits} target={target} cluster={cluster} />
-            <button type="button" class="tool" onClick={() => change({ write: null, alone: null, hard: null, soft: null, grace: null, everywhere: null })} disabled={!isChanged}>
-              As it is
-            </button>
           </fieldset>
         </Card>
       </aside>
@@ -457,11 +459,16 @@ function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
+function asItIs(pod: string, { qosClass, evictionPlace, killPlace, pods }: PodStanding, isChanged: boolean): string {
+  const [evicted, killed] = [`evicted ${place(evictionPlace, pods)}`, `killed ${place(killPlace, pods)}`];
+  return `${pod} is ${qosClass}, ${killPlace === null ? `${evicted} of ${plural(pods, "pod")} and never killed` : `${evicted} and ${killed} of ${plural(pods, "pod")}`}.${isChanged ? "" : " Change something."}`;
+}
+
 function headline(pod: string, own: ComparedPod | undefined, view: WhatIfView, isChanged: boolean): string {
   const { before = null, after = null } = own ?? {};
   const told: string[] = [];
   if (before !== null && after !== null) {
-    if (!isChanged) return `${pod} is ${after.qosClass}, evicted ${place(after.evictionPlace, after.pods)} and killed ${place(after.killPlace, after.pods)} of ${plural(after.pods, "pod")}. Change something.`;
+    if (!isChanged) return asItIs(pod, after, isChanged);
     const parts = [
       before.qosClass === after.qosClass ? "" : `becomes ${after.qosClass}`,
       before.evictionPlace === after.evictionPlace ? "" : `is evicted ${place(after.evictionPlace, after.pods)} instead of ${place(before.evictionPlace, before.pods)}`,
@@ -483,8 +490,7 @@ function place(at: number | null, of: number): string {
   return at === null ? "never" : at === 1 ? "first" : at === of ? "last" : `as number ${count(at)}`;
 }
 
-function Tiles({ own, view }: { own: ComparedPod; view: WhatIfView }) {
-  const { before, after } = own;
+function Tiles({ before, after, left, view }: Pick<ComparedPod, "before" | "after"> & { left: number | null; view?: WhatIfView }) {
   const was = (one: string, other: string) => (one === other || before === null ? "" : `was ${one}`);
   const score = (of: PodStanding | null) => (of?.oomScoreAdj === null || of === null ? NONE : signed(of.oomScoreAdj));
   const at = (value: number | null | undefined, of: PodStanding | null) => (value === null || value === undefined || of === null ? NONE : `${count(value)}/${count(of.pods)}`);
@@ -495,8 +501,8 @@ function Tiles({ own, view }: { own: ComparedPod; view: WhatIfView }) {
       <Tile value={score(after)} name="oom_score_adj" note={was(score(before), score(after))} />
       <Tile value={evicted(after)} name="evicted by the kubelet" note={was(evicted(before), evicted(after))} kind="kubelet" />
       <Tile value={at(after?.killPlace, after)} name="killed by the kernel" note={was(at(before?.killPlace, before), at(after?.killPlace, after))} kind="kernel" />
-      <Tile value={about(view.headroomAfterBytes)} name="until the kubelet evicts" note={was(about(view.headroomBeforeBytes), about(view.headroomAfterBytes))} kind={view.headroomAfterBytes < 0 ? "kernel" : ""} />
-      <Tile value={`${count(view.safer)} / ${count(view.atRisk)}`} name="pods safer / at greater risk" note={view.nodes.length < 2 ? "" : view.isWhole ? `on ${plural(view.nodes.length, "node")}` : `on ${view.node} alone`} kind={view.atRisk > view.safer ? "warned" : ""} />
+      <Tile value={left === null ? NONE : about(left)} name="until the kubelet evicts" note={view === undefined || left === null ? "" : was(about(view.headroomBeforeBytes), about(left))} kind={left !== null && left < 0 ? "kernel" : ""} />
+      <Tile value={view === undefined ? NONE : `${count(view.safer)} / ${count(view.atRisk)}`} name="pods safer / at greater risk" note={view === undefined || view.nodes.length < 2 ? "" : view.isWhole ? `on ${plural(view.nodes.length, "node")}` : `on ${view.node} alone`} kind={view !== undefined && view.atRisk > view.safer ? "warned" : ""} />
     </>
   );
 }
@@ -554,7 +560,7 @@ function Patch({ patch, workload }: { patch: NonNullable<EditedPod["patch"]>; wo
   const [form, setForm] = useState<string>(forms[0]?.[0] ?? "kustomize");
   const text = forms.find(([name]) => name === form)?.[1] ?? patch.kustomize;
   return (
-    <Card title="The edit as a patch" tools={<Choice label="Form of the patch" value={form} options={forms.map(([name]) => [name, name === "json" ? "JSON patch" : name])} change={setForm} />}>
+    <Card title="The edit as a patch" tools={<Choice label="Form of the patch" value={form} options={forms.map(([name]) => [name, name === "json" ? "JSON patch" : name === "kustomize" ? "Kustomize" : name])} change={setForm} />}>
       <Copyable text={text} what={`the patch of ${workload}`} />
       {patch.kubectl === null ? <p class="quiet">The API server does not change this in an existing object: it has to be made anew.</p> : null}
     </Card>
