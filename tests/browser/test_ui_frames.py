@@ -1,4 +1,4 @@
-"""What a reader does faster than the page draws, and what goes wrong beside it: nothing is lost, nor meant for another view."""
+"""What a reader does faster than the page draws, and what goes wrong beside it: nothing is lost or goes elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import pytest
 from tests.browser.fleet import fleet
 from tests.browser.test_ui_cluster import _painted, _query, _until
-from tests.browser.test_ui_live import saved
 from tests.browser.test_ui_views import cluster, scenario, shop  # noqa: F401 - fixtures
 
 from browser.settling import settle
@@ -65,6 +64,18 @@ def test_what_is_typed_right_after_a_view_was_chosen_does_not_go_into_the_one_be
     assert page.url.endswith("#/what-if")
     _let_go(page)
     expect(page.locator("h1")).to_have_text("What if")
+
+
+def test_a_name_that_begins_like_another_can_be_typed_to_its_end(visit, hundred):
+    page = visit(hundred).open("#/what-if")
+    page.keyboard.press("/")
+    page.keyboard.type("batch/web-1")
+    expect(page.locator(".headline")).to_contain_text("batch/web-1 ")
+    page.keyboard.type("3")
+    expect(page.locator(".headline")).to_contain_text("batch/web-13 ")
+    expect(page.locator("[data-filter]")).to_be_focused()
+    expect(page.locator("[data-filter]")).to_have_value("batch/web-13")
+    assert _query(page) == {"pod": "batch/web-13"}
 
 
 def test_keys_of_the_page_count_also_after_something_was_chosen(visit, hundred):
@@ -140,6 +151,7 @@ WORKERS = """{
   globalThis.Worker = class extends Real {
     constructor(...given) {
       super(...given);
+      this.addEventListener("message", () => (this.answers = (this.answers ?? 0) + 1));
       workers.push(this);
     }
   };
@@ -151,7 +163,7 @@ def test_blocks_are_drawn_after_the_worker_that_draws_them_has_died(visit, hundr
     opened.page.add_init_script(WORKERS)
     page = opened.open("#/cluster")
     _until(lambda: page.locator(".panel").count() == 4 and _painted(page))
-    assert page.evaluate("workers.length") == 1
+    assert page.evaluate("workers.map((each) => each.answers >= 4)") == [True]
     page.evaluate("workers[0].terminate()")
     page.get_by_label("Find").fill("node-3")
     expect(page.locator(".panel")).to_have_count(1)
@@ -214,6 +226,45 @@ def test_blocks_are_drawn_again_for_another_resolution_of_the_screen(visit, hund
     _until(lambda: _painted(page))
 
 
+# ---- the way back ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shown", ["blocks", "table"])
+def test_the_way_back_leads_to_where_the_reader_was(visit, hundred, shown):
+    page = visit(hundred, height=500).open("#/cluster")
+    if shown == "table":
+        page.keyboard.press("v")  # a step of its own, in the same view
+        settle(page)
+    page.mouse.move(600, 400)
+    page.mouse.wheel(0, 700)
+    page.wait_for_function("() => scrollY === 700")
+    settle(page)
+    page.evaluate(
+        """(what) => {
+          const seen = [...document.querySelectorAll(what)].find((each) => each.getBoundingClientRect().top > 200);
+          seen.click();
+        }""",
+        ".spot" if shown == "blocks" else ".pod-rows a",
+    )
+    expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
+    settle(page)
+    assert page.evaluate("scrollY") == 0
+    for _ in range(2):
+        page.go_back()
+        expect(page.locator("h1")).to_have_text("Cluster")
+        page.wait_for_function("() => scrollY === 700")
+        settle(page)
+        assert page.evaluate("scrollY") == 700
+        page.go_forward()
+        expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
+        settle(page)
+        assert page.evaluate("scrollY") == 0
+    page.keyboard.press("1")  # not back: from the top
+    expect(page.locator("h1")).to_have_text("Cluster")
+    settle(page)
+    assert page.evaluate("scrollY") == 0
+
+
 # ---- what is saved, and where links lead -----------------------------------------------------------------------------
 
 
@@ -235,14 +286,14 @@ def test_what_is_saved_is_the_view_that_was_shown_also_where_the_reader_goes_on_
 
 def test_a_link_to_another_pod_takes_the_edits_with_it_however_one_reaches_for_it(visit, shop):  # noqa: F811
     page = visit(shop).open("#/what-if?pod=shop/web-1")
-    link = page.locator(".who-first a").nth(1)
+    pod = page.locator(".who-first a").nth(1).get_attribute("data-pod")
+    link = page.locator(f".who-first a[data-pod='{pod}']")
     link.hover()
     # The pointer rests there, while an edit is made by keyboard.
     page.get_by_label("Memory request, slider").focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_function("() => location.hash.includes('write=')")
     edits = _query(page)["write"]
-    pod = link.get_attribute("data-pod")
     link.evaluate("(link) => link.click()")  # as a screen reader does
     page.wait_for_function("(pod) => location.hash.includes(encodeURIComponent(pod))", arg=pod)
     assert _query(page)["write"] == edits
@@ -253,7 +304,7 @@ def test_a_link_to_another_node_takes_edits_with_it_that_are_not_answered_yet(vi
     page.get_by_label("Memory request", exact=True).fill("1200Mi")
     expect(page.locator(".headline")).to_contain_text("on 2 nodes")
     link = page.locator("main .table a").first
-    page.route("**/what-if", lambda route: None)  # no answer comes
+    page.route("**/what-if", lambda _: None)  # no answer comes
     page.get_by_label("Memory request", exact=True).fill("1536Mi")
     expect(page.locator(".stale-answer")).to_have_attribute("aria-busy", "true")
     page.get_by_label("Memory request", exact=True).fill("1700Mi")

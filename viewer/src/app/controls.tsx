@@ -61,10 +61,11 @@ export interface Newest<T> {
 
 const LATE_MS = 150;
 
-/** Ask one question at a time: while one is answered, only the newest of those that follow is kept. */
-export function useNewest<T>(source: Source, request: Request | null): Newest<T> {
-  const [state, setState] = useState<{ data: T | null; failure: Failure | null; key: string }>({ data: null, failure: null, key: "" });
-  const waiting = useRef<{ request: Request; key: string } | null>(null);
+/** Ask one question at a time: while one is answered, only the newest of those that follow is kept. What was answered `about`
+ * something else is not shown. */
+export function useNewest<T>(source: Source, request: Request | null, about = ""): Newest<T> {
+  const [state, setState] = useState<{ data: T | null; failure: Failure | null; key: string; about: string }>({ data: null, failure: null, key: "", about });
+  const waiting = useRef<{ request: Request; key: string; about: string } | null>(null);
   const isBusy = useRef(false);
   const isGone = useRef(false);
   const key = request === null ? "" : JSON.stringify(request);
@@ -76,7 +77,7 @@ export function useNewest<T>(source: Source, request: Request | null): Newest<T>
   }, []);
   useEffect(() => {
     if (request === null) return;
-    waiting.current = { request, key };
+    waiting.current = { request, key, about };
     const next = async (): Promise<void> => {
       const asked = waiting.current;
       if (asked === null || isBusy.current || isGone.current) return;
@@ -84,10 +85,10 @@ export function useNewest<T>(source: Source, request: Request | null): Newest<T>
       isBusy.current = true;
       try {
         const data = await source.ask<T>(asked.request);
-        if (!isGone.current) setState({ data, failure: null, key: asked.key });
+        if (!isGone.current) setState({ data, failure: null, key: asked.key, about: asked.about });
       } catch (error) {
         const failure = error instanceof Failure ? error : new Failure({ message: String(error) });
-        if (!isGone.current) setState((before) => ({ data: before.data, failure, key: asked.key }));
+        if (!isGone.current) setState((before) => ({ data: before.about === asked.about ? before.data : null, failure, key: asked.key, about: asked.about }));
       }
       isBusy.current = false;
       await next();
@@ -101,5 +102,5 @@ export function useNewest<T>(source: Source, request: Request | null): Newest<T>
     const timer = isCurrent ? 0 : setTimeout(() => setLate(true), LATE_MS);
     return () => clearTimeout(timer);
   }, [state, isCurrent]);
-  return { data: state.data, failure: isCurrent ? state.failure : null, isCurrent, isLate: isLate && !isCurrent };
+  return { data: state.about === about ? state.data : null, failure: isCurrent ? state.failure : null, isCurrent, isLate: isLate && !isCurrent };
 }

@@ -2,8 +2,7 @@
 
 import type { PodBlock } from "../../schema";
 import { drawing } from "../frames";
-import { draw, type Look, type Picture } from "./draw";
-import DrawWorker from "./draw.worker?worker&inline";
+import { painter, type Look, type Picture } from "./draw";
 import type { Layout } from "./layout";
 import { placeOf, type Order } from "./model";
 
@@ -74,6 +73,18 @@ async function drawWaiting(): Promise<void> {
   drawing.delete(waiting);
 }
 
+/** What the worker does: it draws, and hands the picture over. */
+const WORK = `const draw = (${painter})();
+onmessage = ({ data }) => {
+  const bitmap = draw(data);
+  postMessage(bitmap, [bitmap]);
+};`;
+const draw = painter();
+
+function newWorker(): Worker {
+  return new Worker(URL.createObjectURL(new Blob([WORK], { type: "text/javascript" })));
+}
+
 let worker: Worker | null | undefined;
 /** A worker that is silent for so long is gone: browsers end some without a word, where memory is short. */
 const SILENCE_MS = 5000;
@@ -81,7 +92,7 @@ const SILENCE_MS = 5000;
 /** Draw beside the page; where it may have no worker (the policy of a site that a saved page lies on), in it, one a frame. */
 async function drawn(picture: Picture): Promise<ImageBitmap> {
   try {
-    worker ??= worker === undefined ? new DrawWorker() : null;
+    worker ??= worker === undefined ? newWorker() : null;
     if (worker !== null) return await answerOf(worker, picture);
   } catch {
     worker?.terminate();

@@ -57,7 +57,7 @@ export function WhatIfPage({ route, app }: ViewProps) {
   const wanted = route.query.get("pod") ?? "";
   const found = placed.find((pod) => keyOf(pod) === wanted);
   const chosen = found ?? first;
-  return <Editor key={keyOf(chosen)} app={app} route={route} cluster={view} block={chosen} isMissing={wanted !== "" && found === undefined} />;
+  return <Editor app={app} route={route} cluster={view} block={chosen} isMissing={wanted !== "" && found === undefined} />;
 }
 
 /** Return a value once it has stayed for a while. */
@@ -115,11 +115,11 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   const written = edits[target] ?? {};
   const key = JSON.stringify(requestOf(cluster, block, edits, route));
   const question = useMemo(() => ({ path: app.path("what-if"), body: JSON.parse(key) as WhatIf }), [app, key]);
-  const answer = useNewest<WhatIfView>(app.source, question);
+  const answer = useNewest<WhatIfView>(app.source, question, pod);
   // The node that is looked at is answered at once; all that are touched, once nothing is turned any more.
   const hasMore = answer.isCurrent && answer.data !== null && !answer.data.isWhole;
   const settled = useSettled(hasMore ? key : "", isSaved ? 0 : SETTLED_MS);
-  const whole = useNewest<WhatIfView>(app.source, useMemo(() => (settled === "" ? null : { path: app.path("what-if"), body: { ...(JSON.parse(settled) as WhatIf), isWhole: true } }), [app, settled]));
+  const whole = useNewest<WhatIfView>(app.source, useMemo(() => (settled === "" ? null : { path: app.path("what-if"), body: { ...(JSON.parse(settled) as WhatIf), isWhole: true } }), [app, settled]), pod);
   const panel = cluster.nodes.find((each) => each.name === block.node);
   const memory = panel?.memoryBytes ?? 2 ** 36;
   const threshold = bytes(panel?.thresholdBytes ?? 0);
@@ -140,7 +140,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   const containers = useMemo(() => (details.data?.explanation.containers ?? []).filter((each) => each.type !== "ephemeral"), [details.data]);
   const [hard, soft, grace] = ["hard", "soft", "grace"].map((name) => route.query.get(name));
   const later = useLater(view);
-  const answered = useMemo(() => (later === null ? null : <Answered view={later} pod={pod} kubelet={{ hard, soft, grace }} />), [later, pod]);
+  const answered = useMemo(() => (later === null ? null : <Answered key={pod} view={later} pod={pod} kubelet={{ hard, soft, grace }} />), [later, pod]);
   return (
     <Page
       title="What if"
@@ -151,7 +151,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved} onPointerOver={reach} onFocusIn={reach} onPointerDown={reach} onClick={reach}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
         {view === null && answer.failure !== null ? <Failed failure={answer.failure} /> : null}
-        {answered}
+        {view === null ? null : answered}
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
