@@ -39,7 +39,9 @@ def counted(count: int, noun: str) -> str:
 
 
 def mebibytes(count: int) -> str:
-    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``."""
+    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``, ``0``."""
+    if count == 0:
+        return "0"
     quantity = Quantity.of_units(count, "BinarySI")
     text = quantity.canonical()
     if text[-2:] in {"Mi", "Gi", "Ti"}:

@@ -1,7 +1,7 @@
 // The blast radius: each pod leaks in turn; which others die. As a matrix to sort and click, and told one by one.
 
 import { render, type ComponentChildren } from "preact";
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { showBlast } from "../../blast";
 import { h } from "../../dom";
 import { bare, bytes, count, fate, plural, seconds } from "../../format";
@@ -77,10 +77,12 @@ function show(id: string, node: string): void {
 }
 
 function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {
+  const chooser = useMemo(() => h("div"), []);
   const make = useCallback(
     (shown: AbortSignal) => {
       const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) });
       const place = h("div", { class: "wide" });
+      parts[0]?.querySelector(".tools")?.prepend(chooser);
       parts[1]?.prepend(place);
       render(<Matrix radius={radius} />, place);
       shown.addEventListener("abort", () => render(null, place));
@@ -88,12 +90,9 @@ function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildre
     },
     [radius],
   );
-  return (
-    <>
-      {tools ? <div class="run-bar">{tools}</div> : null}
-      <Dom make={make} />
-    </>
-  );
+  // Where it was while that was awaited.
+  useLayoutEffect(() => render(tools, chooser), [tools]);
+  return <Dom make={make} />;
 }
 
 interface Row {

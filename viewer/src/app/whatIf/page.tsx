@@ -144,7 +144,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
         {view === null && answer.failure !== null ? <Failed failure={answer.failure} /> : null}
-        {answered}
+        {details.isLoading && details.data === null ? null : answered}
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
