@@ -288,7 +288,7 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
         ("another namespace", "Namespace", 40),
         ("another class", "Class", 3),
         ("another priority", "Priority", 3),
-        ("blocks of another size", "Size", 2),
+        ("blocks of another size", "Size by memory", 2),
     ):
         tab.open("#/cluster")
         focus(label)

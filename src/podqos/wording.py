@@ -40,6 +40,8 @@ def counted(count: int, noun: str) -> str:
 
 def mebibytes(count: int) -> str:
     """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``, ``8.0Ei``; beyond that ``9.0e999``."""
+    if count == 0:
+        return "0"
     if count > 2**63:  # more than a machine can have, and maybe more than a float holds
         digits = str(count)
         return f"{digits[0]}.{digits[1]}e{len(digits) - 1}"

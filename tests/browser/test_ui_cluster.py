@@ -183,7 +183,7 @@ def test_blocks_are_drawn_where_a_page_may_have_no_worker(visit, hundred, refusa
 
 def test_filters_that_no_pod_passes_say_so_and_can_be_taken_back(visit, hundred):
     page = visit(hundred).open("#/cluster?q=no-such-pod")
-    expect(page.locator(".state h2")).to_have_text("No pod is like that")
+    expect(page.locator(".state h2")).to_have_text("No pod matches")
     page.locator(".state").get_by_role("button", name="Show all").click()
     expect(page.locator(".panel")).to_have_count(4)
 

@@ -208,7 +208,7 @@ def test_a_status_says_mode_limits_knowledge_and_speed(capsys, tmp_path):
     assert facts["pods"] == "110 known; 92 may be evicted; 1 not: critical priority; 1 not: static pod"
     assert facts["rate limit"] == "1 of 3 evictions within 5 min 0 s"
     assert facts["evictions"].endswith("crossing to kill 6.0 ms in the median, 30 ms at the 99th percentile")
-    assert "0.10% of a core" in facts["uses"]
+    assert "0.10 % of a core" in facts["uses"]
     assert "memory.available  hard  100Mi      500Mi      400Mi  2Gi" in out
 
 

@@ -80,7 +80,7 @@ def test_a_status_names_every_figure_that_matters():
 
 @pytest.mark.parametrize(
     ("used", "asked", "words"),
-    [(10 * MI, "64Mi", "54Mi below its request"), (10 * MI, "", "without a request"), (64 * MI, "64Mi", "0.0Mi below")],
+    [(10 * MI, "64Mi", "54Mi below its request"), (10 * MI, "", "without a request"), (64 * MI, "64Mi", "0 below")],
 )
 def test_the_next_to_be_evicted_is_measured_against_its_request(used, asked, words):
     assert any(words in line for line in status_lines(_status(), NextVictims(_ranked(used, asked)), PLAIN))

@@ -109,7 +109,7 @@ def _limit(status: GuardStatus, now_us: int) -> str:
 
 def _share(status: GuardStatus) -> str:
     up = max(1, status.updated_us - status.started_us) / SECOND_US
-    return f"{status.cpu_seconds / up:.2%}"
+    return f"{status.cpu_seconds / up * 100:.2f} %"
 
 
 def _thresholds(status: GuardStatus, style: Style) -> Iterator[str]:

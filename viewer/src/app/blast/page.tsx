@@ -75,10 +75,12 @@ function show(id: string, node: string): void {
 }
 
 function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {
+  const chooser = useMemo(() => h("div"), []);
   const make = useCallback(
     (shown: AbortSignal) => {
       const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) });
       const place = h("div", { class: "wide" });
+      parts[0]?.querySelector(".tools")?.prepend(chooser);
       parts[1]?.prepend(place);
       render(<Matrix radius={radius} />, place);
       shown.addEventListener("abort", () => render(null, place));
@@ -86,12 +88,9 @@ function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildre
     },
     [radius],
   );
-  return (
-    <>
-      {tools ? <div class="run-bar">{tools}</div> : null}
-      <Dom make={make} />
-    </>
-  );
+  // Where it was while that was awaited.
+  useLayoutEffect(() => render(tools, chooser), [tools]);
+  return <Dom make={make} />;
 }
 
 /** Which pod takes which down: a row for each leaking pod, a column for each victim. */

@@ -73,7 +73,7 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
               </p>
             </section>
             <Card title="Findings">
-              {found.length === 0 ? <p class="quiet">None is like that.</p> : null}
+              {found.length === 0 ? <p class="quiet">None matches.</p> : null}
               <ol class="findings">
                 {found.slice(0, MOST).map((each, index) => (
                   <Finding key={`${each.fingerprint}-${index}`} item={each} />

@@ -5,7 +5,7 @@ import { Card, Facts } from "../ui";
 
 export function GuardCard({ guard }: { guard: GuardPanel }) {
   return (
-    <Card title={guard.enforce && guard.heldBack === "" ? "The guard enforces" : guard.enforce ? "The guard is held back" : "The guard shadows"}>
+    <Card title={guard.enforce && guard.heldBack === "" ? "The guard enforces" : guard.enforce ? "The guard is held back" : "The guard shadows"} kind="wide guard">
       <p>{guard.mode}</p>
       <Facts of={guard.facts.filter(({ name }) => name !== "mode").map(({ name, text }) => [name, text] as const)} />
       <h3>Last decisions</h3>

@@ -102,9 +102,9 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
           </>
         ) : null}
       </section>
-      {shownPods === 0 && (isFiltered || shown.length === 0) ? (
+      {turns < 3 ? null : shownPods === 0 && (isFiltered || shown.length === 0) ? (
         <div class="wide">
-          <Empty title={shown.length === 0 && node !== null ? `There is no node ${node}` : "No pod is like that"}>
+          <Empty title={shown.length === 0 && node !== null ? `There is no node ${node}` : "No pod matches"}>
             <p>
               <button type="button" class="tool" onClick={() => change({ q: null, ns: null, class: null, priority: null, node: null })}>
                 Show all
@@ -112,7 +112,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
             </p>
           </Empty>
         </div>
-      ) : turns < 3 ? null : asTable ? (
+      ) : asTable ? (
         <Card title="Pods">
           <PodTable panels={tabled} order={order} fits={fits} sort={sort} />
         </Card>

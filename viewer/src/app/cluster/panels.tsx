@@ -7,7 +7,7 @@ import { about, bytes, cores, count, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { useTurns } from "../frames";
 import { change, go, href } from "../router";
-import { Card, Facts, kept } from "../ui";
+import { Card, Facts, kept, NONE } from "../ui";
 import { even, useWidth, useWindow } from "../windowed";
 import { at, beyond, boxOf, layout } from "./layout";
 import { keyOf, maskOf, sizeOf, WAITING, type Fits, type Match, type Order, type Panel, type Size } from "./model";
@@ -105,7 +105,7 @@ function Figures({ node }: { node: NodePanel }) {
         {node.thresholdBytes > 0 ? <i class="meter-threshold" style={{ left: at(node.memoryBytes - node.thresholdBytes) }} /> : null}
       </div>
       <dl class="figures-grid">
-        <Figure name="allocatable" value={about(memory.allocatable)} />
+        <Figure name="allocatable" value={memory.allocatable > 0 ? about(memory.allocatable) : NONE} />
         <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
         <Figure name="limits" value={memory.limits === 0 ? "none" : about(memory.limits)} note={memory.allocatable > 0 && memory.limits > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
         <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
@@ -212,8 +212,20 @@ function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeo
   const [who = "", ...rest] = text.split("; ");
   const wide = Math.min(340, width);
   const left = Math.max(0, Math.min(width - wide, box.left + box.width / 2 - wide / 2));
+  const below = box.top + box.height + 6;
+  const tip = useRef<HTMLDivElement>(null);
+  // Above the block where the screen ends before it does, and as low as it is still seen where neither has room.
+  useLayoutEffect(() => {
+    const element = tip.current;
+    if (element === null) return;
+    element.style.top = `${below}px`;
+    const { top, bottom, height } = element.getBoundingClientRect();
+    const [over, above] = [bottom - innerHeight + 4, box.top - 6 - height];
+    const bar = document.querySelector<HTMLElement>(".bar")?.offsetHeight ?? 0;
+    if (over > 0) element.style.top = `${top - below + above > bar ? above : below - over}px`;
+  }, [text, below]);
   return (
-    <div class="tip" aria-hidden="true" style={{ left: `${left}px`, top: `${box.top + box.height + 6}px`, width: `${wide}px` }}>
+    <div class="tip" ref={tip} aria-hidden="true" style={{ left: `${left}px`, width: `${wide}px` }}>
       <b>{who}</b>
       {rest.map((line) => (
         <span key={line}>{line}</span>

@@ -151,7 +151,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved} onPointerOver={reach} onFocusIn={reach} onPointerDown={reach} onClick={reach}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
         {view === null && answer.failure !== null ? <Failed failure={answer.failure} /> : null}
-        {view === null ? null : answered}
+        {view === null || (details.isLoading && details.data === null) ? null : answered}
       </div>
       <aside class="column turned">
         <Card title="Change" kind="controls">
