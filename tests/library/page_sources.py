@@ -114,7 +114,7 @@ def sources() -> dict[str, dict[str, bytes]]:
         "pods of several nodes, and one without": {**_TWO, "more.yaml": pod("d")},
         "pods of several nodes, and an empty one": {**_TWO, "more.yaml": _file(node("three"), node("four", ""))},
         "pods of several nodes, one without a Node": {"pods.yaml": _PODS, "nodes.yaml": node("one")},
-        "pods of several nodes, usage of strangers": {**_TWO, "usage.csv": USAGE + b"alien,1Gi\n"},
+        "pods of several nodes, usage of strangers": {**_TWO, "usage.csv": USAGE + b"a-alien,1Gi\n"},
         "Deployments of several nodes, with usage": {
             "workloads.yaml": _file(deployment("web", "one"), deployment("db", "two")),
             "usage.csv": b"pod,memory\nweb-x1,100Mi\nweb-x2,150Mi\ndefault/db,200Mi\n",

@@ -39,6 +39,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
+from podqos.placement.workloads import POD
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod, names_by_workload, without_process
@@ -332,13 +333,15 @@ def usage_by_node(workloads: Iterable[FoundWorkload], rows: Iterable[UsageRow]) 
     A row that names a workload, or may name a pod of several namespaces, can be about several nodes.
     """
     called: dict[str, list[str]] = {}
+    makers = set()
     for found in workloads:
         pod = found.workload.pod
         for name in (pod.key, pod.key.partition("/")[2]):
             called.setdefault(name, []).append(pod.spec.node_name)
+        if found.workload.kind != POD:
+            makers.add(pod.key)
     rows = list(rows)
-    by_workload = names_by_workload({name for name in called if "/" in name}, {row.pod for row in rows})
-    for workload, instances in by_workload.items():
+    for workload, instances in names_by_workload(makers, {row.pod for row in rows} - {*called}).items():
         for name in instances:
             for each in (name, name.partition("/")[2]):
                 called.setdefault(each, []).extend(called[workload])

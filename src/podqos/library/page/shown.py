@@ -156,7 +156,7 @@ class Shown:
         """Return what ``podqos explain`` says of one workload on its node."""
         objects = self.nodes.objects.only([found])
         options = ExplainOptions(profile=self.nodes.profile, kubelet=self.nodes.kubelet)
-        if at is not None and at.state is not None:
+        if at is not None and at.state is not None and at.report is not None:
             memory_bytes = at.state.snapshot.node.memory_bytes
             options = replace(options, node_memory_bytes=memory_bytes, kubelet=at.state.kubelet)
         explained = explain(objects, options)
