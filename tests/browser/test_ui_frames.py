@@ -259,6 +259,16 @@ def test_the_way_back_leads_to_where_the_reader_was(visit, hundred, shown):
         expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
         settle(page)
         assert page.evaluate("scrollY") == 0
+    page.go_back()
+    page.wait_for_function("() => scrollY === 700")
+    page.keyboard.press("v")  # a step in the same view
+    settle(page)
+    page.evaluate("scrollTo(0, 0)")
+    page.go_back()
+    page.wait_for_function("() => scrollY === 700")
+    page.go_forward()
+    page.wait_for_function("() => scrollY === 0")
+    page.keyboard.press("2")
     page.keyboard.press("1")  # not back: from the top
     expect(page.locator("h1")).to_have_text("Cluster")
     settle(page)

@@ -6,7 +6,7 @@ import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import { age, since, useLive, type Live } from "./live";
 import { useLater } from "./frames";
-import { comeBack, entry, leave } from "./places";
+import { comeBack, leave } from "./places";
 import { go, here, href, useRoute, type Route } from "./router";
 import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
@@ -64,18 +64,13 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const wanted = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
   const shown = useLater(wanted, NEXT);
   const last = useRef({ view, route, app, id });
-  const lastEntry = useRef(entry());
-  if (shown === wanted) {
-    last.current = { view, route, app, id };
-    lastEntry.current = entry();
-  }
-  useLayoutEffect(() => {
-    if (shown !== wanted) leave(lastEntry.current);
-  }, [wanted]);
+  if (shown === wanted) last.current = { view, route, app, id };
+  useLayoutEffect(() => (leave() && shown === wanted ? comeBack() : undefined), [route]);
   const before = useRef(shown);
   useLayoutEffect(() => {
     if (before.current === shown) return;
     before.current = shown;
+    scrollTo(0, 0);
     place.current?.focus({ preventScroll: true });
     return comeBack();
   }, [shown]);
