@@ -30,7 +30,9 @@ def main() -> None:
             for scheme in ("light", "dark"):
                 page = browser.new_page(viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")
                 page.goto(f"{address}#/cluster")
-                page.get_by_text("log-collector").first.wait_for()
+                # Cards come with one frame after the other, and blocks are drawn beside the page.
+                page.locator(".blocks canvas").wait_for()
+                page.wait_for_function("() => podqosIsDrawn()")
                 page.screenshot(path=ROOT / "docs" / f"ui-{scheme}.png")
                 page.close()
             browser.close()

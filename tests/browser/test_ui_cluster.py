@@ -12,6 +12,8 @@ from tests.browser.conftest import PATIENCE_MS
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
 
+from browser.settling import settle
+
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -83,6 +85,53 @@ def test_pointing_at_a_block_tells_of_the_pod_and_a_click_opens_it(visit, hundre
     assert page.locator("h1").inner_text() in told
     page.go_back()
     expect(page.locator("h1")).to_have_text("Cluster")
+
+
+def test_what_is_said_of_a_block_is_on_the_screen_wherever_the_block_is(visit, hundred):
+    page = visit(hundred).open()
+    blocks = page.locator(".panel", has_text="node-3").locator(".blocks")
+    for edge in ("bottom", "top"):
+        # The lower or the upper edge of the blocks is where the screen ends, or the bar.
+        page.evaluate(
+            """([blocks, edge]) => {
+              const { top, bottom } = blocks.getBoundingClientRect();
+              const bar = document.querySelector(".bar").offsetHeight;
+              scrollBy(0, edge === "bottom" ? bottom - innerHeight : top - bar);
+            }""",
+            [blocks.element_handle(), edge],
+        )
+        settle(page)
+        box = blocks.bounding_box()
+        page.mouse.move(box["x"] + box["width"] - 5, box["y"] + (box["height"] - 5 if edge == "bottom" else 5))
+        expect(page.locator(".tip")).to_be_visible()
+        tip = page.locator(".tip").bounding_box()
+        assert tip["y"] >= page.locator(".bar").bounding_box()["height"]
+        assert tip["y"] + tip["height"] <= 900
+        assert tip["x"] >= 0
+        assert tip["x"] + tip["width"] <= 1280
+        page.mouse.move(1, 1)
+        expect(page.locator(".tip")).to_have_count(0)
+
+
+def test_shares_are_written_as_everywhere_else(visit, hundred):
+    page = visit(hundred).open()
+    expect(page.locator(".tile", has_text="of memory requested")).to_contain_text(re.compile(r"^\d+ %"))
+    expect(page.locator(".panel").first).to_contain_text(re.compile(r"\d %"))
+    assert re.search(r"\d%", page.locator(".view").inner_text()) is None
+
+
+def test_in_blocks_of_a_table_no_row_touches_the_next(visit, serve, tmp_path):
+    (tmp_path / "pods.json").write_text(fleet(3, 1).replace('"nodeName": "node-0", ', ""))
+    page = visit(serve(tmp_path / "pods.json"), width=400).open("#/cluster?show=table")
+    expect(page.locator(".pod-rows .pod-row").first).to_contain_text(re.compile("–$"))
+    room = page.locator(".pod-rows .pod-row").evaluate_all(
+        """(rows) => rows.flatMap((row) => {
+          const boxes = [...row.children].map((each) => each.getBoundingClientRect());
+          const { top, bottom } = row.getBoundingClientRect();
+          return [Math.min(...boxes.map((box) => box.top)) - top, bottom - Math.max(...boxes.map((box) => box.bottom))];
+        })"""
+    )
+    assert min(room) > 4
 
 
 def test_the_keyboard_goes_from_block_to_block_in_the_order_in_which_they_go(visit, hundred):
@@ -193,6 +242,7 @@ def test_a_node_can_be_looked_at_alone(visit, hundred):
     page.get_by_role("link", name="node-2").click()
     expect(page.locator("h1")).to_have_text("node-2")
     expect(page.locator(".panel")).to_have_count(1)
+    expect(page.locator(".headline")).to_have_text(re.compile("^node-2 has .* until the kubelet evicts\\. "))
     expect(page.get_by_role("heading", name="Who goes first")).to_be_visible()
     assert _query(page) == {"node": "node-2"}
     page.get_by_role("link", name="All nodes").click()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 from tests.browser.conftest import AppVisit, fixed_port
 from tests.browser.fleet import fleet
 from tests.browser.test_layout import CUT
+
+from browser.settling import settle
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -262,6 +266,37 @@ def test_a_saved_view_holds_nothing_of_another_source(visit, empty, tmp_path):
     saved = (tmp_path / "saved.html").read_text(encoding="utf-8")
     assert "shared" in saved
     assert "secret" not in saved
+
+
+def test_a_file_that_is_opened_is_there_at_once_and_the_bar_keeps_its_height(visit, hundred):
+    page = visit(hundred, width=400).open()
+    bar = page.locator(".bar")
+    before = bar.bounding_box()["height"]
+    page.route("**/api/session", lambda _: None)  # it does not come
+    page.evaluate(DROP, ["pod.yaml", POD.replace("NAME", "web")])
+    expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
+    expect(page.locator(".sources select")).to_have_value(re.compile(".+"))
+    settle(page)
+    assert bar.bounding_box()["height"] == before
+    expect(page.locator(".sources option")).to_have_count(2)
+
+
+def test_choosing_a_view_moves_none_of_the_others(visit, hundred):
+    page = visit(hundred).open()
+    links = page.locator(".bar nav a")
+    places = [links.nth(index).bounding_box() for index in range(links.count())]
+    page.keyboard.press("2")
+    expect(page.locator(".bar nav a[aria-current]")).to_have_text("What if")
+    assert [links.nth(index).bounding_box() for index in range(links.count())] == places
+
+
+def test_a_view_that_there_is_not_fits_however_long_the_name_of_the_source_is(visit, serve, tmp_path):
+    folder = tmp_path / ("a-folder-with-a-name-" * 6)
+    folder.mkdir()
+    shutil.copy(Path(__file__).parents[2] / "scenarios/content-platform/incident/kern.log", folder)
+    page = visit(serve(folder / "kern.log"), width=400).open("#/check")
+    expect(page.locator(".state h2")).to_contain_text("Check needs more than")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 @pytest.mark.parametrize("width", [400, 1280, 2560])

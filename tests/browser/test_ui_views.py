@@ -351,6 +351,45 @@ def test_a_view_that_a_log_does_not_have_says_which_there_are(visit, serve):
     expect(page.locator("h1")).to_have_text("Autopsy")
 
 
+# ---- while it comes --------------------------------------------------------------------------------------------------
+
+# What is pushed away although the reader did nothing, and by what.
+_SHIFTS = """
+globalThis.shifts = [];
+new PerformanceObserver((list) => {
+  for (const { value, sources } of list.getEntries()) {
+    const words = sources.map(({ node }) => node?.textContent.slice(0, 60) ?? "");
+    // The age of what is shown is beside what the reader reads.
+    if (value > 0.005) shifts.push([value, ...words]);
+  }
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize(
+    "route",
+    [
+        "#/cluster",
+        "#/cluster?show=table",
+        "#/cluster?q=nothing",
+        "#/pod/shop/shell",
+        "#/what-if?pod=shop/web-0",
+        "#/forecast",
+        "#/check",
+        "#/run",
+        "#/blast",
+    ],
+)
+def test_what_is_seen_stays_where_it_is_when_more_of_the_page_comes(visit, shop, scenario, route, width):
+    opened = visit(scenario if route in OF_SCENARIO else shop, width=width)
+    opened.page.add_init_script(_SHIFTS)
+    page = opened.open(route)
+    expect(page.locator("main .card").first).to_be_visible()
+    settle(page)
+    assert page.evaluate("shifts") == []
+
+
 # ---- all of them -----------------------------------------------------------------------------------------------------
 
 OF_SHOP = [

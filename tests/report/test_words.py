@@ -7,7 +7,7 @@ import pytest
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
-from podqos.qos.cgroup_values import Rule
+from podqos.qos.cgroup_values import Because, Rule
 from podqos.qos.classes import classify
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Note
@@ -72,6 +72,13 @@ def test_why_a_pod_has_its_class(spec, sentence):
 @pytest.mark.parametrize("rule", OOMRule)
 def test_every_oom_rule_has_words(rule):
     assert words.oom_rule(OOMScore("c", 5, rule, 2**30), 2**36)
+
+
+@pytest.mark.parametrize(
+    ("containers", "text"), [((), "the pod has none"), (("a",), "a has none"), (("a", "b"), "a and b have none")]
+)
+def test_one_container_has_no_limit_and_several_have_none(containers, text):
+    assert words.because_of(Because(Rule.NO_LIMIT, containers=containers)) == f"no limit: {text}"
 
 
 def test_every_cgroup_rule_and_every_note_has_words():

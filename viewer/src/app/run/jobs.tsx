@@ -76,9 +76,9 @@ export function Progress({ job, what, again }: { job: Followed<unknown>; what: s
   const share = info?.progress ?? 0;
   return (
     <div class="state job" role="status">
-      <p>{info?.state === "queued" ? `${what}: waiting for a free worker…` : `${what}…`}</p>
+      <p>{`${what}…`}</p>
       <progress max={1} value={share} aria-label={what} />
-      <p class="quiet">{`${Math.floor(share * 100)} %${info !== null && info.seconds >= 1 ? `, ${Math.round(info.seconds)} s` : ""}`}</p>
+      <p class="quiet">{info?.state === "queued" ? "waiting for a free worker" : `${Math.floor(share * 100)} %${info !== null && info.seconds >= 1 ? `, ${Math.round(info.seconds)} s` : ""}`}</p>
       <button type="button" class="tool" onClick={job.cancel}>
         Cancel
       </button>
