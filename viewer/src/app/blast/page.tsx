@@ -7,6 +7,7 @@ import { h } from "../../dom";
 import { bytes, fate, plural } from "../../format";
 import type { BlastRadius, ClusterView, Death } from "../../schema";
 import { seconds } from "../forecast/page";
+import { afterFrame } from "../frames";
 import { change, go, here, href, useRoute } from "../router";
 import { begin, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
@@ -14,6 +15,9 @@ import { Card, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "..
 import type { ViewProps } from "../views";
 import { Board, type Leaking } from "./board";
 import "./blast.css";
+
+/** So many leaks are told one by one. */
+const TOLD = 20;
 
 /** The jobs of this visit, by source and node. */
 const JOBS = new Map<string, string>();
@@ -78,7 +82,7 @@ function show(id: string, node: string): void {
 function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {
   const make = useCallback(
     (shown: AbortSignal) => {
-      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) });
+      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) }, TOLD, "the matrix has them all");
       const place = h("div", { class: "wide" });
       parts[1]?.prepend(place);
       render(<Matrix radius={radius} />, place);
@@ -112,7 +116,7 @@ function Matrix({ radius }: { radius: BlastRadius }) {
   useLayoutEffect(() => {
     if (!isThere) return;
     const gone = new AbortController();
-    board.current = new Board(sortBy, (leaks, dies) => change({ leaks, dies }, true), gone.signal);
+    board.current = new Board((name) => afterFrame(() => sortBy(name)), (leaks, dies) => afterFrame(() => change({ leaks, dies }, true)), gone.signal);
     place.current?.replaceChildren(board.current.element);
     return () => gone.abort();
   }, [isThere]);
