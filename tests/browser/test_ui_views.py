@@ -329,6 +329,67 @@ def test_the_matrix_is_sorted_and_clicked(visit, scenario):
     expect(page.locator(".chosen-death")).to_contain_text("as number 1")
 
 
+CROWD = 40
+
+
+@pytest.fixture(scope="module")
+def crowd(serve, tmp_path_factory):
+    """A node that is almost full: whichever pod leaks slowly, those of lower priority are evicted first."""
+    folder = tmp_path_factory.mktemp("crowd")
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: full}\nstatus: {capacity: {memory: 16Gi}}\n"
+    pods = (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number:02}}}\n"
+        f"spec: {{nodeName: full, priority: {number}, containers: [{{name: c, image: i}}]}}\n"
+        for number in range(CROWD)
+    )
+    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    (folder / "all.yaml").write_text("---\n".join([node, *pods]))
+    (folder / "kubelet.yaml").write_text(kubelet + "evictionHard: {memory.available: 1Gi}\n")
+    (folder / "usage.csv").write_text("\n".join(["pod,memory", *(f"p{number:02},380Mi" for number in range(CROWD))]))
+    return serve(folder)
+
+
+def test_a_matrix_that_is_larger_than_its_box_is_drawn_where_one_looks_and_all_of_it_is_reached_by_key(visit, crowd):
+    page = visit(crowd, width=400).open("#/blast?sort=-pod")
+    grid = page.get_by_role("grid")
+    expect(grid).to_have_attribute("aria-rowcount", str(CROWD + 1))
+    expect(grid).to_have_attribute("aria-colcount", str(CROWD + 2))  # the last pod is never taken down
+    settle(page)
+    assert page.locator(".matrix tbody tr").count() < CROWD
+    link = page.locator(".matrix tbody a").first
+    expect(link).to_have_text(f"default/p{CROWD - 1}")
+    link.focus()
+    page.keyboard.press("End")
+    last = page.locator(".matrix .cell:focus")
+    expect(last).to_have_attribute("aria-label", re.compile(f"p{CROWD - 1} leaks: .* as number"))
+    expect(last).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(last).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".chosen-death")).to_contain_text(f"If default/p{CROWD - 1} leaks 4Mi/s")
+    page.keyboard.press("Home")
+    expect(link).to_be_focused()
+    for _ in range(CROWD - 1):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(".matrix a:focus")).to_have_text("default/p00")
+    expect(page.locator(".matrix tr:focus-within")).to_have_attribute("aria-rowindex", str(CROWD + 1))
+    page.reload()  # what was chosen is in the address
+    expect(page.locator(".chosen-death")).to_contain_text(f"If default/p{CROWD - 1} leaks 4Mi/s")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_large_matrix_stays_in_its_card_and_axe_finds_nothing_serious(visit, crowd, width):
+    opened = visit(crowd, width=width)
+    page = opened.open("#/blast")
+    expect(page.locator(".matrix .cell").first).to_be_visible()
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert opened.violations() == []
+    heights = (
+        "all => all.filter(each => each.scrollHeight > each.parentElement.clientHeight).map(each => each.innerText)"
+    )
+    assert page.locator(".matrix tbody a").evaluate_all(heights) == []
+
+
 # ---- autopsy ---------------------------------------------------------------------------------------------------------
 
 

@@ -82,10 +82,32 @@ def test_no_pods_no_blast():
         podqos.blast(replace(snapshot(), pods=()))
 
 
+def crowded() -> podqos.Snapshot:
+    """A node on which every leak of a pod with a request takes those without one down first."""
+    pods = [pod(f"p{number}", "memory=5Gi" if number % 2 else "") for number in range(6)]
+    used = [PodUsage(each, None, (ContainerUsage(each.spec.containers[0].name, anon_bytes=GI),)) for each in pods]
+    return podqos.Snapshot(NodeUsage(16 * GI, system_bytes=9 * GI), tuple(used))
+
+
+def test_leaks_of_one_node_are_the_same_on_any_number_of_cores():
+    alone = podqos.blast(crowded(), cores=1)
+    assert any(leak.others for leak in alone.leaks)
+    assert podqos.blast(crowded(), cores=3) == alone
+
+
+def test_progress_is_told_leak_by_leak():
+    told: list[tuple[int, int]] = []
+    radius = podqos.blast(crowded(), cores=1, progress=lambda done, total: told.append((done, total)))
+    taking = sum(bool(leak.others) for leak in radius.leaks)
+    assert len(set(told)) > taking > 1
+    assert told == sorted(told)
+    assert told[-1] == (12, 12)
+
+
 def test_progress_ends_with_all_that_there_is():
     told: list[tuple[int, int]] = []
     podqos.blast(snapshot(), progress=lambda done, total: told.append((done, total)))
-    assert told == [(0, 1), (1, 1)]
+    assert told[-1] == (2, 2)  # one pod, slowly and fast
     told.clear()
     podqos.sweep("race", ["phase=0s,2s"], jobs=1, progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 2), (2, 2)]

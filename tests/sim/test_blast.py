@@ -118,7 +118,7 @@ def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, r
     node = NodePods(spec, pods)
     (leak,) = (each for each in leaks(node, rate) if each.pod == f"default/{name}")
     expected = BlastNode(node, slowest=rate)
-    monkeypatch.setattr(BlastNode, "_foreseen", lambda *_: None)
+    monkeypatch.setattr(BlastNode, "foreseen", lambda *_: None)
     simulated = expected.unleash(leak)
     monkeypatch.undo()
     monkeypatch.setattr(BlastNode, "_simulated", lambda *_: pytest.fail("it was simulated"))

@@ -10,13 +10,14 @@ const MOST = 200;
 /** Of more victims than these the others are told when asked for. */
 const FEW = 5;
 
-export function showBlast(radius: BlastRadius): HTMLElement[] {
+/** Show at most so many leaks one by one; `all` says what has the others. */
+export function showBlast(radius: BlastRadius, most = MOST, all = "-o csv has them all"): HTMLElement[] {
   const harmful = radius.leaks.filter((leak) => leak.others.length > 0);
   const pods = new Set(harmful.map((leak) => `${leak.node} ${leak.pod}`)).size;
   const rates = `${bytes(radius.slowBytesPerSecond)}/s (slow) and ${bytes(radius.fastBytesPerSecond)}/s (fast)`;
-  const shown = harmful.slice(0, MOST);
+  const shown = harmful.slice(0, most);
   const more = harmful.length - shown.length;
-  const rest = `${more > 0 ? `${plural(more, "more leak")}: -o csv has them all. ` : ""}${count(radius.pods - pods)} of ${plural(radius.pods, "pod")} ${radius.pods - pods === 1 ? "affects" : "affect"} no other pod.`;
+  const rest = `${more > 0 ? `${plural(more, "more leak")}: ${all}. ` : ""}${count(radius.pods - pods)} of ${plural(radius.pods, "pod")} ${radius.pods - pods === 1 ? "affects" : "affect"} no other pod.`;
   const assumed = radius.assumptions.map((each) => h("li", {}, `${each.what}: ${each.value} (${each.stateWith} states it)`));
   const parts = [
     ...(radius.evictedBefore.length > 0 ? [evictedBefore(radius.evictedBefore)] : []),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_co
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
-from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, NodePods, leaks, nodes_now, radius_of
+from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, Leak, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Options, Scenario
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # A node of which nothing is known but its memory: enough of everything else.
 _PLENTY_CPU_MILLI = 1_000_000
 _PLENTY = Filesystem(capacity_bytes=1 << 50, inodes=1 << 40)
+SetUp = Callable[[NodePods], BlastNode]
+OfNode = tuple[list[Blast], tuple[EvictedBefore, ...]]
 _KUBELET_DEFAULTS = Assumption("kubelet settings", "defaults", "--kubelet-config")
 
 
@@ -42,7 +44,7 @@ def blast(
 
     The nodes are those of a scenario at its beginning, which brings its own kubelets and Kubernetes version; or the one
     node of a snapshot, with the settings of ``kubelet``. ``policy`` overrides how the kubelet
-    ranks. ``progress`` gets the number of finished nodes and the total. ``cores``: by default all.
+    ranks. ``progress`` gets how many leaks are done, and how many there are. ``cores``: by default all.
     """
     assumptions: tuple[Assumption, ...] = ()
     options = None
@@ -54,15 +56,17 @@ def blast(
     else:
         nodes = (_node(source, kubelet or KubeletConfiguration()),)
         assumptions = (_KUBELET_DEFAULTS,) if kubelet is None else ()
-    rates = slow_bytes_per_second, fast_bytes_per_second
+    rates = tuple(dict.fromkeys((slow_bytes_per_second, fast_bytes_per_second)))
+    nodes = [each for each in nodes if each.pods]
+    cores = cores or usable_cores()
     # Forked children share this memory: collecting garbage in one of them would copy it.
     gc.freeze()
     try:
-        of_node = partial(_of_node, rates=rates, profile=profile, policy=policy, options=options)
-        found = list(fan_out(of_node, [each for each in nodes if each.pods], cores or usable_cores(), progress))
+        set_up = partial(BlastNode, slowest=min(rates), profile=profile, policy=policy, options=options)
+        found = (_one_by_one if len(nodes) < cores or cores == 1 else _at_once)(set_up, nodes, rates, cores, progress)
     finally:
         gc.unfreeze()
-    blasts = [each for leaking, _ in found for each in leaking]
+    blasts = [each for of_node, _ in found for each in of_node]
     if not blasts:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
     return radius_of(
@@ -74,13 +78,52 @@ def blast(
     )
 
 
-def _of_node(
-    pods: NodePods, *, rates: tuple[int, int], profile: Profile, policy: Policy | None, options: Options | None
-) -> tuple[list[Blast], tuple[EvictedBefore, ...]]:
-    """Let every pod of a node leak at both rates, once those are gone that are evicted anyway."""
-    node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy, options=options)
-    every = (leak for rate in dict.fromkeys(rates) for leak in leaks(node.pods, rate))
-    return [node.unleash(leak) for leak in every], node.evicted_before
+def _at_once(
+    set_up: SetUp, nodes: Sequence[NodePods], rates: Sequence[int], cores: int, progress: Progress | None
+) -> list[OfNode]:
+    """Let each core take one node after the other."""
+
+    def of_node(pods: NodePods) -> OfNode:
+        node = set_up(pods)
+        return [node.unleash(leak) for leak in _every(node, rates)], node.evicted_before
+
+    total = _count(nodes, rates)
+    told = None if progress is None else lambda done, _: progress(done * total // len(nodes), total)
+    return list(fan_out(of_node, nodes, cores, told))
+
+
+def _one_by_one(
+    set_up: SetUp, nodes: Sequence[NodePods], rates: Sequence[int], cores: int, progress: Progress | None
+) -> list[OfNode]:
+    """Let all cores simulate the leaks of one node after the other."""
+    done, total = 0, _count(nodes, rates)
+
+    def told(simulated: int, _: int) -> None:
+        if progress is not None:
+            progress(done + simulated, total)
+
+    found = []
+    for pods in nodes:
+        node = set_up(pods)
+        every = list(_every(node, rates))
+        foreseen = [node.foreseen(leak) for leak in every]
+        rest = [leak for leak, blast in zip(every, foreseen, strict=True) if blast is None]
+        done += len(every) - len(rest)
+        simulated = fan_out(node.simulated, rest, cores, told)
+        found.append(([blast or next(simulated) for blast in foreseen], node.evicted_before))
+        done += len(rest)
+    if progress is not None:
+        progress(total, total)
+    return found
+
+
+def _every(node: BlastNode, rates: Sequence[int]) -> Iterator[Leak]:
+    """Yield what may leak once those pods are gone that are evicted anyway."""
+    return (leak for rate in rates for leak in leaks(node.pods, rate))
+
+
+def _count(nodes: Sequence[NodePods], rates: Sequence[int]) -> int:
+    return len(rates) * sum(len(each.pods) for each in nodes)
 
 
 def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:

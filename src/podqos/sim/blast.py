@@ -235,27 +235,35 @@ class BlastNode:
 
     def unleash(self, leak: Leak) -> Blast:
         """Let a container leak and return the result; the node is then as it was."""
+        return self.foreseen(leak) or self.simulated(leak)
+
+    def foreseen(self, leak: Leak) -> Blast | None:
+        """Return the result where the container that leaks is the first to die, which needs no simulation."""
+        container, curve, until_us = self._leaking(leak)
+        found = first_death(self._node, container, slope_of(curve.piece(0)))
+        if found is None or found.time_us > until_us:
+            return None
+        name = container.name if found.by is By.KERNEL else None
+        end = self._death(self._pods[leak.pod], name, found.time_us, found.by, found.cause)
+        return self._blast(leak, (), end)
+
+    def simulated(self, leak: Leak) -> Blast:
+        """Return the result of a simulation; the node is then as it was."""
+        container, curve, until_us = self._leaking(leak)
+        try:
+            grow(self._node.world, container, curve, self.begins_us)
+            return self._blast(leak, *self._simulated(leak, until_us))
+        finally:
+            self._settled.restore()
+
+    def _leaking(self, leak: Leak) -> tuple[SimContainer, Curve, int]:
+        """Return the container that leaks, how it grows, and until when."""
         pod = next(each for each in self._node.world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
         lasts_us, held = horizon_us(self._spec, leak.bytes_per_second), container.anon_bytes(self.begins_us)
         growth = leak.bytes_per_second * lasts_us // SECOND_US
         curve = Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER)
-        end = self._foreseen(container, curve, lasts_us)
-        if end is not None:
-            return self._blast(leak, (), end)
-        try:
-            grow(self._node.world, container, curve, self.begins_us)
-            return self._blast(leak, *self._simulated(leak, self.begins_us + lasts_us))
-        finally:
-            self._settled.restore()
-
-    def _foreseen(self, container: SimContainer, curve: Curve, lasts_us: int) -> Death | None:
-        """Return the end of a container that leaks, where that is the first death."""
-        found = first_death(self._node, container, slope_of(curve.piece(0)))
-        if found is None or found.time_us > self.begins_us + lasts_us:
-            return None
-        name = container.name if found.by is By.KERNEL else None
-        return self._death(self._pods[container.pod.key], name, found.time_us, found.by, found.cause)
+        return container, curve, self.begins_us + lasts_us
 
     def _simulated(self, leak: Leak, until_us: int) -> tuple[tuple[Death, ...], Death | None]:
         """Continue the run until the leaking container ends; return which others die, and its end."""

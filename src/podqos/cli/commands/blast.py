@@ -75,7 +75,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     """Return what leaks lead to, and how many errors were reported on the way."""
     if arguments.scenario is not None and (_is_node(arguments) or _is_manifests(arguments.scenario)):
         arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
-    rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
+    rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("leak")
     if arguments.scenario is None:
         state, profile, errors = state_of(arguments, refuse_impossible=True)
         kubelet = options.kubelet_option(arguments.config) or state.kubelet or Kubelet()

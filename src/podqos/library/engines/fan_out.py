@@ -52,7 +52,8 @@ def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress:
     sys.stdout.flush()
     children: list[_Child[dict[int, list[R]]]] = []
     try:
-        children += (_Child(partial(_work_off, task, shares, turn, queue)) for turn in range(1, workers))
+        alone = partial(_end_without, os.getpid())
+        children += (_Child(partial(_work_off, task, shares, turn, queue, alone)) for turn in range(1, workers))
         results = _work_off(task, shares, 0, queue, told)
         for child in children:
             results |= child.result()
@@ -78,18 +79,23 @@ def _work_off(
     shares: Sequence[Sequence[T]],
     turn: int,
     queue: int,
-    told: Callable[[int], None] | None = None,
+    told: Callable[[int], None],
 ) -> dict[int, list[R]]:
     """Return what this process' turns give: its first one, and those that it takes from the queue."""
     results = {}
     while True:
-        if told is not None:
-            told(turn)
+        told(turn)
         results[turn] = [task(item) for item in shares[turn]]
         following = os.read(queue, _NUMBER_BYTES)
         if not following:
             return results
         turn = int.from_bytes(following, "big")
+
+
+def _end_without(parent: int, _: int) -> None:
+    """End this child if its parent is gone, however that ended."""
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def in_copy(function: Callable[[], R]) -> R:

@@ -28,18 +28,18 @@ def run_of(source: PageSource, edits: Sequence[str], told: Told) -> RunView:
     return simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report
 
 
-def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told) -> BlastRadius:
+def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, cores: int = 1) -> BlastRadius:
     """Let each pod leak in turn: of a scenario on all its nodes, of a cluster on the node that is named."""
 
     def progress(done: int, total: int) -> None:
         told(done / max(total, 1))
 
     if source.scenario is not None:
-        return blast(source.varied(edits), progress=progress, cores=1)
+        return blast(source.varied(edits), progress=progress, cores=cores)
     state = _state(source, node)
     kubelet = state.kubelet or Kubelet()
     profile = LATEST if source.cluster is None else source.cluster.profile
-    radius = blast(state.snapshot, kubelet=kubelet.config, profile=profile, progress=progress, cores=1)
+    radius = blast(state.snapshot, kubelet=kubelet.config, profile=profile, progress=progress, cores=cores)
     return replace(radius, assumptions=state.resting_on(kubelet, profile))
 
 

@@ -22,6 +22,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import HostError, InputError
 from podqos.library.engines.fan_out import usable_cores
@@ -57,6 +58,7 @@ class Task(Struct, frozen=True):
     source: PageSource
     node: str
     edits: tuple[str, ...]
+    cores: int = 1
 
 
 class Reading(Struct, frozen=True):
@@ -181,7 +183,9 @@ class Jobs:
         """Run a job to its end, unless it is cancelled before; whatever goes wrong is its error."""
         if not job.begin():
             return
-        data = await asyncio.to_thread(pickle.dumps, job.task, pickle.HIGHEST_PROTOCOL)
+        assert job.task is not None
+        task = replace(job.task, cores=max(1, self.at_once + 1 - len(self._running)))  # those that are free
+        data = await asyncio.to_thread(pickle.dumps, task, pickle.HIGHEST_PROTOCOL)
         job.task = None
         try:
             async with worker(data) as process:

@@ -80,7 +80,7 @@ def _computed(task: Task, told: Callable[[float], None]) -> Struct:
 
     if task.kind is JobKind.RUN:
         return run_of(task.source, task.edits, told)
-    return blast_of(task.source, task.edits, task.node, told)
+    return blast_of(task.source, task.edits, task.node, told, task.cores)
 
 
 def _send(out: int, kind: bytes, body: bytes) -> None:

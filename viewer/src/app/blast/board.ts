@@ -39,8 +39,8 @@ const [BESIDE, BELOW, NARROW] = [320, 132, 560];
 const [CHIP, LINE, PADDING] = [104, 18, 8];
 /** Names of victims that are longer end with an ellipsis. */
 const LONGEST = 170;
-/** How much is drawn beyond what is seen, in pixels, and how long a frame may write. */
-const [BEYOND, BUDGET_MS] = [150, 2];
+/** How much is drawn above and below what is seen, in pixels; so many columns come at a time; and how long a frame may write. */
+const [BEYOND, STEP, BUDGET_MS] = [80, 4, 2];
 
 interface Drawn {
   element: HTMLElement;
@@ -75,6 +75,7 @@ export class Board {
   /** How wide and high the box is, and how far it is scrolled to the right and down. */
   #size: Range = [0, 0];
   #scrolled: Range = [0, 0];
+  #isLaid = false;
   #later: (() => void) | null = null;
 
   /** `sort` is told the name of a heading, `choose` the cell. */
@@ -101,7 +102,8 @@ export class Board {
     });
     const observer = new ResizeObserver(() => {
       this.#size = [element.clientWidth, element.clientHeight];
-      this.#lay();
+      this.#isLaid = false;
+      this.#look();
     });
     observer.observe(this.element);
     gone.addEventListener("abort", () => {
@@ -110,7 +112,7 @@ export class Board {
     });
   }
 
-  /** Show another matrix, or the same one in another order or with another cell chosen. */
+  /** Show another matrix, or the same one in another order or with another cell chosen: headings and the choice at once. */
   show(shown: Shown): void {
     const { rows, victims, sort } = this.#shown;
     this.#shown = shown;
@@ -118,19 +120,26 @@ export class Board {
       this.#columnOf = new Map(shown.victims.map((victim, column) => [victim, column]));
       this.#lefts = even(shown.victims.length, CELL);
       for (const [column, { element }] of this.#headings) if (column >= 0 && this.#headings.delete(column)) element.remove();
-      for (const row of this.#rows.values()) empty(row);
     }
     if (sort !== shown.sort) for (const [column, { element }] of this.#headings) this.#markSorted(column, element);
-    if (rows !== shown.rows || victims !== shown.victims) this.#lay();
-    else this.#markColumn();
+    if (rows !== shown.rows || victims !== shown.victims) {
+      this.#isLaid = false;
+      this.#goOn();
+    }
+    this.#markColumn();
     for (const row of this.#rows.values()) this.#markChosen(row);
   }
 
-  /** Find out where rows begin, and draw what is seen. */
+  #goOn(): void {
+    this.#later?.();
+    this.#later = afterFrame(() => this.#look());
+  }
+
+  /** Find out where everything is. */
   #lay(): void {
     const { rows, victims } = this.#shown;
     const [width] = this.#size;
-    if (width === 0) return;
+    this.#isLaid = true;
     const isNarrow = width < NARROW;
     const corner = isNarrow ? BELOW : BESIDE;
     const before = corner + TAKEN + SOONEST;
@@ -153,13 +162,13 @@ export class Board {
     this.#table.ariaRowCount = String(1 + rows.length);
     this.#table.ariaColCount = String(COLUMNS.length + victims.length);
     this.#markColumn();
-    this.#look();
+    for (const [number, row] of this.#rows) if (number < rows.length) this.#stand(row, number);
   }
 
   /** Draw what is near, as much as a frame has time for; the rest comes with the next ones. */
   #look(): void {
-    this.#later?.();
-    this.#later = null;
+    if (this.#size[0] === 0) return;
+    if (!this.#isLaid) this.#lay();
     const until = performance.now() + BUDGET_MS;
     const [rows, columns] = this.#near();
     for (const [number, row] of this.#rows) {
@@ -169,17 +178,17 @@ export class Board {
     }
     this.#drawHeadings(columns);
     for (let number = rows[0]; number < rows[1]; number++) {
-      const row = this.#rows.get(number);
-      if (row?.of === this.#shown.rows[number] && row?.columns[0] === columns[0] && row.columns[1] === columns[1]) this.#stand(row, number);
-      else if (performance.now() < until) this.#draw(number, columns);
-      else this.#later ??= afterFrame(() => this.#look());
+      if (performance.now() > until) return this.#goOn();
+      this.#draw(number, columns);
     }
   }
 
   /** Return the rows and the columns of victims that are seen, or almost. */
   #near(): readonly [Range, Range] {
     const [[width, height], [left, top]] = [this.#size, this.#scrolled];
-    return [rowsIn(this.#tops, top - BEYOND, top + height + BEYOND), rowsIn(this.#lefts, left - this.#before - BEYOND, left + width - this.#before + BEYOND)];
+    const [from, to] = rowsIn(this.#lefts, left - this.#before, left + width - this.#before);
+    const columns: Range = [from - (from % STEP), Math.min(this.#lefts.length - 1, to + STEP - (to % STEP))];
+    return [rowsIn(this.#tops, top - BEYOND, top + height + BEYOND), columns];
   }
 
   #left(column: number): string {
@@ -231,6 +240,7 @@ export class Board {
     const known = this.#rows.get(number);
     const row = known ?? newRow(number);
     const isOther = row.of !== of;
+    if (!isOther && row.columns[0] === columns[0] && row.columns[1] === columns[1]) return row;
     [row.of, row.columns] = [of, columns];
     if (isOther) {
       const slash = of.pod.indexOf("/") + 1;

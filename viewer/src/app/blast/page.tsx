@@ -6,6 +6,11 @@ import { showBlast } from "../../blast";
 import { h } from "../../dom";
 import { bytes, fate, plural, seconds } from "../../format";
 import type { BlastRadius, ClusterView, Death } from "../../schema";
+<<<<<<< HEAD
+=======
+import { seconds } from "../forecast/page";
+import { afterFrame } from "../frames";
+>>>>>>> blastui
 import { change, go, here, href, useRoute } from "../router";
 import { begin, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
@@ -13,6 +18,9 @@ import { Card, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "..
 import type { ViewProps } from "../views";
 import { Board, type Leaking } from "./board";
 import "./blast.css";
+
+/** So many leaks are told one by one. */
+const TOLD = 20;
 
 /** The jobs of this visit, by source and node. */
 const JOBS = new Map<string, string>();
@@ -78,7 +86,7 @@ function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildre
   const chooser = useMemo(() => h("div"), []);
   const make = useCallback(
     (shown: AbortSignal) => {
-      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) });
+      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) }, TOLD, "the matrix has them all");
       const place = h("div", { class: "wide" });
       parts[0]?.querySelector(".tools")?.prepend(chooser);
       parts[1]?.prepend(place);
@@ -110,7 +118,7 @@ function Matrix({ radius }: { radius: BlastRadius }) {
   useLayoutEffect(() => {
     if (!isThere) return;
     const gone = new AbortController();
-    board.current = new Board(sortBy, (leaks, dies) => change({ leaks, dies }, true), gone.signal);
+    board.current = new Board((name) => afterFrame(() => sortBy(name)), (leaks, dies) => afterFrame(() => change({ leaks, dies }, true)), gone.signal);
     place.current?.replaceChildren(board.current.element);
     return () => gone.abort();
   }, [isThere]);
