@@ -6,11 +6,7 @@ import { showBlast } from "../../blast";
 import { h } from "../../dom";
 import { bytes, fate, plural, seconds } from "../../format";
 import type { BlastRadius, ClusterView, Death } from "../../schema";
-<<<<<<< HEAD
-=======
-import { seconds } from "../forecast/page";
 import { afterFrame } from "../frames";
->>>>>>> blastui
 import { change, go, here, href, useRoute } from "../router";
 import { begin, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
