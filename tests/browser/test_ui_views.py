@@ -334,7 +334,7 @@ CROWD = 40
 
 @pytest.fixture(scope="module")
 def crowd(serve, tmp_path_factory):
-    """A node that is almost full: whichever pod leaks slowly, those of lower priority are evicted first."""
+    """Serve a node that is almost full: whichever pod leaks slowly, those of lower priority are evicted first."""
     folder = tmp_path_factory.mktemp("crowd")
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: full}\nstatus: {capacity: {memory: 16Gi}}\n"
     pods = (
