@@ -142,7 +142,7 @@ def cluster(folder: Path, pods: int) -> list[str]:
 
 
 def full_node(folder: Path) -> list[str]:
-    """Write a node that is almost full: whichever pod leaks slowly, the kubelet evicts those of lower priority first."""
+    """Write a node that is almost full: whichever pod leaks slowly, those of lower priority are evicted first."""
     pods, used, sizes = 110, 583, {"memory": "64Gi", "pods": "110"}
     node = {"metadata": {"name": "full"}, "status": {"capacity": sizes, "allocatable": sizes}}
     items: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "Node", **node}]

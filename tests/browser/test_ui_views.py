@@ -334,11 +334,11 @@ CROWD = 40
 
 @pytest.fixture(scope="module")
 def crowd(serve, tmp_path_factory):
-    """A node that is almost full: whichever pod leaks slowly, those of lower priority are evicted first."""
+    """Serve a node that is almost full: whichever pod leaks slowly, those of lower priority are evicted first."""
     folder = tmp_path_factory.mktemp("crowd")
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: full}\nstatus: {capacity: {memory: 16Gi}}\n"
     pods = (
-        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number:02}}}\n"
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{number:02}, uid: uid-{number}}}\n"
         f"spec: {{nodeName: full, priority: {number}, containers: [{{name: c, image: i}}]}}\n"
         for number in range(CROWD)
     )
@@ -346,7 +346,7 @@ def crowd(serve, tmp_path_factory):
     (folder / "all.yaml").write_text("---\n".join([node, *pods]))
     (folder / "kubelet.yaml").write_text(kubelet + "evictionHard: {memory.available: 1Gi}\n")
     (folder / "usage.csv").write_text("\n".join(["pod,memory", *(f"p{number:02},380Mi" for number in range(CROWD))]))
-    return serve(folder)
+    return serve(folder / "all.yaml", folder / "kubelet.yaml", folder / "usage.csv")
 
 
 def test_a_matrix_that_is_larger_than_its_box_is_drawn_where_one_looks_and_all_of_it_is_reached_by_key(visit, crowd):

@@ -83,7 +83,7 @@ def test_no_pods_no_blast():
 
 
 def crowded() -> podqos.Snapshot:
-    """A node on which every leak of a pod with a request takes those without one down first."""
+    """Return a node on which a leak of a pod with a request takes those without one down first."""
     pods = [pod(f"p{number}", "memory=5Gi" if number % 2 else "") for number in range(6)]
     used = [PodUsage(each, None, (ContainerUsage(each.spec.containers[0].name, anon_bytes=GI),)) for each in pods]
     return podqos.Snapshot(NodeUsage(16 * GI, system_bytes=9 * GI), tuple(used))

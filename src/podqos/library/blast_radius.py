@@ -15,7 +15,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, Leak, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Options, Scenario
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
 
 if TYPE_CHECKING:
     from podqos.eviction.ranking import Policy

@@ -75,7 +75,7 @@ export function BlastPage({ route, app }: ViewProps) {
 
 /** Name a job in the address, without a step back to where there was none. */
 function show(id: string, node: string): void {
-  go(href("blast", [id], { node }), false);
+  go(href("blast", [id], { ...Object.fromEntries(here().query), node }), false);
 }
 
 function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildren }) {
