@@ -37,8 +37,8 @@ def test_addition_commutes_and_subtraction_undoes_it(a, b):
 @given(quantities())
 def test_whole_and_milli_values_are_rounded_away_from_zero(quantity):
     units = -(-abs(quantity.nanos) // 10**9)
-    assert abs(quantity.value) == min(units, 2**63 - 1)  # what 64 bits do not hold is the most that they do
-    assert quantity.value * quantity.sign >= 0
+    # What 64 bits do not hold is the most that they do.
+    assert quantity.value == (min(units, 2**63 - 1) if quantity.nanos > 0 else max(-units, -(2**63)))
     assert abs(quantity.milli_value) * 10**6 - abs(quantity.nanos) in range(10**6)
 
 

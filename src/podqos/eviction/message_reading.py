@@ -170,4 +170,5 @@ def _amount(text: str | None) -> int | None:
         value = None if text is None else Quantity.parse(text).value
     except InvalidQuantity:
         return None
-    return value if value is None or 0 <= value < 1 << 63 else None
+    # No machine has the most that 64 bits hold: that was more.
+    return value if value is None or 0 <= value < (1 << 63) - 1 else None

@@ -21,7 +21,7 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 NANOS = 10**9
 _NANOS_PER_MILLI = 10**6
 
-_LARGEST = 2**63 - 1
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 # Upstream caps binary amounts, and only those, at the largest signed 64-bit integer.
 _BINARY_CAP_NANOS = _LARGEST * NANOS
 
@@ -77,7 +77,8 @@ class Quantity:
         self.nanos = nanos
         self.format = format
         self._text = text
-        self.value = max(-_LARGEST, min(_away_from_zero(nanos, NANOS), _LARGEST))
+        value = _away_from_zero(nanos, NANOS)
+        self.value = value if _SMALLEST <= value <= _LARGEST else _LARGEST if nanos > 0 else _SMALLEST
         self.milli_value = _away_from_zero(nanos, _NANOS_PER_MILLI)
         self.finer_than_milli = self.milli_value * _NANOS_PER_MILLI != nanos
 
