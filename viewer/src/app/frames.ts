@@ -11,7 +11,8 @@ let isAwaited = false;
 export const drawing = new Set<unknown>();
 
 /** Whether all is drawn: who takes pictures of the page asks. */
-Object.assign(globalThis, { podqosIsDrawn: () => waiting.size === 0 && drawing.size === 0 });
+export const isDrawn = (): boolean => waiting.size === 0 && drawing.size === 0;
+Object.assign(globalThis, { podqosIsDrawn: isDrawn });
 
 /** Call it once the next frame is on its way to the screen, or with the ones after it where much is waiting; return what takes that back. */
 export function afterFrame(call: () => void): () => void {

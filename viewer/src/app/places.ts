@@ -1,5 +1,7 @@
 // Where on the page the reader was, by the entries of the history: the way back leads there.
 
+import { isDrawn } from "./frames";
+
 // The page does it itself: a browser does it before the view is there. What is loaded again is the browser's to find.
 history.scrollRestoration = "manual";
 addEventListener("beforeunload", () => void (history.scrollRestoration = "auto"));
@@ -20,8 +22,8 @@ export function leave(): boolean {
   return left !== current;
 }
 
-/** Scroll to where the reader was when this entry was left, as soon as the page is that long, unless something is done before;
- * return what ends that. */
+/** Scroll to where the reader was when this entry was left, as soon as the page is that long and until it is drawn, unless
+ * something is done before; return what ends that. */
 export function comeBack(): () => void {
   const ended = new AbortController();
   const end = () => ended.abort();
@@ -29,7 +31,7 @@ export function comeBack(): () => void {
   const observer = new ResizeObserver(() => {
     if (document.documentElement.scrollHeight - innerHeight < top) return;
     scrollTo(0, top);
-    end();
+    if (isDrawn()) end();
   });
   if (places.has(current)) observer.observe(document.body);
   ended.signal.addEventListener("abort", () => observer.disconnect());

@@ -34,13 +34,16 @@ const COLUMNS = [
 ] as const;
 /** How wide columns are, in pixels, as in blast.css. */
 const [CELL, TAKEN, SOONEST] = [36, 64, 100];
-/** The pods: with the class beside the name, or below it in a box that is narrower than this. */
-const [BESIDE, BELOW, NARROW] = [320, 132, 560];
+/** The pods: with the class beside the name, or below it in a window that is narrower than this. */
+const [BESIDE, BELOW, NARROW] = [320, 132, 640];
 const [CHIP, LINE, PADDING] = [104, 18, 8];
 /** Names of victims that are longer end with an ellipsis. */
 const LONGEST = 170;
 /** How much is drawn above and below what is seen, in pixels; so many columns come at a time; and how long a frame may write. */
-const [BEYOND, STEP, BUDGET_MS] = [80, 4, 2];
+const [BEYOND, STEP, BUDGET_MS] = [80, 4, 1];
+
+/** A cell without a death. */
+const EMPTY = h("td", { role: "gridcell" }, h("button", { type: "button", tabindex: -1, "aria-pressed": "false" }));
 
 interface Drawn {
   element: HTMLElement;
@@ -124,6 +127,8 @@ export class Board {
     if (sort !== shown.sort) for (const [column, { element }] of this.#headings) this.#markSorted(column, element);
     if (rows !== shown.rows || victims !== shown.victims) {
       this.#isLaid = false;
+      // What is below is to stay where it is.
+      if (this.#before === 0) this.#lay();
       this.#goOn();
     }
     this.#markColumn();
@@ -138,9 +143,8 @@ export class Board {
   /** Find out where everything is. */
   #lay(): void {
     const { rows, victims } = this.#shown;
-    const [width] = this.#size;
     this.#isLaid = true;
-    const isNarrow = width < NARROW;
+    const isNarrow = innerWidth < NARROW;
     const corner = isNarrow ? BELOW : BESIDE;
     const before = corner + TAKEN + SOONEST;
     if (before !== this.#before) {
@@ -265,16 +269,18 @@ export class Board {
       let cell = row.cells.get(column);
       if (found === undefined || (cell !== undefined && !isOther)) continue;
       if (cell === undefined) {
-        const button = h("button", { type: "button", tabindex: -1 });
-        cell = { element: h("td", { role: "gridcell", "aria-colindex": COLUMNS.length + 1 + column, "data-column": column }, button), button };
-        cell.element.style.left = this.#left(column);
+        const element = EMPTY.cloneNode(true) as HTMLElement;
+        cell = { element, button: element.firstChild as HTMLElement };
+        element.ariaColIndex = String(COLUMNS.length + 1 + column);
+        element.dataset["column"] = String(column);
+        element.style.left = this.#left(column);
         insert(row.element, row.cells, column, cell);
       }
       const { death, place } = found;
       cell.button.className = `cell ${death.by === "kernel" ? "kernel" : "kubelet"}`;
       cell.button.textContent = count(place);
       cell.button.ariaLabel = `${of.pod} leaks: ${victim} ${fate(death.by)} as number ${place}, after ${seconds(death.afterSeconds)}`;
-      cell.button.title = "";
+      if (cell.button.title !== "") cell.button.title = "";
     }
     this.#stand(row, number);
     this.#markChosen(row);
