@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from browser.fleet import fleet
 from browser.settling import PATIENCE_MS, settle
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -142,6 +143,14 @@ class AppVisit:
         self.context.close()
         assert self.elsewhere == []
         assert [each for each in self.complaints if not self.expected or self.expected not in each] == []
+
+
+@pytest.fixture(scope="module")
+def hundred(serve, tmp_path_factory) -> Server:
+    """Serve a hundred pods on four nodes."""
+    path = tmp_path_factory.mktemp("fleet") / "fleet.json"
+    path.write_text(fleet(100, 4))
+    return serve(path)
 
 
 @pytest.fixture

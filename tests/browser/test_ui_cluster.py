@@ -52,13 +52,6 @@ def _painted(page):
     return all(canvas.evaluate(PAINTED) > 0.8 for canvas in page.locator(".blocks canvas").all())
 
 
-@pytest.fixture(scope="module")
-def hundred(serve, tmp_path_factory):
-    path = tmp_path_factory.mktemp("fleet") / "fleet.json"
-    path.write_text(fleet(100, 4))
-    return serve(path)
-
-
 def _query(page):
     return {name: values[0] for name, values in parse_qs(page.url.partition("?")[2]).items()}
 
@@ -210,6 +203,12 @@ def test_blocks_are_drawn_again_for_another_width(visit, hundred):
     assert abs(drawn - shown) <= 1
 
 
+def test_blocks_are_drawn_by_a_worker(visit, hundred):
+    page = visit(hundred).open("#/cluster")
+    _until(lambda: page.locator(".panel").count() == 4 and _painted(page))
+    assert len(page.workers) == 1
+
+
 @pytest.mark.parametrize("refusal", ["not there", "not allowed"])
 def test_blocks_are_drawn_where_a_page_may_have_no_worker(visit, hundred, refusal):
     opened = visit(hundred)
@@ -228,6 +227,7 @@ def test_blocks_are_drawn_where_a_page_may_have_no_worker(visit, hundred, refusa
     page = opened.open("#/cluster")
     _until(lambda: page.locator(".panel").count() == 4 and _painted(page))
     assert bool(opened.complaints) == (refusal == "not allowed")
+    assert page.workers == []
 
 
 def test_filters_that_no_pod_passes_say_so_and_can_be_taken_back(visit, hundred):

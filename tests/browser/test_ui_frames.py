@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.browser.fleet import fleet
 from tests.browser.test_ui_cluster import _painted, _query, _until
 from tests.browser.test_ui_views import cluster, scenario, shop  # noqa: F401 - fixtures
 
@@ -24,13 +23,6 @@ HOLD = """() => {
     held.forEach((call) => real(call));
   };
 }"""
-
-
-@pytest.fixture(scope="module")
-def hundred(serve, tmp_path_factory):
-    path = tmp_path_factory.mktemp("fleet") / "fleet.json"
-    path.write_text(fleet(100, 4))
-    return serve(path)
 
 
 def _let_go(page):

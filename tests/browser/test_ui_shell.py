@@ -39,13 +39,6 @@ def empty(serve):
     return serve()
 
 
-@pytest.fixture(scope="module")
-def hundred(serve, tmp_path_factory):
-    path = tmp_path_factory.mktemp("fleet") / "fleet.json"
-    path.write_text(fleet(100, 4))
-    return serve(path)
-
-
 def test_without_a_source_the_page_says_how_to_give_it_one(visit, empty):
     opened = visit(empty)
     page = opened.open()
