@@ -11,17 +11,19 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 MI = 2**20
 PATIENCE_SECONDS = 120
+_KILLED = re.compile(r"Killed process (\d+)")
 UID = "{0}{0}{0}{0}{0}{0}{0}{0}-0000-4000-8000-00000000000{0}"
 
 # It joins a cgroup, holds memory and, when told to, grows until told to stop.
@@ -308,7 +310,7 @@ def record(case: Case, mount: Path, version: int) -> dict[str, object]:
         # The one that grew may have stopped as it was told.
         stopped = {each.pid for each in started.values() if each.poll() == 0}
         killed = [pid for pid in roles if _is_dead(pid) and pid not in stopped]
-        lines = _own(_records(log), str(tree.top.name) if case.limits else "")
+        lines = _own(_records(log), str(tree.top.name) if case.limits else "", roles)
         return {"name": case.name, "kernel": platform.release(), "killed": killed, "roles": roles, "log": lines}
 
 
@@ -354,12 +356,16 @@ def _records(log: int) -> list[str]:
             continue
 
 
-def _own(lines: list[str], path: str) -> list[str]:
-    """Return the reports of our own cgroups, whole; the board's name is nobody's business."""
+def _own(lines: list[str], path: str, pids: Collection[int]) -> list[str]:
+    """Return the reports of our own cgroups, whole; the board's name is nobody's business.
+
+    Reports are rate limited, so what follows ours may be the bare kill of another's process.
+    """
     starts = [at for at, line in enumerate(lines) if "invoked oom-killer" in line]
     parts = [lines[at:end] for at, end in zip(starts, [*starts, len(lines)][1:], strict=True)]
-    mine = [part for part in parts if not path or any(f"oom_memcg=/{path}" in line for line in part)]
-    return [line for part in mine for line in part if "Hardware name" not in line]
+    mine = [part for part in parts if not path or any(f"oom_memcg=/{path}/" in line for line in part)]
+    kept = (line for part in mine for line in part if "Hardware name" not in line)
+    return [line for line in kept if not (path and (found := _KILLED.search(line)) and int(found[1]) not in pids)]
 
 
 def _end(process: subprocess.Popen[str]) -> None:
