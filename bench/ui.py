@@ -206,6 +206,7 @@ def serving(arguments: list[str], start: tuple[str, ...] = ("-m", "podqos", "ui"
 
 def what_ifs(server: Server, pods: list[dict[str, Any]]) -> list[float]:
     """Return how long what-ifs take, in milliseconds."""
+    server.connection.close()  # the server may have closed it while the browser was used
     found = []
     for number in range(WHAT_IFS):
         pod = pods[number * len(pods) // WHAT_IFS]

@@ -50,6 +50,8 @@ interface Drawn {
 }
 
 interface Row extends Drawn {
+  /** The pod that leaks: all are in one element that stays at the left, for each that does so by itself costs a layer. */
+  corner: HTMLElement;
   link: HTMLAnchorElement;
   chip: HTMLElement;
   taken: HTMLElement;
@@ -66,6 +68,7 @@ export class Board {
   readonly #table = h("table", { role: "grid", "aria-label": "Leaks and deaths" });
   readonly #head = h("tr", { role: "row", "aria-rowindex": 1 });
   readonly #body = h("tbody", { role: "rowgroup" });
+  readonly #pods = h("div", { class: "pods" });
   /** Both by their number, the headings of the columns before the victims below 0. */
   readonly #headings = new Map<number, Drawn>();
   readonly #rows = new Map<number, Row>();
@@ -84,7 +87,7 @@ export class Board {
   /** `sort` is told the name of a heading, `choose` the cell. */
   constructor(sort: (name: string) => void, choose: (pod: string, victim: string) => void, gone: AbortSignal) {
     this.#table.append(h("thead", { role: "rowgroup" }, this.#head), this.#body);
-    this.element = h("div", { class: "matrix", tabindex: 0, role: "region", "aria-label": "Matrix of leaks and deaths" }, this.#table);
+    this.element = h("div", { class: "matrix", tabindex: 0, role: "region", "aria-label": "Matrix of leaks and deaths" }, h("div", { class: "sheet" }, this.#table, this.#pods));
     COLUMNS.forEach(([, title], index) => this.#addHeading(index - COLUMNS.length, title, index === 0 ? "corner" : "number"));
     this.element.addEventListener("click", ({ target }) => {
       const [number, column] = placeOf(target);
@@ -122,9 +125,8 @@ export class Board {
     if (victims !== shown.victims) {
       this.#columnOf = new Map(shown.victims.map((victim, column) => [victim, column]));
       this.#lefts = even(shown.victims.length, CELL);
-      for (const [column, { element }] of this.#headings) if (column >= 0 && this.#headings.delete(column)) element.remove();
     }
-    if (sort !== shown.sort) for (const [column, { element }] of this.#headings) this.#markSorted(column, element);
+    if (sort !== shown.sort || victims !== shown.victims) for (const [column, { element }] of this.#headings) this.#markSorted(column, element);
     if (rows !== shown.rows || victims !== shown.victims) {
       this.#isLaid = false;
       // What is below is to stay where it is.
@@ -161,8 +163,8 @@ export class Board {
     const longest = victims.reduce((most, victim) => Math.max(most, textWidth(bare(victim))), 0);
     this.#table.style.width = `${before + victims.length * CELL}px`;
     this.#head.style.height = `${Math.ceil(Math.min(LONGEST, longest)) + 40}px`;
-    this.#body.style.height = `${this.#tops[rows.length]}px`;
-    this.#table.classList.toggle("narrow", isNarrow);
+    this.#body.style.height = this.#pods.style.height = `${this.#tops[rows.length]}px`;
+    this.element.classList.toggle("narrow", isNarrow);
     this.#table.ariaRowCount = String(1 + rows.length);
     this.#table.ariaColCount = String(COLUMNS.length + victims.length);
     this.#markColumn();
@@ -172,15 +174,19 @@ export class Board {
   /** Draw what is near, as much as a frame has time for; the rest comes with the next ones. */
   #look(): void {
     if (this.#size[0] === 0) return;
-    if (!this.#isLaid) this.#lay();
+    if (!this.#isLaid) {
+      this.#lay();
+      return this.#goOn();
+    }
     const until = performance.now() + BUDGET_MS;
     const [rows, columns] = this.#near();
     for (const [number, row] of this.#rows) {
-      if (isIn(number, rows) || (number < this.#shown.rows.length && row.element.contains(document.activeElement))) continue;
+      if (isIn(number, rows) || (number < this.#shown.rows.length && hasFocus(row))) continue;
       row.element.remove();
+      row.corner.remove();
       this.#rows.delete(number);
     }
-    this.#drawHeadings(columns);
+    if (this.#drawHeadings(columns) > STEP) return this.#goOn();
     for (let number = rows[0]; number < rows[1]; number++) {
       if (performance.now() > until) return this.#goOn();
       this.#draw(number, columns);
@@ -220,19 +226,28 @@ export class Board {
     (heading.querySelector("span") as HTMLElement).textContent = isUp ? " ▲" : isDown ? " ▼" : "";
   }
 
-  #drawHeadings(columns: Range): void {
+  /** Return how many are others than before. */
+  #drawHeadings(columns: Range): number {
+    const { victims } = this.#shown;
+    let changed = 0;
     for (const [column, { element }] of this.#headings) {
-      if (column < 0 || isIn(column, columns) || element.contains(document.activeElement)) continue;
+      if (column < 0 || isIn(column, columns) || (column < victims.length && element.contains(document.activeElement))) continue;
       element.remove();
       this.#headings.delete(column);
     }
     for (let column = columns[0]; column < columns[1]; column++) {
-      if (this.#headings.has(column)) continue;
-      const victim = this.#shown.victims[column] as string;
-      const heading = this.#addHeading(column, bare(victim), "victim-name");
+      const victim = victims[column] as string;
+      let heading = this.#headings.get(column)?.element;
+      if (heading?.title === victim) continue;
+      if (heading === undefined) {
+        heading = this.#addHeading(column, "", "victim-name");
+        heading.style.left = this.#left(column);
+      }
       heading.title = victim;
-      heading.style.left = this.#left(column);
+      ((heading.firstChild as HTMLElement).firstChild as Text).data = bare(victim);
+      changed++;
     }
+    return changed;
   }
 
   // ---- rows ----
@@ -284,14 +299,17 @@ export class Board {
     }
     this.#stand(row, number);
     this.#markChosen(row);
-    if (known === undefined) insert(this.#body, this.#rows, number, row);
+    if (known === undefined) {
+      const next = insert(this.#body, this.#rows, number, row);
+      this.#pods.insertBefore(row.corner, next?.corner ?? null);
+    }
     return row;
   }
 
-  #stand({ element }: Row, number: number): void {
+  #stand({ element, corner }: Row, number: number): void {
     const [top, end] = [this.#tops[number] as number, this.#tops[number + 1] as number];
-    element.style.top = `${top}px`;
-    element.style.height = `${end - top}px`;
+    element.style.top = corner.style.top = `${top}px`;
+    element.style.height = corner.style.height = `${end - top}px`;
   }
 
   #markColumn(): void {
@@ -299,10 +317,10 @@ export class Board {
     this.#body.style.backgroundPositionX = `${chosen === undefined ? "-100px" : this.#left(chosen)}, ${this.#left(0)}`;
   }
 
-  #markChosen({ element, of, cells }: Row): void {
+  #markChosen({ element, corner, of, cells }: Row): void {
     const [pod, victim] = this.#shown.chosen ?? [];
     const isChosen = of?.pod === pod;
-    element.classList.toggle("chosen-row", isChosen);
+    for (const part of [element, corner]) part.classList.toggle("chosen-row", isChosen);
     const chosen = isChosen ? this.#columnOf.get(victim ?? "") : undefined;
     for (const [column, { button }] of cells) {
       const pressed = String(column === chosen);
@@ -378,7 +396,7 @@ function toSee(scrolled: number, size: number, from: number, to: number): number
 function placeOf(target: EventTarget | null): Range {
   const button = target instanceof Element ? target.closest("a, button") : null;
   const cell = button?.closest<HTMLElement>("[data-column]");
-  const row = cell?.closest<HTMLElement>("tr")?.dataset["row"];
+  const row = cell?.closest<HTMLElement>("[data-row]")?.dataset["row"];
   return [Number(row ?? -1), Number(cell?.dataset["column"] ?? NaN)];
 }
 
@@ -386,20 +404,26 @@ function isIn(number: number, [from, to]: Range): boolean {
   return number >= from && number < to;
 }
 
-/** Put an element among the others, by their numbers. */
-function insert<Item extends Drawn>(place: HTMLElement, items: Map<number, Item>, number: number, item: Item): void {
-  const after = Math.min(...[...items.keys()].filter((each) => each > number));
+function hasFocus({ element, corner }: Row): boolean {
+  return element.contains(document.activeElement) || corner.contains(document.activeElement);
+}
+
+/** Put an element among the others, by their numbers; return the one after it. */
+function insert<Item extends Drawn>(place: HTMLElement, items: Map<number, Item>, number: number, item: Item): Item | undefined {
+  const next = items.get(Math.min(...[...items.keys()].filter((each) => each > number)));
   items.set(number, item);
-  place.insertBefore(item.element, items.get(after)?.element ?? null);
+  place.insertBefore(item.element, next?.element ?? null);
+  return next;
 }
 
 function newRow(number: number): Row {
   const [link, chip] = [h("a"), h("span")];
   const figure = (column: number) => h("td", { role: "gridcell", class: "number", "aria-colindex": column });
   const [taken, soonest] = [figure(2), figure(3)];
-  const corner = h("th", { scope: "row", role: "rowheader", class: "corner", "aria-colindex": 1, "data-column": -COLUMNS.length }, link, chip);
-  const element = h("tr", { role: "row", "aria-rowindex": number + 2, "data-row": number }, corner, taken, soonest);
-  return { element, link, chip, taken, soonest, cells: new Map(), of: null, columns: [0, 0] };
+  const id = `leak-${number}`;
+  const corner = h("div", { id, role: "rowheader", class: "corner", "aria-colindex": 1, "data-row": number, "data-column": -COLUMNS.length }, link, chip);
+  const element = h("tr", { role: "row", "aria-rowindex": number + 2, "aria-owns": id, "data-row": number }, taken, soonest);
+  return { element, corner, link, chip, taken, soonest, cells: new Map(), of: null, columns: [0, 0] };
 }
 
 /** Take everything from a row that is somewhere else now. */
