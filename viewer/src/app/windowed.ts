@@ -48,10 +48,17 @@ export function useWindow(tops: Float64Array): Windowed {
     const next: Range = isAll || now[1] < from || to < now[0] ? [from, to] : [Math.min(now[0], from), Math.max(now[1], to)];
     if (next[0] !== now[0] || next[1] !== now[1]) draw((range.current = next));
   };
-  const look = () => {
-    show(reach(Math.min(innerHeight, innerHeight + begin(ref.current))));
+  /** Draw what is seen, or so many pixels of it. */
+  const look = (most = Infinity) => {
+    show(reach(Math.min(innerHeight, innerHeight + begin(ref.current), most)));
     soon();
   };
+  /** Of a list with other rows only some may be new at once. */
+  const lookAgain = () => {
+    const [from, to] = range.current ?? [0, 0];
+    look((tops[Math.min(to, tops.length - 1)] ?? 0) - (tops[Math.min(from, tops.length - 1)] ?? 0) + STEP);
+  };
+  const lookAtAll = () => look();
   const soon = () => {
     awaited.current ??= afterFrame(lookBeyond);
   };
@@ -66,16 +73,16 @@ export function useWindow(tops: Float64Array): Windowed {
   };
   const isNew = range.current === null || range.current[1] === 0;
   if (range.current === null || isNew) range.current = reach(STEP);
-  useLayoutEffect(() => (isNew ? soon() : look()), [tops]);
+  useLayoutEffect(() => (isNew ? soon() : lookAgain()), [tops]);
   useLayoutEffect(() => {
-    addEventListener("scroll", look, { passive: true });
-    addEventListener("resize", look);
+    addEventListener("scroll", lookAtAll, { passive: true });
+    addEventListener("resize", lookAtAll);
     // Something above was opened or closed.
-    addEventListener("toggle", look, true);
+    addEventListener("toggle", lookAtAll, true);
     return () => {
-      removeEventListener("scroll", look);
-      removeEventListener("resize", look);
-      removeEventListener("toggle", look, true);
+      removeEventListener("scroll", lookAtAll);
+      removeEventListener("resize", lookAtAll);
+      removeEventListener("toggle", lookAtAll, true);
     };
   }, []);
   const last = tops.length - 1;
