@@ -322,6 +322,7 @@ def test_the_matrix_is_sorted_and_clicked(visit, scenario):
     first = rows.first.inner_text()
     page.get_by_role("button", name="Leaking pod").click()
     expect(rows.first).not_to_have_text(first)
+    settle(page)  # the other rows follow
     cell = page.locator(".matrix .cell").first
     cell.focus()
     page.keyboard.press("Enter")
