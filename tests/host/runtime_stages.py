@@ -204,7 +204,9 @@ class Stage:
         """Listen to the runtime until something holds."""
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f"it did not come to that: {self!r}"
+            if time.monotonic() > end:
+                said = {each.id.name: self.said(each) for each in self.started}
+                raise AssertionError(f"it did not come to that: {self!r}; they said {said}")
             select.select([self.runtime.fileno()], [], [], 0.02)
             for each in self.runtime.heard():
                 match each:
