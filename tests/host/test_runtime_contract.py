@@ -24,6 +24,8 @@ READY_THEN_7 = 'trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
 # It starts no processes: a shell that may not, because it is being killed, would end with a code of its own.
 STUBBORN = 'trap "" TERM; echo ready; while :; do :; done'
 GROW = "x=xxxxxxxx; while :; do x=$x$x; done"
+# Containerd drops the output of a container that ends before it has opened its pipes.
+READ = "sleep 0.3"
 EVERY = list(RuntimeName)
 WITH_IMAGES = [name for name in RuntimeName if name is not RuntimeName.PROCESS]
 
@@ -40,7 +42,7 @@ every_container_runtime = pytest.mark.parametrize("choice", WITH_IMAGES, ids=WIT
 
 @every_runtime
 def test_exit_code_and_output_are_those_of_the_command(stage: Stage):
-    start = stage.start("echo out; echo err >&2; exit 3")
+    start = stage.start(f"echo out; echo err >&2; {READ}; exit 3")
     assert stage.ended(start).exit_code == 3
     assert not stage.ended(start).oom_killed
     stage.says(start, "out", "err")
@@ -88,7 +90,7 @@ def test_containers_of_a_pod_share_its_volumes_and_may_not_write_where_they_only
     writer = stage.start("echo hello > /mnt/file", name="writer", mounts=(Mount("v", str(volume), "/mnt"),))
     assert stage.ended(writer).exit_code == 0
     reader = stage.start(
-        "cat /mnt/file; echo no > /mnt/file && exit 1; exit 4",
+        f"cat /mnt/file; echo no > /mnt/file && exit 1; {READ}; exit 4",
         name="reader",
         mounts=(Mount("v", str(volume), "/mnt", read_only=True),),
     )
@@ -101,7 +103,7 @@ def test_containers_of_a_pod_share_its_volumes_and_may_not_write_where_they_only
 def test_another_attempt_is_another_run_with_a_log_of_its_own(stage: Stage):
     first = stage.start("echo first; exit 1")
     stage.ended(first)
-    second = stage.start("echo second; exit 0", attempt=1)
+    second = stage.start(f"echo second; {READ}; exit 0", attempt=1)
     assert stage.ended(second).exit_code == 0
     stage.says(second, "second")
     assert "second" not in stage.said(first)
@@ -186,7 +188,7 @@ def test_a_log_does_not_grow_without_end(stage: Stage):
 
 WHO = (
     "id -u; id -g; echo $(id -G); grep -E 'CapBnd|NoNewPrivs' /proc/self/status; "
-    "touch /new 2>/dev/null && echo written; echo end"
+    f"touch /new 2>/dev/null && echo written; echo end; {READ}"
 )
 
 
@@ -220,10 +222,12 @@ def test_a_read_only_root_is_one_and_dropped_capabilities_are_gone_for_root_too(
 
 @every_container_runtime
 def test_a_group_alone_is_for_the_user_of_the_image(stage: Stage):
-    start = stage.start("id -u; id -g", image=USER_IMAGE, command=("sh", "-c"), security=Security(run_as_group=4322))
+    start = stage.start(
+        f"id -u; id -g; {READ}", image=USER_IMAGE, command=("sh", "-c"), security=Security(run_as_group=4322)
+    )
     assert stage.ended(start).exit_code == 0, stage
     stage.says(start, "1234", "4322")
-    plain = stage.start("id -u; id -g", name="plain", image=USER_IMAGE, command=("sh", "-c"))
+    plain = stage.start(f"id -u; id -g; {READ}", name="plain", image=USER_IMAGE, command=("sh", "-c"))
     assert stage.ended(plain).exit_code == 0, stage
     stage.says(plain, "1234", "5678")
 
@@ -250,7 +254,7 @@ def test_a_privileged_container_has_all_capabilities_of_the_node(stage: Stage):
 
 @every_container_runtime
 def test_entrypoint_and_variables_come_from_the_image(stage: Stage):
-    start = stage.start("echo $FROM_IMAGE; ls /", command=())
+    start = stage.start(f"echo $FROM_IMAGE; ls /; {READ}", command=())
     assert stage.ended(start).exit_code == 0
     stage.says(start, "yes", "mnt")
     assert "home" not in stage.said(start)
