@@ -422,7 +422,7 @@ def updates(folder: Path, pods: int, seconds: float, times: int) -> None:
         time.sleep(min(60.0, seconds / 4))
         began, first = time.monotonic(), tab.page.evaluate("updates")
         samples = [(server.memory_bytes(), *tab.memory())]
-        while time.monotonic() < began + seconds * 0.75:
+        while time.monotonic() < began + seconds:
             time.sleep(min(10.0, seconds / 8))
             samples.append((server.memory_bytes(), *tab.memory()))
         rate = (tab.page.evaluate("updates") - first) / (time.monotonic() - began)
