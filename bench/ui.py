@@ -300,6 +300,10 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
     def to_and_fro(one: str, other: str, steps: int = 1) -> Callable[[int], object]:
         return lambda number: keyboard.press(other if number // steps % 2 else one)
 
+    def there_and_back(there: tuple[str, str], back: tuple[str, str], steps: int) -> Callable[[int], object]:
+        """Turn round before there is nothing left to go to."""
+        return lambda number: keyboard.press((back if number // steps % 2 else there)[number % 2])
+
     def focus(label: str) -> None:
         page.locator(f".filters .field:has(> span:text-is('{label}')) :is(input, select)").focus()
 
@@ -325,7 +329,8 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
     tab.open("#/cluster")
     yield "the pointer moved over blocks", lambda number: mouse.move(200 + 37 * number % 900, 720), 0.1
     page.locator(".spot").first.focus()
-    yield "an arrow key from block to block", to_and_fro("ArrowRight", "ArrowDown"), 0.1
+    over_blocks = there_and_back(("ArrowRight", "ArrowDown"), ("ArrowLeft", "ArrowUp"), 6)
+    yield "an arrow key from block to block", over_blocks, 0.1
     mouse.move(640, 500)
     wheel = lambda number: mouse.wheel(0, -300 if number // 15 % 2 else 300)  # noqa: E731
     yield "the wheel turned over blocks", wheel, 0.3
@@ -335,7 +340,8 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
     heads = [each.bounding_box() for each in page.locator(".pod-head button").all()]
     yield "the table sorted", lambda number: mouse.click(*_middle(heads[number // 2 % len(heads)])), 0.15
     page.locator(".pod-rows a").first.focus()
-    yield "an arrow key or a page in the table", to_and_fro("ArrowDown", "PageDown"), 0.1
+    over_rows = there_and_back(("ArrowDown", "PageDown"), ("ArrowUp", "PageUp"), 6)
+    yield "an arrow key or a page in the table", over_rows, 0.1
     focus("Find")
     yield "a letter typed into the filter of the table", type_one, 0.1
     tab.open("#/cluster")
