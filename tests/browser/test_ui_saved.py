@@ -61,17 +61,23 @@ def _words(page):
     return [line for line in map(str.strip, page.evaluate(_SHOWN).splitlines()) if line]
 
 
+def _saved(page, folder):
+    """Save the view, and return the file."""
+    page.get_by_text("Save", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as one HTML file").click()
+    path = folder / "saved.html"
+    download.value.save_as(path)
+    return path
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, browser, tmp_path, name):
     kind, route, cannot = VIEWS[name]
     page = _opened(visit(servers[kind]), name, route)
     _settled(page)
     expected = _words(page)
-    page.get_by_text("Save", exact=True).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save as one HTML file").click()
-    path = tmp_path / "saved.html"
-    download.value.save_as(path)
+    path = _saved(page, tmp_path)
     page.get_by_text("Save", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Data as JSON").click()
@@ -96,15 +102,29 @@ def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, 
 def test_the_controls_of_a_saved_view_cannot_be_turned(visit, servers, browser, tmp_path):
     page = visit(servers[SHOP]).open(VIEWS["what-if"][1])
     _settled(page)
-    page.get_by_text("Save", exact=True).click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Save as one HTML file").click()
-    path = tmp_path / "saved.html"
-    download.value.save_as(path)
+    path = _saved(page, tmp_path)
     context = browser.new_context(offline=True)
     context.set_default_timeout(PATIENCE_MS)
     saved = context.new_page()
     saved.goto(path.as_uri())
     expect(saved.locator(".headline")).to_contain_text("becomes Guaranteed")
     expect(saved.get_by_label("Memory request", exact=True)).to_be_disabled()
+    context.close()
+
+
+def test_a_saved_file_shows_the_run_that_it_holds_from_every_view_and_says_what_it_does_not_hold(
+    visit, servers, browser, tmp_path
+):
+    page = visit(servers[SCENARIO]).open("#/run")
+    _settled(page)
+    path = _saved(page, tmp_path)
+    context = browser.new_context(offline=True)
+    context.set_default_timeout(PATIENCE_MS)
+    saved = context.new_page()
+    saved.goto(path.as_uri())
+    expect(saved.locator(".kill")).to_have_count(1)
+    saved.get_by_role("link", name="Blast").click()
+    expect(saved.locator(".state")).to_contain_text("This file does not hold the answer")
+    saved.get_by_role("link", name="Run", exact=True).click()
+    expect(saved.locator(".kill")).to_have_count(1)
     context.close()

@@ -8,7 +8,7 @@ import { bytes, fate, plural, seconds } from "../../format";
 import type { BlastRadius, ClusterView, Death } from "../../schema";
 import { afterFrame } from "../frames";
 import { change, go, here, href, useRoute } from "../router";
-import { begin, Progress, useJob, useShown } from "../run/jobs";
+import { begin, jobOf, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
 import { Card, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "../ui";
 import type { ViewProps } from "../views";
@@ -26,7 +26,7 @@ export function BlastPage({ route, app }: ViewProps) {
   const nodes = (cluster.data?.nodes ?? []).filter((each) => each.pods > 0 && !each.problem);
   const isOfNode = app.info.kind !== "scenario";
   const wanted = route.query.get("node") ?? nodes[0]?.name ?? "";
-  const id = route.parts[0] ?? null;
+  const id = jobOf(route, app.source, "leaks");
   const key = `${app.info.id} ${app.info.generation} ${isOfNode ? wanted : ""}`;
   const [failure, setFailure] = useState<Failure | null>(null);
   const isShown = useShown(key, route);

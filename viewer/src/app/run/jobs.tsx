@@ -27,6 +27,14 @@ export function useRuns(app: App): readonly JobInfo[] | null {
   return useMemo(() => jobs?.filter((each) => each.kind === "run" && each.source === app.info.id && each.generation === app.info.generation) ?? null, [jobs, app.info]);
 }
 
+/** Return the job that the address names; of a saved file else one whose result it holds: only of its kind it has `field`. */
+export function jobOf(route: Route, source: Source, field: string): string | null {
+  const [named] = route.parts;
+  if (named !== undefined || source.saved === null) return named ?? null;
+  const held = Object.entries(source.saved.answers).find(([path, answer]) => /^\/api\/jobs\/[^/]+\/result$/.test(path) && field in (answer as object));
+  return decodeURIComponent(held?.[0].split("/")[3] ?? "none");
+}
+
 /** What a run is called: by what was changed for it. */
 export function nameOf({ edits }: JobInfo): string {
   return edits.join(", ") || "as it is";

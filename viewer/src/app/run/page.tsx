@@ -9,7 +9,7 @@ import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../views";
 import { Again } from "./again";
-import { begin, Progress, useJob, useRuns, useShown } from "./jobs";
+import { begin, jobOf, Progress, useJob, useRuns, useShown } from "./jobs";
 
 export function RunPage({ route, app }: ViewProps) {
   if (app.info.kind === "run") return <FromFile app={app} />;
@@ -48,7 +48,7 @@ function asked(): Record<string, string | null> {
 }
 
 function OfScenario({ route, app }: ViewProps) {
-  const id = route.parts[0] ?? null;
+  const id = jobOf(route, app.source, "kills");
   const runs = useRuns(app);
   const known = runs ?? [];
   const [failure, setFailure] = useState<Failure | null>(null);
