@@ -81,3 +81,104 @@ def test_8gi_in_2_seconds_is_a_rate_and_the_kernel_comes_before_the_kubelet_look
     assert run("forecast", "pods.yaml", *node, "--rate", "8Gi/soon")[2] == (
         "podqos: error: --rate: '8Gi/soon' is not a rate (for example 128Mi/s, 2Gi/h or 8Gi/2s)\n"
     )
+
+
+# The manifests as the page prints them: without indentation. Whatever follows from that, it is said once an object.
+
+SLOW = """\
+# SLOW: accidentally Burstable
+# The sidecar container has no limits, downgrading the entire pod
+apiVersion: v1
+kind: Pod
+metadata:
+name: article-service
+spec:
+containers:
+- name: article-service
+resources:
+requests:
+cpu: "2"
+memory: "4Gi"
+limits:
+cpu: "2"
+memory: "4Gi"
+- name: envoy-sidecar
+resources:
+requests:
+cpu: "100m"
+memory: "128Mi"
+# Missing limits: entire pod becomes Burstable
+"""
+LIMIT_RANGE = """\
+# LimitRange in the production namespace
+apiVersion: v1
+kind: LimitRange
+metadata:
+name: default-limits
+namespace: production
+spec:
+limits:
+- default:
+cpu: "1"
+memory: "512Mi"
+defaultRequest:
+cpu: "100m"
+memory: "128Mi"
+type: Container
+"""
+PRIORITY_CLASSES = """\
+# Priority class for latency-sensitive services
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+name: latency-critical
+value: 1000000
+globalDefault: false
+description: "For services where eviction causes user-visible degradation"
+---
+# Priority class for batch workloads
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+name: batch-processing
+value: 100000
+globalDefault: false
+description: "For workloads that tolerate restarts"
+"""
+DEPLOYMENT = """\
+# Article service with priority class
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+name: article-service
+spec:
+template:
+spec:
+priorityClassName: latency-critical
+containers:
+- name: article-service
+resources:
+requests:
+cpu: "2"
+memory: "4Gi"
+limits:
+cpu: "2"
+memory: "4Gi"
+"""
+
+
+@pytest.mark.parametrize("name", ["explain", "check", "admit", "rank"])
+@pytest.mark.parametrize(
+    ("printed", "lines"),
+    [(SLOW, [6]), (LIMIT_RANGE, [5]), (PRIORITY_CLASSES, [5, 14]), (DEPLOYMENT, [5])],
+    ids=["Pod", "LimitRange", "PriorityClasses", "Deployment"],
+)
+def test_a_manifest_as_printed_has_lost_its_indentation_and_that_is_the_one_error(command, name, printed, lines):
+    code, _, err = command(name, printed)
+
+    assert code == 2
+    assert [line for line in err.splitlines() if line.startswith("example.yaml:")] == [
+        f'example.yaml:{line}:1: error: the indentation was lost: "name" stands beside "metadata", not below it '
+        "(indent it by two spaces, and so on for everything below metadata and spec)"
+        for line in lines
+    ]
