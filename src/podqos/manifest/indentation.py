@@ -1,4 +1,4 @@
-"""Manifests that lost their indentation, as when they are copied from a page: one error instead of what follows from it.
+"""Manifests that lost their indentation, as when copied from a page: one error instead of what follows from it.
 
 The sign is a key of ``metadata`` that stands beside it instead of below. Such a text is sometimes broken YAML and
 sometimes an object full of unknown fields and of keys that are set twice.
