@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from podqos.cli.main import main
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 
+PLATFORM = scenario_dir("content-platform") / "platform"
 PODS = """\
 apiVersion: v1
 kind: Pod
@@ -182,3 +185,45 @@ def test_a_manifest_as_printed_has_lost_its_indentation_and_that_is_the_one_erro
         "(indent it by two spaces, and so on for everything below metadata and spec)"
         for line in lines
     ]
+
+
+# The configuration matrix, in the words of its table.
+
+MATRIX = """\
+article-service     Yes  High    Steady  Guaranteed  1000000
+search-api          Yes  Medium  Spiky   Guaranteed  1000000
+cdn-origin          Yes  Low     Steady  Guaranteed  500000
+analytics-pipeline  No   Low     Bursty  Burstable   100000
+content-generator   No   Low     Bursty  Burstable   100000
+search-indexer      No   Medium  Bursty  Burstable   200000
+log-collector       No   None    Steady  BestEffort  0
+debug-tools         No   None    N/A     BestEffort  0
+"""
+
+
+def test_the_matrix_in_the_words_of_its_table_gives_class_and_priority_of_every_row(run, tmp_path):
+    rows = [line.split() for line in MATRIX.splitlines()]
+    described = "".join(
+        f"- {{name: {name}, latencySensitive: {waits}, restartCost: {cost}, burstPattern: {bursts}}}\n"
+        for name, waits, cost, bursts, *_ in rows
+    )
+    (tmp_path / "matrix.yaml").write_text(described)
+
+    code, out, _ = run("advise", str(PLATFORM), "--describe", "matrix.yaml", "-o", "json")
+
+    assert code == 0
+    advised = {
+        each["workload"].rpartition("/")[2]: (each["wantedClass"], each["after"]["priority"])
+        for each in json.loads(out)["workloads"]
+    }
+    assert advised == {name: (expected, int(priority)) for name, *_, expected, priority in rows}
+
+
+def test_a_word_that_the_matrix_does_not_have_is_refused_with_the_nearest(run, tmp_path):
+    entry = "name: log-collector, latencySensitive: No, restartCost: Hihg"
+    (tmp_path / "matrix.yaml").write_text(f"- {{{entry}}}\n")
+
+    code, _, err = run("advise", "pods.yaml", "--describe", "matrix.yaml")
+
+    assert code == 2
+    assert err.endswith("restartCost: 'Hihg' is none of none, low, medium, high (write high)\n")
