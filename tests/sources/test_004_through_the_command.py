@@ -100,6 +100,17 @@ def test_the_text_says_the_tree_once_and_what_it_assumes(capsys, tmp_path):
     assert "the requests of the class, 250m" in out
 
 
+@pytest.mark.parametrize(
+    ("version", "below"),
+    [("v2", "/sys/fs/cgroup"), ("v1", "/sys/fs/cgroup/cpu and /sys/fs/cgroup/memory")],
+)
+def test_the_text_says_below_which_mounts_the_directories_are(capsys, tmp_path, version, below):
+    """The document asks `mount | grep cgroup` for it, and lists what is below."""
+    (tmp_path / "pods.yaml").write_text(PODS)
+    main(["explain", "-v", "-f", str(tmp_path / "pods.yaml"), "--cgroup", version])
+    assert f"  All of these are directories below {below}.\n" in capsys.readouterr().out
+
+
 def test_reservations_lower_the_ceiling_of_all_pods(explain):
     whole = explain("systemReserved: {memory: 2Gi, cpu: '1'}\nkubeReserved: {memory: 2Gi}\n", "--cores", "16")
     assert _tiers(whole)[NODE] == {"cpu.weight": "586", "memory.max": str(60 * GIB)}

@@ -142,13 +142,21 @@ def _used(used_bytes: int, is_measured: bool) -> str:
     return mebibytes(used_bytes) if is_measured else "?"
 
 
+def _agreement(report: RankReport) -> str:
+    """Return that the orders agree, and why their places may differ all the same."""
+    kernel = [each.kernel_place for each in report.eviction_order if each.kernel_place]
+    if kernel == sorted(kernel):
+        return "Both orders agree."
+    return "Both orders agree; places differ only between pods that are equal to one of the two."
+
+
 def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
     left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     yield f"Available as the kubelet counts: {available}. Left as the kernel counts: {left}."
     if not report.disagreements:
-        yield "The orders disagree about other pods only." if report.reversed_pairs else "Both orders agree."
+        yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
         return
     pairs = f"{report.reversed_pairs} pair{'s' if report.reversed_pairs > 1 else ''}"
     yield f"The orders disagree about {pairs} of pods:"
