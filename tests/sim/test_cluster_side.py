@@ -177,7 +177,7 @@ def test_replicas_take_turns_with_their_demands():
 
 
 def test_one_preemption_is_under_way_at_a_time_and_the_next_waits_until_its_victims_are_gone():
-    """Two important pods need the room of one victim each, which takes three seconds to stop. Upstream nominates nodes."""
+    """Two important pods need the room of one victim each, which takes three seconds to stop."""
     victims = [placed(pod(f"low-{at}", "memory=600Mi"), using(1), nodes=(f"n-{at}",), kind="Pod") for at in (0, 1)]
     high = placed(pod("high", "memory=600Mi", priority=1000), using(1), replicas=2, arrives_us=10 * SECOND_US)
     done = cluster(*victims, high, options=Options(container_stop_us=3 * SECOND_US))
