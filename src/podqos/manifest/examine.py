@@ -268,22 +268,24 @@ def _shown(value: Plain) -> str:
 
 
 _AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
-_MEANT_SUFFIXES = {
-    "k": "Ki", "ki": "Ki", "kb": "k", "kib": "Ki",
-    "mi": "Mi", "mb": "M", "mib": "Mi",
-    "g": "G", "gi": "Gi", "gb": "G", "gib": "Gi",
-    "t": "T", "ti": "Ti", "tb": "T", "tib": "Ti",
-    "p": "P", "pi": "Pi", "pb": "P", "pib": "Pi",
-    "b": "", "byte": "", "bytes": "", "": "",
-    "cpu": "", "cpus": "", "core": "", "cores": "",
-    "mcpu": "m", "millicpu": "m", "mcores": "m", "millicores": "m",
+# Units of a thousand are as often meant to be those of 1024.
+_MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
+    "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
+    "g": ("Gi", "G"), "gi": ("Gi",), "gb": ("Gi", "G"), "gib": ("Gi",),
+    "t": ("Ti", "T"), "ti": ("Ti",), "tb": ("Ti", "T"), "tib": ("Ti",),
+    "p": ("Pi", "P"), "pi": ("Pi",), "pb": ("Pi", "P"), "pib": ("Pi",),
+    "b": ("",), "byte": ("",), "bytes": ("",), "": ("",),
+    "cpu": ("",), "cpus": ("",), "core": ("",), "cores": ("",),
+    "mcpu": ("m",), "millicpu": ("m",), "mcores": ("m",), "millicores": ("m",),
 }  # fmt: skip
 
 
 def _quantity_hint(value: Plain) -> str:
-    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5."""
+    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5, 1Gi or 1G by 1g."""
     matched = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
-    suffix = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
-    if matched is None or suffix is None:
+    suffixes = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
+    if matched is None or suffixes is None:
         return "write an amount such as 250m, 1.5 or 512Mi"
-    return f"did you mean {matched[1].replace(',', '.')}{suffix}?"
+    number = matched[1].replace(",", ".")
+    return f"did you mean {' or '.join(f'{number}{suffix}' for suffix in suffixes)}?"

@@ -62,7 +62,7 @@ class Quantity:
     Equality, order and hash go by the amount alone: ``1Gi == 1024Mi``.
     """
 
-    __slots__ = ("_text", "finer_than_milli", "format", "milli_value", "nanos", "value")
+    __slots__ = ("_text", "finer_than_milli", "format", "milli_value", "nanos", "value", "written")
 
     nanos: int
     format: Format
@@ -72,11 +72,14 @@ class Quantity:
     """Thousandths, rounded away from zero (milli-CPUs)."""
     finer_than_milli: bool
     """Whether that rounding lost something."""
+    written: str
+    """The text it was read from, which tells 5000 from 5k; empty where it was computed."""
 
     def __init__(self, nanos: int, format: Format = "DecimalSI", text: str | None = None) -> None:  # noqa: A002
         self.nanos = nanos
         self.format = format
         self._text = text
+        self.written = ""
         value = _away_from_zero(nanos, NANOS)
         self.value = value if _SMALLEST <= value <= _LARGEST else _LARGEST if nanos > 0 else _SMALLEST
         self.milli_value = _away_from_zero(nanos, _NANOS_PER_MILLI)
@@ -211,6 +214,7 @@ def _parse(text: str) -> Quantity:
         if 0 < nanos < NANOS:
             notation = "DecimalSI"
     quantity = Quantity(-nanos if sign == "-" else nanos, notation)
+    quantity.written = text
     if _looks_canonical(whole, fraction, exponent, binary):
         quantity._text = text  # noqa: SLF001 - filled in once, before the object is shared
     return quantity
