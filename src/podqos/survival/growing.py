@@ -185,8 +185,16 @@ class GrowingNode:
 
     def kubelet_first(self, rate: int, levels: Sequence[Level] | None = None) -> Fraction:
         """Return the share of phases in which the kubelet acts first; other thresholds may be tried."""
-        pieces = self._pieces(rate, _in_acting_order(self.levels if levels is None else levels))
-        return Fraction(sum(piece.end - piece.begin for piece in pieces), self.watch.interval_us * rate)
+        return sum(self.first_by(rate, levels).values(), start=Fraction(0))
+
+    def first_by(self, rate: int, levels: Sequence[Level] | None = None) -> dict[Level, Fraction]:
+        """Return the share of phases in which the kubelet acts first by each threshold that does."""
+        ordered = _in_acting_order(self.levels if levels is None else levels)
+        found: dict[Level, int] = {}
+        for piece in self._pieces(rate, ordered):
+            level = ordered[piece.place]
+            found[level] = found.get(level, 0) + piece.end - piece.begin
+        return {level: Fraction(ticks, self.watch.interval_us * rate) for level, ticks in found.items()}
 
     def acts(self, rate: int) -> Iterator[Act]:
         """Yield what the kubelet does where it is first, by time; in all other phases the kernel kills."""
