@@ -32,6 +32,7 @@ from podqos.guard.eviction import KillWhen
 from podqos.guard.kubelet_files import LocalKubelet, local_kubelet
 from podqos.host.linux.procfs import Procfs
 from podqos.host.storage.writing import replace_file
+from podqos.kernel.memory import machine
 from podqos.manifest.kubelet import kubelet_settings_in
 from podqos.manifest.pruning import pruned_kubelet
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -57,10 +58,13 @@ class OwnThreshold(Struct, frozen=True):
     reaction_us: int
     bytes_per_second: int
 
-    @property
-    def value(self) -> Quantity:
-        """What has to be left for the kernel not to act within the reaction."""
-        race = Race(0, 0, 0, self.bytes_per_second, reaction_us=self.reaction_us)
+    def value(self, memory_bytes: int) -> Quantity:
+        """Return what has to be left, on a machine of this size, for the kernel not to act within the reaction.
+
+        The kernel kills when its ``min`` watermark is left, not when nothing is.
+        """
+        kept_bytes = machine(memory_bytes).watermarks.min_bytes
+        race = Race(memory_bytes, memory_bytes - kept_bytes, 0, self.bytes_per_second, reaction_us=self.reaction_us)
         return Quantity.of_units(winning_threshold_bytes(race, Fraction(0)), "BinarySI")
 
 
@@ -104,7 +108,7 @@ def agent_config(settings: GuardSettings, version: CgroupVersion, procfs: Procfs
     return AgentConfig(
         node=settings.node,
         cgroups=cgroups,
-        eviction=eviction_config(settings),
+        eviction=eviction_config(settings, cgroups.node_memory_bytes),
         allocatable=allocatable,
         shadow=not settings.enforce,
         notification=MemoryNotification.FAST_PATH,
@@ -113,18 +117,18 @@ def agent_config(settings: GuardSettings, version: CgroupVersion, procfs: Procfs
     )
 
 
-def eviction_config(settings: GuardSettings) -> ManagerConfig:
-    """Return the kubelet's thresholds that the guard acts on, or its own in their place."""
+def eviction_config(settings: GuardSettings, memory_bytes: int) -> ManagerConfig:
+    """Return the kubelet's thresholds that the guard acts on, or its own in their place, on a machine of this size."""
     config = configure(settings.kubelet, layout=Layout.SINGLE, profile=settings.profile)
-    own = settings.own_threshold
+    own = None if settings.own_threshold is None else settings.own_threshold.value(memory_bytes)
     thresholds = [_own(each, own) for each in config.thresholds if each.signal in _SIGNALS]
     return replace(config, thresholds=tuple(thresholds), local_storage_capacity_isolation=False)
 
 
-def _own(threshold: Threshold, own: OwnThreshold | None) -> Threshold:
+def _own(threshold: Threshold, own: Quantity | None) -> Threshold:
     if own is None or threshold.signal not in MEMORY_SIGNALS or not threshold.is_hard:
         return threshold
-    return replace(threshold, value=ThresholdValue(own.value))
+    return replace(threshold, value=ThresholdValue(own))
 
 
 def cgroups_of(settings: GuardSettings, version: CgroupVersion, procfs: Procfs) -> CgroupSettings:

@@ -16,6 +16,7 @@ from podqos.model.quantity import NANOS
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.classes import qos_class_of
 from podqos.survival.components import ComponentReport
+from podqos.survival.headroom import Headroom
 from podqos.survival.orders import Disagreement, KillKey, Orders
 from podqos.survival.outlook import Outlook
 from podqos.survival.pods import without_process
@@ -35,6 +36,8 @@ class NodeSummary(Struct, frozen=True, rename="camel"):
     """Where memory runs out first: ``/`` for the whole machine."""
     oom_total_bytes: int
     """What thousandths of oom_score_adj are of there."""
+    headroom: Headroom | None = None
+    """What is left until the kubelet evicts, by the signal with least; null where it has no threshold of memory."""
 
 
 class EvictionPlace(Struct, frozen=True, rename="camel"):
@@ -137,6 +140,7 @@ def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
         kernel_left_bytes=outlook.first_oom.until_oom_bytes,
         oom_cgroup=outlook.domain.path,
         oom_total_bytes=outlook.domain.total_bytes,
+        headroom=outlook.headroom,
     )
 
 

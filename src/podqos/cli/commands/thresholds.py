@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
     options.add_value_option(node, "--node-memory", options.amount_option, "its memory (default: 64Gi)")
+    options.add_value_option(node, "--system-memory", options.amount_option, "memory used outside pods (default: 0)")
     options.add_value_option(node, "--node-cpu", options.cpu_option, "its cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         read = partial(options.amount_option, example=example)
@@ -87,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         profile=profile_of(arguments),
         swap_bytes=None if node is None else node.swap_bytes,
         assumed=() if node is None else node.assumptions,
+        system_memory_bytes=arguments.system_memory or 0,
     )
     emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0

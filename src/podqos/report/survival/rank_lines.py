@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from podqos.report.survival.headroom import headroom_sentence
 from podqos.report.survival.ranking import amount
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
@@ -146,7 +147,8 @@ def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
     left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
-    yield f"Available as the kubelet counts: {available}. Left as the kernel counts: {left}."
+    headroom = headroom_sentence(node.headroom)
+    yield f"Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}."
     if not report.disagreements:
         yield "The orders disagree about other pods only." if report.reversed_pairs else "Both orders agree."
         return
