@@ -113,7 +113,7 @@ def test_a_soft_threshold_needs_a_grace_period():
             {"eviction_hard": {"memory.available": "100mi"}},
             'evictionHard["memory.available"]',
             "unable to parse quantity's suffix",
-            "write an amount such as 500Mi",
+            "did you mean 100Mi?",
         ),
         (
             {"eviction_hard": {"memory.available": "0"}},

@@ -26,7 +26,8 @@ _DEFAULT = ".".join(map(str, RECORDED))
 _NEWEST = ".".join(map(str, NEWEST))
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
-_PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
+_RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 # ---- declared ----------------------------------------------------------------------------------------------------
 
@@ -159,7 +160,8 @@ def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
     try:
         amount = Quantity.parse(text)
     except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r}: {error}", where=option, fix=f"for example {example}") from error
+        fix = error.fix or f"for example {example}"
+        raise InvalidOption(f"{text!r}: {error.what}", where=option, fix=fix) from error
     if amount.sign <= 0:
         raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
     return amount
@@ -218,11 +220,15 @@ def duration_option(text: str, option: str, least_us: int = 1) -> int:
 
 
 def rate_option(text: str, option: str) -> int:
-    """Read a growth, such as ``128Mi/s``, as bytes per second."""
+    """Read a growth, such as ``128Mi/s`` or ``8Gi/2s``, as bytes per second."""
     quantity, slash, per = text.partition("/")
-    if (slash and per not in _PER_SECONDS) or not quantity:
-        raise InvalidOption(f"{text!r} is not a rate", where=option, fix="for example 128Mi/s or 2Gi/h")
-    rate = amount_option(quantity, option, "128Mi/s") // _PER_SECONDS[per]
+    if (slash and not per) or not quantity:
+        raise InvalidOption(f"{text!r} is not a rate", where=option, fix=_RATE)
+    try:
+        per_us = _PER_US[per] if per in _PER_US else duration_option(per, option)
+    except InvalidOption:
+        raise InvalidOption(f"{text!r} is not a rate", where=option, fix=_RATE) from None
+    rate = amount_option(quantity, option, "128Mi/s") * 10**6 // per_us
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
     return rate
@@ -278,7 +284,7 @@ def _stated_runtime_class(text: str) -> RuntimeClass:
             overhead[resource.strip()] = Quantity.parse(amount)
         except InvalidQuantity as error:
             fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
-            raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=fix) from error
+            raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=error.fix or fix) from error
     if not name:
         raise InvalidOption(f"{text!r} names no class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi")
     return RuntimeClass(ObjectMeta(name), overhead=Overhead(overhead) if overhead else None)
@@ -292,7 +298,8 @@ def capacity_option(text: str, option: str) -> ResourceList:
         try:
             capacity[name] = Quantity.parse(amount)
         except InvalidQuantity as error:
-            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix="write cpu=16,memory=64Gi") from error
+            fix = error.fix or "write cpu=16,memory=64Gi"
+            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix=fix) from error
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
         raise InvalidOption(f"no {' and no '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")

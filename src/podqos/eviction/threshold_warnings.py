@@ -18,6 +18,9 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 
+ASSUMED_FILESYSTEM = Quantity.parse("100Gi")
+"""The size of a filesystem that nothing is known about."""
+
 
 class WarningKind(StrEnum):
     """What is suspicious."""
@@ -45,6 +48,8 @@ class ThresholdWarning(Struct, frozen=True, gc=False):
     signal: Signal
     hard: Quantity | None = None
     soft: Quantity | None = None
+    assumed_capacity: Quantity | None = None
+    """Of the filesystem, where that is not known and decides between a share and an amount."""
 
 
 def threshold_warnings(
@@ -56,8 +61,8 @@ def threshold_warnings(
 ) -> tuple[ThresholdWarning, ...]:
     """Return what looks wrong, by kind, then in the order of the settings.
 
-    A share and an amount can be compared only where the capacity of their signal is known. ``swap_bytes`` is the node's
-    swap, where that is known.
+    A share and an amount are compared by the capacity of their signal; a filesystem whose size is not known is taken to
+    have 100Gi, and of inodes and processes nothing is assumed. ``swap_bytes`` is the node's swap, where that is known.
     """
     thresholds = [
         threshold
@@ -79,17 +84,15 @@ def _soft_after_hard(thresholds: list[Threshold], capacities: Mapping[Signal, in
         other = hard.get(soft.signal)
         if soft.is_hard or other is None:
             continue
-        amounts = _comparable(soft, other, capacities.get(soft.signal))
-        if amounts is not None and amounts[0] <= amounts[1]:
-            yield ThresholdWarning(WarningKind.SOFT_AFTER_HARD, soft.signal, hard=amounts[1], soft=amounts[0])
-
-
-def _comparable(one: Threshold, other: Threshold, capacity: int | None) -> tuple[Quantity, Quantity] | None:
-    if capacity is None:
-        if (one.value.quantity is None) != (other.value.quantity is None):
-            return None
-        capacity = 10**9  # two shares compare the same at any capacity
-    return one.amount(capacity), other.amount(capacity)
+        capacity, assumed = capacities.get(soft.signal), None
+        if capacity is None and (soft.value.quantity is None) != (other.value.quantity is None):
+            if soft.signal not in {Signal.NODEFS, Signal.IMAGEFS}:
+                continue
+            capacity, assumed = ASSUMED_FILESYSTEM.value, ASSUMED_FILESYSTEM
+        # Two shares, or two amounts, compare the same at any capacity.
+        of_soft, of_hard = (each.amount(10**9 if capacity is None else capacity) for each in (soft, other))
+        if of_soft <= of_hard:
+            yield ThresholdWarning(WarningKind.SOFT_AFTER_HARD, soft.signal, of_hard, of_soft, assumed)
 
 
 def _about_grace_periods(settings: KubeletConfiguration, thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:

@@ -250,7 +250,8 @@ def _parse_quantity(text: str, where: str) -> Quantity:
     try:
         return Quantity.parse(text)
     except InvalidQuantity as error:
-        raise InvalidConfiguration(error.what, where=where, fix="write an amount such as 500Mi, or a share") from None
+        fix = error.fix or "write an amount such as 500Mi, or a share"
+        raise InvalidConfiguration(error.what, where=where, fix=fix) from None
 
 
 def _parse_duration(where: str, text: str) -> int:

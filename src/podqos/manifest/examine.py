@@ -13,7 +13,6 @@ Source: Kubernetes decodes with sigs.k8s.io/json (encoding/json's rules, case-se
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import cast
@@ -111,6 +110,7 @@ _TYPE_NAMES = {
 
 # Beyond it, a float could not hold a whole number, or nothing at all.
 _LARGEST_NUMBER = 1e9
+_AMOUNTS = "write an amount such as 250m, 1.5 or 512Mi"
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
@@ -237,7 +237,7 @@ class Examination:
         try:
             decode_hook(Quantity, value)
         except InvalidQuantity as error:
-            self.report(path, f"{_shown(value)} is no quantity: {error.what}", _quantity_hint(value))
+            self.report(path, f"{_shown(value)} is no quantity: {error.what}", error.fix or _AMOUNTS)
         return value
 
     def _misfit(self, value: Plain, wanted: type, path: FieldPath) -> Plain:
@@ -265,27 +265,3 @@ def _shown(value: Plain) -> str:
     if isinstance(value, str):
         return f'"{value[:40]}…"' if len(value) > 40 else f'"{value}"'
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _CONSTANTS[value]
-
-
-_AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
-# Units of a thousand are as often meant to be those of 1024.
-_MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
-    "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
-    "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
-    "g": ("Gi", "G"), "gi": ("Gi",), "gb": ("Gi", "G"), "gib": ("Gi",),
-    "t": ("Ti", "T"), "ti": ("Ti",), "tb": ("Ti", "T"), "tib": ("Ti",),
-    "p": ("Pi", "P"), "pi": ("Pi",), "pb": ("Pi", "P"), "pib": ("Pi",),
-    "b": ("",), "byte": ("",), "bytes": ("",), "": ("",),
-    "cpu": ("",), "cpus": ("",), "core": ("",), "cores": ("",),
-    "mcpu": ("m",), "millicpu": ("m",), "mcores": ("m",), "millicores": ("m",),
-}  # fmt: skip
-
-
-def _quantity_hint(value: Plain) -> str:
-    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5, 1Gi or 1G by 1g."""
-    matched = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
-    suffixes = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
-    if matched is None or suffixes is None:
-        return "write an amount such as 250m, 1.5 or 512Mi"
-    number = matched[1].replace(",", ".")
-    return f"did you mean {' or '.join(f'{number}{suffix}' for suffix in suffixes)}?"

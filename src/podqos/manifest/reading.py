@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
+from podqos.manifest.indentation import key_beside_metadata, lost_indentation, lost_indentation_in
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
@@ -62,7 +63,7 @@ def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
         _read_yaml_strictly(text, chunk, collector)
         return
     objects = [(found, interpret(found)) for found in objects_in(value, name=collector.name_for_snippet)]
-    if any(what.findings for _, what in objects):
+    if any(what.findings for _, what in objects) or key_beside_metadata(value):
         _read_yaml_strictly(text, chunk, collector)
         return
     collector.count_document()
@@ -80,6 +81,10 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
 
     try:
         for number, document in enumerate(read_documents(text[chunk.start : chunk.end], chunk.origin[0])):
+            if key := key_beside_metadata(document.value):
+                collector.count_document()
+                collector.add_syntax_problem(lost_indentation(document.locate((key,)), key))
+                continue
             for problem in document.problems:
                 collector.add_syntax_problem(problem)
             if document.value is None:
@@ -90,4 +95,5 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
             for found in objects_in(document.value, name=collector.name_for_snippet):
                 collector.add_object(found, interpret(found), found.place(chunk, number), document.locate)
     except SyntaxProblem as problem:
-        collector.add_syntax_problem(not_json or problem)
+        lost = lost_indentation_in(text[chunk.start : chunk.end].decode(errors="replace"), chunk.origin[0])
+        collector.add_syntax_problem(not_json or lost or problem)

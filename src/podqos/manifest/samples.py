@@ -126,7 +126,7 @@ def read_amount(value: Plain) -> Quantity:
     try:
         amount = decode_hook(Quantity, value) if number is None else Quantity(int(number * NANOS))
     except InvalidQuantity as error:
-        raise InputError(f"{value!r} is not an amount: {error.what}", fix=_AMOUNTS) from None
+        raise InputError(f"{value!r} is not an amount: {error.what}", fix=error.fix or _AMOUNTS) from None
     if amount.sign < 0:
         raise InputError(f"{value} is below zero", fix="leave it out")
     return amount

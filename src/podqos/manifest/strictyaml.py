@@ -34,6 +34,7 @@ _LARGE_NODES, _LARGE_RATIO = 4_000_000, 0.10
 # No manifest is nested like this; it keeps whatever walks the values from running out of stack.
 _DEEPEST = 200
 _TEMPLATE_FIX = "this looks like a template: render it first"
+_KEY_AND_VALUE = re.compile(r"[\w.-]{1,40}:[ \t]+[^\s#|>&!]\S{0,60}")
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
@@ -161,9 +162,20 @@ def _broken(error: MarkedYAMLError, text: str, first_line: int) -> SyntaxProblem
         fix = "indent with spaces, not tabs"
     elif "{{" in text:
         fix = _TEMPLATE_FIX
+    elif (above := _key_and_value_above(text, line)) and "mapping values are not allowed" in (error.problem or ""):
+        fix = f'"{above}" has its value already: begin an item of a list with a dash, "- {above}", or indent both alike'
     elif error.context_mark and error.context_mark.line != line:
         fix = f"that began on line {error.context_mark.line + first_line}"
     return SyntaxProblem((line + first_line, column + 1), what, fix)
+
+
+def _key_and_value_above(text: str, line: int) -> str:
+    """Return the line above where that has both a key and a value, and ``line`` is indented further; else nothing."""
+    lines = text.splitlines()[: line + 1]
+    here = lines.pop() if lines else ""
+    above = next((each for each in reversed(lines) if each.strip() and not each.lstrip().startswith("#")), "")
+    indented = len(here) - len(here.lstrip()) > len(above) - len(above.lstrip())
+    return above.strip() if indented and _KEY_AND_VALUE.fullmatch(above.strip()) else ""
 
 
 class _Frame(Struct):

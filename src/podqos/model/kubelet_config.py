@@ -308,7 +308,7 @@ def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
             negative = Quantity.parse(text).sign < 0
         except InputError as error:
             raise InvalidConfiguration(
-                f"{text!r}: {error.what}", where=f"{where}.{name}", fix="such as 500m or 1Gi"
+                f"{text!r}: {error.what}", where=f"{where}.{name}", fix=error.fix or "such as 500m or 1Gi"
             ) from None
         if negative:
             raise InvalidConfiguration(f"{text} is negative", where=f"{where}.{name}", fix="reserve 0 or more")

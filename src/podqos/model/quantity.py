@@ -50,6 +50,20 @@ WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([e
 _ERROR_SUFFIX = "unable to parse quantity's suffix"
 _ERROR_NUMBER = "unable to parse numeric part of quantity"
 
+# How people write amounts that Kubernetes does not read, and the suffixes that were probably meant: units of a thousand
+# are as often meant to be those of 1024.
+_AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
+_MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
+    "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
+    "g": ("Gi", "G"), "gi": ("Gi",), "gb": ("Gi", "G"), "gib": ("Gi",),
+    "t": ("Ti", "T"), "ti": ("Ti",), "tb": ("Ti", "T"), "tib": ("Ti",),
+    "p": ("Pi", "P"), "pi": ("Pi",), "pb": ("Pi", "P"), "pib": ("Pi",),
+    "b": ("",), "byte": ("",), "bytes": ("",), "": ("",),
+    "cpu": ("",), "cpus": ("",), "core": ("",), "cores": ("",),
+    "mcpu": ("m",), "millicpu": ("m",), "mcores": ("m",), "millicores": ("m",),
+}  # fmt: skip
+
 
 def _away_from_zero(numerator: int, denominator: int) -> int:
     """Divide and round away from zero, as every conversion of an amount to a coarser grain does."""
@@ -177,10 +191,20 @@ class Quantity:
         return f"{number * 10 ** (exponent - largest)}{_DECIMAL_SUFFIXES[largest]}"
 
 
+def _meant(text: str) -> str:
+    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5; empty where that is anybody's guess."""
+    matched = _AMOUNT.fullmatch(text)
+    suffixes = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
+    if matched is None or suffixes is None:
+        return ""
+    number = matched[1].replace(",", ".")
+    return f"did you mean {' or '.join(f'{number}{suffix}' for suffix in suffixes)}?"
+
+
 def _parse(text: str) -> Quantity:
     matched = _TEXT.fullmatch(text)
     if matched is None or not text:
-        raise InvalidQuantity(WRONG_FORMAT)
+        raise InvalidQuantity(WRONG_FORMAT, fix=_meant(text))
     sign, whole, fraction, suffix = matched.groups(default="")
     has_digit = bool(whole or fraction) or "0" in text[: matched.start(4)]
     whole = whole or "0"
@@ -190,7 +214,7 @@ def _parse(text: str) -> Quantity:
     if binary is None and exponent is None:
         scientific = _EXPONENT.fullmatch(suffix)
         if scientific is None:
-            raise InvalidQuantity(_ERROR_SUFFIX)
+            raise InvalidQuantity(_ERROR_SUFFIX, fix=_meant(text))
         # Leading zeros do not count; what is longer than this is out of range, however long it is.
         written = scientific[1].lstrip("+-").lstrip("0")
         if len(written) > 9 or int(written or "0") > _LARGEST_EXPONENT:

@@ -188,7 +188,8 @@ def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
     try:
         amount = Quantity.parse(text)
     except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r} is not a quantity", where=parameter.text, fix="such as 512Mi or 250m") from error
+        fix = error.fix or "such as 512Mi or 250m"
+        raise InvalidOption(f"{text!r} is not a quantity", where=parameter.text, fix=fix) from error
 
     def changed(container: Container) -> Container:
         if parameter.container not in {"", container.name}:

@@ -137,4 +137,8 @@ def _yaml_rows(source: str, data: bytes) -> Iterator[UsageRow]:
 def _refuse(error: Exception, where: str) -> NoReturn:
     what, _, path = str(error).partition(" - at `$.")
     field = f"{path.rstrip('`')}: " if path else ""
-    raise InputError(f"{field}{what}", where=where, fix="amounts are written as in manifests: 100Mi, 2Gi") from error
+    quantity = error if isinstance(error, InvalidQuantity) else error.__cause__
+    fix = "amounts are written as in manifests: 100Mi, 2Gi"
+    if isinstance(quantity, InvalidQuantity):
+        what, fix = quantity.what, quantity.fix or fix
+    raise InputError(f"{field}{what}", where=where, fix=fix) from error

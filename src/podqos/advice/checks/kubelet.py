@@ -20,7 +20,7 @@ from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.signals import Signal
-from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
+from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
@@ -124,7 +124,7 @@ class _Kubelet:
 
 def _capacity(context: Context) -> ResourceList:
     """Return what a node has: the smallest, with as much memory as is stated."""
-    capacity: ResourceList = {EPHEMERAL_STORAGE: Quantity.parse("100Gi")}
+    capacity: ResourceList = {EPHEMERAL_STORAGE: ASSUMED_FILESYSTEM}
     nodes = [node for node in context.surroundings.nodes if MEMORY in node.status.capacity]
     if nodes:
         capacity = min(nodes, key=lambda node: (node.status.capacity[MEMORY].nanos, node.name)).status.capacity

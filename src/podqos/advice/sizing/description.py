@@ -9,7 +9,8 @@ The annotations::
     podqos.dev/slow-start: "true"               slow to become useful after a start
 
 A file says the same of several workloads, with ``name`` (or ``namespace/name``), and may say how much cpu and memory
-one is expected to use at most, in the absence of samples. Misspelt fields are rejected: they would otherwise change the
+one is expected to use at most, in the absence of samples. Case does not matter (``High``, ``Yes``), and a burst pattern
+of ``N/A`` is steady. Misspelt fields are rejected: they would otherwise change the
 advice silently.
 """
 
@@ -29,9 +30,12 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.strictyaml import Document
 from podqos.model.quantity import Quantity
+from podqos.wording import nearest
 
 _PREFIX = "podqos.dev/"
-_BOOLEANS = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+# Words of the matrix that say the same as a choice.
+_SAME = {"burstPattern": {"n/a": BurstPattern.STEADY.value}}
 # annotation → field
 _ANNOTATIONS = {
     "latency-sensitive": "latencySensitive",
@@ -142,14 +146,17 @@ class _Entry:
 
 
 def _checked(field: str, value: Plain, where: str) -> Plain:
-    """Return the value of a field of a description, or say which there are."""
+    """Return the value of a field of a description, in small letters, or say which there are."""
     if field in _CHOICES:
         choices = _CHOICES[field]
-        if value not in choices:
-            raise InputError(f"{value!r} is none of {', '.join(choices)}", where=where, fix=f"write {choices[1]}")
-        return value
+        word = str(value).lower()
+        word = _SAME.get(field, {}).get(word, word)
+        if word not in choices:
+            fix = f"write {nearest(word, choices) or ' or '.join(choices)}"
+            raise InputError(f"{value!r} is none of {', '.join(choices)}", where=where, fix=fix)
+        return word
     if isinstance(value, str):
-        value = _BOOLEANS.get(value, value)
+        value = _BOOLEANS.get(value.lower(), value)
     if not isinstance(value, bool):
         raise InputError(f"{value!r} is neither true nor false", where=where, fix="write true or false")
     return value

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rate",
         metavar="QUANTITY/s",
         action="append",
-        help=f"growth rate, also per m or h; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
+        help=f"growth rate, also per m, h or a time such as 2s; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
     )
     options.add_kubelet_option(parser, "--config", dest="config")
     options.add_value_option(parser, "--win", _share, "how often the kubelet is to act first", "PERCENT", default="99")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import SIGNALS, Signal
-from podqos.eviction.threshold_warnings import WarningKind
+from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
@@ -27,6 +27,9 @@ from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSRes
 from podqos.survival.plain_node import SureGrowth
 
 _NOTHING = "–"
+# Those that can be set: the others are derived from them.
+_DERIVED = {Signal.ALLOCATABLE_MEMORY, Signal.CONTAINERFS, Signal.CONTAINERFS_INODES}
+_OWN_SIGNALS = tuple(signal for signal in Signal if signal not in _DERIVED)
 
 
 class SoftCoverageReport(Struct, frozen=True, rename="camel"):
@@ -94,10 +97,7 @@ def thresholds_report(
         thresholds=exhaustion.thresholds,
         steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
         warnings=(
-            *(
-                WarningReport(each.kind, each.signal, _WARNINGS[each.kind].format(soft=each.soft, hard=each.hard))
-                for each in exhaustion.warnings
-            ),
+            *(WarningReport(each.kind, each.signal, _warning_text(each)) for each in exhaustion.warnings),
             *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
             *(_uncovered(coverage) for coverage in exhaustion.uncovered),
         ),
@@ -175,6 +175,8 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     lines = columns(("SIGNAL", "HARD", "SOFT", "AFTER", "RECLAIM", "PRESSURE"), rows, style)
     if any(each.is_derived for each in report.thresholds):
         lines.append("* derived: allocatableMemory from memory, containerfs from its filesystem")
+    if unwatched := [signal for signal in _OWN_SIGNALS if signal not in signals]:
+        lines.append(f"no threshold: {', '.join(unwatched)}")
     transition = short_duration(report.pressure_transition_seconds)
     return [
         *lines,
@@ -300,6 +302,13 @@ _WARNINGS = {
     WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
     "no pressure until swap is full",
 }
+
+
+def _warning_text(warning: ThresholdWarning) -> str:
+    amounts = {"soft": warning.soft, "hard": warning.hard}
+    shown = {name: "" if amount is None else _shown(warning.signal, amount.value) for name, amount in amounts.items()}
+    text = _WARNINGS[warning.kind].format(**shown)
+    return f"{text}, if the filesystem has {warning.assumed_capacity}" if warning.assumed_capacity else text
 
 
 def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningReport:

@@ -86,7 +86,7 @@ def parse_amount(text: object) -> Quantity:
     try:
         quantity = Quantity.parse(written)
     except InvalidQuantity as error:
-        raise InputError(f'"{written}" is not a quantity: {error.what}', fix=EXAMPLES) from None
+        raise InputError(f'"{written}" is not a quantity: {error.what}', fix=error.fix or EXAMPLES) from None
     if quantity.sign < 0:
         raise InputError(f"{written} is below zero", fix="write 0 or more")
     return quantity

@@ -1,0 +1,229 @@
+"""Source 002 through the command: what a reader of "QoS Classes and the Scheduling Decision" would type."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from podqos.cli.main import main
+from podqos.library.inputs.shipped_scenarios import scenario_dir
+
+PLATFORM = scenario_dir("content-platform") / "platform"
+PODS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: article-service}
+spec: {containers: [{name: app, image: app:1, resources: {limits: {cpu: 2, memory: 4Gi}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: log-collector}
+spec: {containers: [{name: app, image: app:1}]}
+"""
+USAGE = "pod,memory\narticle-service,3Gi\nlog-collector,{log_collector}\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys, monkeypatch):
+    """Run a command beside the two pods and what they use; return its exit code and what it prints."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pods.yaml").write_text(PODS)
+    (tmp_path / "usage.csv").write_text(USAGE.format(log_collector="250Mi"))
+
+    def of(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return of
+
+
+# The document counts in GB and MB, which are no quantities of Kubernetes.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["rank", "pods.yaml", "--node-memory", "64GB"], "64Gi or 64G"),
+        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4Gi or 4G"),
+        (["thresholds", "--eviction-hard", "memory.available<500MB"], "500Mi or 500M"),
+        (["thresholds", "--system-reserved", "memory=2GB"], "2Gi or 2G"),
+        (["place", "pods.yaml", "--nodes", "1", "--node-capacity", "cpu=16,memory=64GB"], "64Gi or 64G"),
+        (["simulate", "race", "--what-if", "requests.memory@article-service=4GB"], "4Gi or 4G"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_an_amount_in_gb_is_refused_with_the_quantities_that_may_be_meant(run, arguments, meant):
+    code, out, err = run(*arguments)
+
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert f"(did you mean {meant}?)" in err
+
+
+def test_usage_of_250mb_is_refused_with_its_line_and_what_may_be_meant(run, tmp_path):
+    (tmp_path / "usage.csv").write_text(USAGE.format(log_collector="250MB"))
+
+    code, _, err = run("rank", "pods.yaml", "--usage", "usage.csv")
+
+    assert code == 2
+    assert err.startswith("podqos: error: usage.csv:3: memory: ")
+    assert err.endswith("(did you mean 250Mi or 250M?)\n")
+
+
+def test_8gi_in_2_seconds_is_a_rate_and_the_kernel_comes_before_the_kubelet_looks(run):
+    """The document: a container that allocates 8GB in 2 seconds."""
+    node = ["--usage", "usage.csv", "--node-memory", "8Gi", "--growing", "log-collector"]
+    code, out, _ = run("forecast", "pods.yaml", *node, "--rate", "8Gi/2s")
+
+    assert code == 0
+    assert "default/log-collector (app) grows by 4Gi/s" in out
+    assert "100 %  the kernel kills default/log-collector" in out
+    assert run("forecast", "pods.yaml", *node, "--rate", "8Gi/soon")[2] == (
+        "podqos: error: --rate: '8Gi/soon' is not a rate (for example 128Mi/s, 2Gi/h or 8Gi/2s)\n"
+    )
+
+
+# The manifests as the page prints them: without indentation. Whatever follows from that, it is said once an object.
+
+SLOW = """\
+# SLOW: accidentally Burstable
+# The sidecar container has no limits, downgrading the entire pod
+apiVersion: v1
+kind: Pod
+metadata:
+name: article-service
+spec:
+containers:
+- name: article-service
+resources:
+requests:
+cpu: "2"
+memory: "4Gi"
+limits:
+cpu: "2"
+memory: "4Gi"
+- name: envoy-sidecar
+resources:
+requests:
+cpu: "100m"
+memory: "128Mi"
+# Missing limits: entire pod becomes Burstable
+"""
+LIMIT_RANGE = """\
+# LimitRange in the production namespace
+apiVersion: v1
+kind: LimitRange
+metadata:
+name: default-limits
+namespace: production
+spec:
+limits:
+- default:
+cpu: "1"
+memory: "512Mi"
+defaultRequest:
+cpu: "100m"
+memory: "128Mi"
+type: Container
+"""
+PRIORITY_CLASSES = """\
+# Priority class for latency-sensitive services
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+name: latency-critical
+value: 1000000
+globalDefault: false
+description: "For services where eviction causes user-visible degradation"
+---
+# Priority class for batch workloads
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata:
+name: batch-processing
+value: 100000
+globalDefault: false
+description: "For workloads that tolerate restarts"
+"""
+DEPLOYMENT = """\
+# Article service with priority class
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+name: article-service
+spec:
+template:
+spec:
+priorityClassName: latency-critical
+containers:
+- name: article-service
+resources:
+requests:
+cpu: "2"
+memory: "4Gi"
+limits:
+cpu: "2"
+memory: "4Gi"
+"""
+
+
+@pytest.mark.parametrize("name", ["explain", "check", "admit", "rank"])
+@pytest.mark.parametrize(
+    ("printed", "lines"),
+    [(SLOW, [6]), (LIMIT_RANGE, [5]), (PRIORITY_CLASSES, [5, 14]), (DEPLOYMENT, [5])],
+    ids=["Pod", "LimitRange", "PriorityClasses", "Deployment"],
+)
+def test_a_manifest_as_printed_has_lost_its_indentation_and_that_is_the_one_error(command, name, printed, lines):
+    code, _, err = command(name, printed)
+
+    assert code == 2
+    assert [line for line in err.splitlines() if line.startswith("example.yaml:")] == [
+        f'example.yaml:{line}:1: error: the indentation was lost: "name" stands beside "metadata", not below it '
+        "(indent it by two spaces, and so on for everything below metadata and spec)"
+        for line in lines
+    ]
+
+
+# The configuration matrix, in the words of its table.
+
+MATRIX = """\
+article-service     Yes  High    Steady  Guaranteed  1000000
+search-api          Yes  Medium  Spiky   Guaranteed  1000000
+cdn-origin          Yes  Low     Steady  Guaranteed  500000
+analytics-pipeline  No   Low     Bursty  Burstable   100000
+content-generator   No   Low     Bursty  Burstable   100000
+search-indexer      No   Medium  Bursty  Burstable   200000
+log-collector       No   None    Steady  BestEffort  0
+debug-tools         No   None    N/A     BestEffort  0
+"""
+
+
+def test_the_matrix_in_the_words_of_its_table_gives_class_and_priority_of_every_row(run, tmp_path):
+    rows = [line.split() for line in MATRIX.splitlines()]
+    described = "".join(
+        f"- {{name: {name}, latencySensitive: {waits}, restartCost: {cost}, burstPattern: {bursts}}}\n"
+        for name, waits, cost, bursts, *_ in rows
+    )
+    (tmp_path / "matrix.yaml").write_text(described)
+
+    code, out, _ = run("advise", str(PLATFORM), "--describe", "matrix.yaml", "-o", "json")
+
+    assert code == 0
+    advised = {
+        each["workload"].rpartition("/")[2]: (each["wantedClass"], each["after"]["priority"])
+        for each in json.loads(out)["workloads"]
+    }
+    assert advised == {name: (expected, int(priority)) for name, *_, expected, priority in rows}
+
+
+def test_a_word_that_the_matrix_does_not_have_is_refused_with_the_nearest(run, tmp_path):
+    entry = "name: log-collector, latencySensitive: No, restartCost: Hihg"
+    (tmp_path / "matrix.yaml").write_text(f"- {{{entry}}}\n")
+
+    code, _, err = run("advise", "pods.yaml", "--describe", "matrix.yaml")
+
+    assert code == 2
+    assert err.endswith("restartCost: 'Hihg' is none of none, low, medium, high (write high)\n")

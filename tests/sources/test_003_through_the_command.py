@@ -1,0 +1,65 @@
+"""Source 003 through the command: what a reader of "Allocating Node Resources" would type."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+SOFT = """\
+      kubeletArguments:
+        eviction-soft:
+        - memory.available<500Mi
+        - nodefs.available<500Mi
+        - nodefs.inodesFree<100Mi
+        - imagefs.available<100Mi
+        - imagefs.inodesFree<100Mi
+        eviction-soft-grace-period:
+        - memory.available=1m30s
+        - nodefs.available=1m30s
+        - nodefs.inodesFree=1m30s
+        - imagefs.available=1m30s
+        - imagefs.inodesFree=1m30s
+"""
+NO_PID = """\
+kubeletArguments:
+  eviction-hard:
+  - memory.available<500Mi
+"""
+
+
+@pytest.mark.parametrize("name", ["thresholds", "check"])
+def test_the_soft_thresholds_of_disks_as_printed_come_after_the_hard_defaults(command, name):
+    """A share and an amount: check took a filesystem of 100Gi, thresholds compared nothing."""
+    _, out, _ = command(name, SOFT)
+
+    wrong = {
+        "thresholds": r"(\S+): the hard threshold \(\S+\) is met before the soft one",
+        "check": r"the soft threshold of (\S+), \S+, is not above",
+    }
+    assert re.findall(wrong[name], out) == ["nodefs.available", "imagefs.available"]
+
+
+def test_a_filesystem_of_known_size_decides_which_threshold_comes_first(command):
+    _, out, _ = command("thresholds", SOFT, "--nodefs-capacity", "2Gi", "--imagefs-capacity", "400Mi")
+
+    assert "is met before the soft one" not in out
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "signals"),
+    [
+        (SOFT, "1.36", "pid.available"),
+        (
+            NO_PID,
+            "1.36",
+            "nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available",
+        ),
+    ],
+    ids=["defaults", "one signal named"],
+)
+def test_signals_without_a_threshold_are_named(command, text, version, signals):
+    """Source 002 lists pid.available among the five signals, with no default."""
+    _, out, _ = command("thresholds", text, "--kubernetes-version", version)
+
+    assert f"\nno threshold: {signals}\n" in out
