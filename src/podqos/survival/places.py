@@ -84,6 +84,10 @@ class KillPlace(Struct, frozen=True, rename="camel"):
     """How much more the next would have to use to be killed first."""
     reason: str
     """Why it stands before the next."""
+    share_points: float
+    """The memory of the worst process in the kernel's thousandths of what ran out."""
+    points: float
+    """``sharePoints`` and ``oomScoreAdj`` together: the badness in those thousandths."""
 
 
 class IdleContainer(Struct, frozen=True, rename="camel"):
@@ -169,6 +173,8 @@ def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
 def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
     """Return the kernel's order on a machine with this much RAM and swap."""
     places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
+    # The kernel's own thousandth, a whole number of pages: only so does the sum order as the badness does.
+    point_pages = max(1, orders.domain.total_bytes // PAGE_BYTES // 1000)
     return tuple(
         KillPlace(
             place=place,
@@ -186,6 +192,13 @@ def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
             before_next_by=killed.before_next_by,
             margin_bytes=killed.margin_bytes,
             reason="",
+            share_points=_tenths(killed.worst.used_pages, point_pages) / 10,
+            points=_tenths(killed.worst.points, point_pages) / 10,
         )
         for place, killed in enumerate(orders.kernel, start=1)
     )
+
+
+def _tenths(pages: int, point_pages: int) -> int:
+    """Return pages in tenths of points, rounded; whole points more are exactly ten tenths more."""
+    return (20 * pages + point_pages) // (2 * point_pages)

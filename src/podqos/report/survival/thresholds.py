@@ -19,6 +19,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
+from podqos.report.survival.capacity_bar import bar_lines
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.durations import duration, short_duration
 from podqos.report.text.encoding import Table, csv_table
@@ -127,10 +128,17 @@ def table(report: ThresholdsReport, style: Style) -> list[str]:
         "",
         *_allocatable_lines(report, style),
         "",
+        *bar_lines(memory_of(report), report.steps, style),
+        "",
         *_threshold_lines(report, style),
         *_memory_lines(report, style),
         *_ceilings(report, style),
     ]
+
+
+def memory_of(report: ThresholdsReport) -> Division | None:
+    """Return how memory is divided; None where the node's is not known."""
+    return next((each for each in report.allocatable if each.resource == MEMORY), None)
 
 
 def _allocatable_lines(report: ThresholdsReport, style: Style) -> list[str]:
