@@ -70,13 +70,16 @@ def test_named_modules_and_tests_exist(document):
 
 
 def _source_rows() -> list[tuple[str, str, str, str]]:
-    """Return the rows of docs/sources.md: the test file of the section, item, commands, tests."""
+    """Return the rows of docs/sources.md: the test file of the section, item, commands, tests.
+
+    What the commands show is held by ``documents/test_sources.py``.
+    """
     rows, own = [], ""
     for line in (ROOT / "docs/sources.md").read_text().splitlines():
         if line.startswith("Own file:"):
             own = line.split("`")[1]
         elif line.startswith("| ") and not line.startswith("| in the document"):
-            _, item, commands, tests, _ = re.split(r"(?<!\\)\|", line)
+            _, item, commands, _, tests, _ = re.split(r"(?<!\\)\|", line)
             rows.append((own, item.strip(), commands, tests))
     return rows
 

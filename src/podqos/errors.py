@@ -15,7 +15,7 @@
             ├── Forbidden         403: it does, and that is not allowed; carries the RBAC that would allow it
             └── NotFound          404: no such object, or no such API
 
-Our own bugs are assertions and are never caught.
+Our own bugs are assertions. Only the command line and servers catch them, to say that they are bugs.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def ids(text, options=None):
         pytest.param(RESERVED + "evictionHard: {memory.available: 2%}\n", [], id="a share of the node"),
         pytest.param(
             RESERVED + "evictionHard: {memory.available: 100Mi}\nkernelMemcgNotification: true\n",
-            [],
-            id="the kernel tells the kubelet",
+            ["PQ404"],
+            id="on cgroup v2 the kernel tells the kubelet nothing",
         ),
         pytest.param(
             RESERVED

@@ -119,20 +119,98 @@ def test_what_comes_from_an_api_server_has_been_accepted():
     ("resources", "meant"),
     [
         pytest.param("{requests: {memory: 512m}, limits: {memory: 1Gi}}", ["512Mi"], id="thousandths of a byte"),
+        pytest.param("{requests: {memory: 512Mi}, limits: {memory: 512m}}", ["512Mi"], id="below its request, too"),
         pytest.param('{requests: {memory: "512"}, limits: {memory: 1Gi}}', ["512Mi"], id="bytes"),
-        pytest.param('{requests: {memory: "262144"}, limits: {memory: 1Gi}}', ["262144Ki"], id="probably kibibytes"),
-        pytest.param('{requests: {cpu: "2000"}}', ["2000m"], id="two thousand cores"),
-        pytest.param(
-            '{requests: {memory: "64"}, limits: {memory: "128"}}', ["128Mi", "64Mi"], id="both sides in one patch"
-        ),
-        pytest.param("{requests: {memory: 1Mi}, limits: {memory: 1Mi}}", None, id="a mebibyte may be meant"),
-        pytest.param('{requests: {cpu: "999"}}', None, id="a large machine"),
+        pytest.param("{limits: {ephemeral-storage: 512m}}", ["512Mi"], id="thousandths of a byte on disk"),
+        pytest.param("{requests: {cpu: 500M}}", ["500m"], id="millions of cores"),
+        pytest.param('{requests: {cpu: 500M}, limits: {cpu: "1"}}', ["500m"], id="above its limit, too"),
+        pytest.param("{limits: {cpu: 100Mi}}", ["100m"], id="mebibytes of cores"),
+        pytest.param("{requests: {cpu: 250M}, limits: {cpu: 1000M}}", ["1000m", "250m"], id="both sides in one patch"),
+        pytest.param('{requests: {memory: "64"}, limits: {memory: "128"}}', ["128Mi", "64Mi"], id="both without unit"),
     ],
 )
-def test_amounts_in_the_wrong_unit(resources, meant):
-    findings = [finding for finding in found(pod(resources)) if finding.check == "PQ117"]
+def test_a_unit_that_shows_what_was_meant_is_fixed(resources, meant):
+    (finding,) = [each for each in found(pod(resources)) if each.check == "PQ117"]
 
-    assert [[edit.value for edit in finding.patch.edits] for finding in findings] == ([meant] if meant else [])
+    assert [edit.value for edit in finding.patch.edits] == meant
+
+
+@pytest.mark.parametrize(
+    ("resources", "readings"),
+    [
+        pytest.param("{limits: {memory: 4}}", ["4Mi", "4Gi"], id="4 bytes"),
+        pytest.param("{limits: {memory: 1.5}}", ["1.5Gi"], id="a byte and a half"),
+        pytest.param("{limits: {memory: 2m}}", ["2Mi", "2Gi"], id="too few mebibytes"),
+        pytest.param("{limits: {memory: 512Ki}}", ["512Mi"], id="kibibytes"),
+        pytest.param('{limits: {memory: "262144"}}', ["262144Ki"], id="probably kibibytes"),
+        pytest.param("{limits: {memory: 64Ti}}", ["64Gi", "64Mi"], id="more memory than any machine"),
+        pytest.param('{limits: {memory: "900000000000000000000"}}', [], id="out of this world"),
+        pytest.param('{limits: {cpu: "500"}}', ["500m"], id="500 cores"),
+        pytest.param('{limits: {cpu: "2000"}}', ["2000m"], id="more cores than any machine"),
+        pytest.param('{limits: {cpu: "1000000"}}', [], id="a million cores, not 1M"),
+        pytest.param("{limits: {cpu: 500000m}}", ["500m"], id="what a wrong fix left"),
+        pytest.param('{limits: {cpu: "500000"}}', [], id="half a million cores"),
+        pytest.param("{limits: {cpu: 2Gi}}", ["2"], id="gibibytes of cores"),
+        pytest.param("{limits: {cpu: 4M}}", ["4"], id="four million cores"),
+        pytest.param("{limits: {cpu: 0.5m}}", ["500m"], id="less than a thousandth"),
+        pytest.param("{limits: {cpu: 512Mi, memory: 500m}}", ["512m"], id="cpu and memory swapped"),
+        pytest.param("{requests: {memory: 1Gi}, limits: {memory: 512m}}", ["512Mi"], id="still below its request"),
+    ],
+)
+def test_a_unit_that_does_not_show_what_was_meant_is_named_and_left_alone(resources, readings):
+    findings = [each for each in found(pod(resources)) if not each.patch.is_complete and each.check == "PQ117"]
+
+    assert findings
+    assert list(findings[0].facts.readings) == readings
+    assert all(f" {each}" in findings[0].facts.what("c") for each in readings)
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        pytest.param("{requests: {memory: 1Mi}, limits: {memory: 1Mi}}", id="a mebibyte may be meant"),
+        pytest.param('{requests: {cpu: "96", memory: 4Ti}}', id="a large machine"),
+        pytest.param('{requests: {cpu: "200", memory: 512Gi}}', id="as large in memory"),
+        pytest.param('{requests: {cpu: "100"}, limits: {nvidia.com/gpu: 8}}', id="a machine with devices"),
+        pytest.param("{requests: {cpu: 150000m}}", id="thousandths on purpose"),
+    ],
+)
+def test_large_and_small_amounts_that_exist_are_left_alone(resources):
+    assert "PQ117" not in ids(pod(resources))
+
+
+@pytest.mark.parametrize(
+    ("capacity", "fixed"),
+    [
+        pytest.param('cpu: "4", memory: 16Gi', [["16384Mi"]], id="it fits"),
+        pytest.param('cpu: "4", memory: 8Gi', [[]], id="no node could hold it"),
+    ],
+)
+def test_a_fix_writes_nothing_that_no_node_of_the_input_holds(capacity, fixed):
+    node = f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: node-1}}\nstatus: {{capacity: {{{capacity}}}}}\n"
+    text = pod('{limits: {memory: "16384"}}') + node
+
+    findings = [each for each in found(text) if each.check == "PQ117"]
+    assert [[edit.value for edit in each.patch.edits] for each in findings] == fixed
+
+
+def test_a_node_of_the_input_that_has_so_many_cores_makes_them_plausible():
+    node = '---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {capacity: {cpu: "896", memory: 4Ti}}\n'
+
+    assert "PQ117" not in ids(pod('{requests: {cpu: "500"}}') + node)
+
+
+def test_the_pods_own_resources_are_looked_at_as_well():
+    text = pod("{}").replace("spec:", "spec:\n  resources: {requests: {cpu: 500M}}", 1)
+
+    (finding,) = [each for each in found(text) if each.check == "PQ117"]
+    assert finding.facts.what("") == "the pod has a cpu request of 500M; 500m was probably meant"
+
+
+def test_nothing_is_derived_from_an_amount_in_the_wrong_unit():
+    findings = found(pod("{limits: {memory: 4}}"))
+
+    assert [each.check for each in findings if each.patch.is_complete] == []
 
 
 @pytest.mark.parametrize(

@@ -171,3 +171,52 @@ def test_a_null_is_no_zero_and_a_request_beside_it_is_fixed_by_removing_it(capsy
     main(["check", "--fix", "above.yaml"])
     assert "limits: {memory: 1Gi}" in Path("above.yaml").read_text()
     assert "cpu: 100m" in Path("above.yaml").read_text()
+
+
+UNITS = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: p}}
+spec:
+  containers:
+    - name: c
+      image: i
+      resources:
+        requests: {{{0}}}
+        limits: {{{1}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "fixed_requests", "fixed_limits"),
+    [
+        ("cpu: 500M", "cpu: 1", "cpu: 500m", "cpu: 1"),
+        ("cpu: 500M", "cpu: 500M", "cpu: 500m", "cpu: 500m"),
+        ("cpu: 100Mi", "cpu: 200Mi", "cpu: 100m", "cpu: 200m"),
+        ("memory: 512m", "memory: 512m", "memory: 512Mi", "memory: 512Mi"),
+        ("memory: 512Mi", "memory: 512m", "memory: 512Mi", "memory: 512Mi"),
+        ("memory: 256", "memory: 512", "memory: 256Mi", "memory: 512Mi"),
+        ("cpu: 250M, memory: 128m", "cpu: 1, memory: 128m", "cpu: 250m, memory: 128Mi", "cpu: 1, memory: 128Mi"),
+        ("memory: 4", "memory: 4", None, None),
+        ("memory: 1g", "memory: 1g", None, None),
+        ("cpu: 500", "cpu: 500", None, None),
+        ("cpu: 500000", "cpu: 500000", None, None),
+        ("cpu: 500000m", "cpu: 500000m", None, None),
+        ("cpu: 512Mi, memory: 500m", "cpu: 512Mi, memory: 500m", None, None),
+        ("memory: 64Ti", "memory: 64Ti", None, None),
+    ],
+)
+def test_a_wrong_unit_is_fixed_once_where_it_is_plain_and_otherwise_found_until_a_person_fixes_it(
+    capsys, requests, limits, fixed_requests, fixed_limits
+):
+    Path("pod.yaml").write_text(UNITS.format(requests, limits))
+    plain = fixed_requests is not None
+    after = UNITS.format(fixed_requests, fixed_limits) if plain else UNITS.format(requests, limits)
+    for _ in range(2):
+        main(["check", "--fix", "pod.yaml"])
+        assert Path("pod.yaml").read_text() == after
+        capsys.readouterr()
+    code = main(["check", "pod.yaml", "--fail-on", "error"])
+    said = "".join(capsys.readouterr())
+    assert ("PQ117" in said or "did you mean 1Gi or 1G?" in said) is not plain
+    assert (code != 0) is not plain

@@ -50,6 +50,92 @@ def test_500m_and_250m_are_two_to_one(capsys, tmp_path):
     assert (got["a-0"]["grantedMilli"], got["b-0"]["grantedMilli"]) == (2000, 1000)
 
 
+def two_containers(big: str = "500m", small: str = "250m") -> str:
+    """Write a pod of two containers without limits."""
+    containers = [
+        {"name": name, "image": "i", "resources": {"requests": {"cpu": request}}}
+        for name, request in (("big", big), ("small", small))
+    ]
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "two"}, "spec": {"containers": containers}}
+    )
+
+
+def rows(out: str) -> dict[str, list[str]]:
+    """Return the cells of each line of a table by the first of them."""
+    return {cells[0]: cells[1:] for line in out.splitlines() if (cells := line.split())}
+
+
+def test_containers_of_one_pod_have_lines_and_500m_and_250m_are_two_to_one_on_cgroup_v1(capsys, tmp_path):
+    (tmp_path / "two.yaml").write_text(two_containers())
+    out = cpu(capsys, "-f", tmp_path, "--cores", 3, "--cgroup", "v1")[1]
+    shown = rows(out)
+    assert shown["default/two"][:4] == ["Burstable", "750m", "/", "node"]
+    assert (shown["big"][4:6], shown["small"][4:6]) == (["3.00", "2.00"], ["3.00", "1.00"])
+    assert "weigh" not in out.lower().replace("weight", "")
+
+
+def test_on_cgroup_v2_the_runtimes_curve_bends_two_to_one_and_that_is_said(capsys, tmp_path):
+    (tmp_path / "two.yaml").write_text(two_containers())
+    out = cpu(capsys, "-f", tmp_path, "--cores", 3)[1]
+    assert (rows(out)["big"][3:6], rows(out)["small"][3:6]) == (["59", "3.00", "1.88"], ["35", "3.00", "1.12"])
+    assert "In default/two, big and small request CPU 2 : 1 (500m : 250m), but weigh 1.69 : 1 (59 : 35)." in out
+    assert "by a curve (runc since 1.3.2, crun since 1.23)" in out
+
+
+@pytest.mark.parametrize(
+    ("documents", "cgroup", "cause"),
+    [
+        pytest.param([two_containers("1", "1m")], "v1", "minimum", id="nobody has less than 2 shares"),
+        pytest.param([deployment("a", "50m"), deployment("b", "40m")], "v2", "rounding", id="weights are whole"),
+        pytest.param([deployment("a", "500m"), deployment("b", "250m")], "v2", None, id="pods keep 2 to 1"),
+        pytest.param([two_containers("500m", "500m")], "v2", None, id="equal requests have equal weights"),
+    ],
+)
+def test_what_bends_the_ratio_of_requests(capsys, tmp_path, documents, cgroup, cause):
+    (tmp_path / "all.yaml").write_text("---\n".join(documents))
+    whole = json.loads(cpu(capsys, "-f", tmp_path, "--cores", 3, "--cgroup", cgroup, "-o", "json")[1])
+    assert [bend["cause"] for bend in whole["bends"]] == ([cause] if cause else [])
+
+
+@pytest.fixture
+def reserved(tmp_path: Path) -> Path:
+    """Return the configuration of a kubelet that reserves two cores."""
+    file = tmp_path / "kubelet" / "kubelet.yaml"
+    file.parent.mkdir()
+    identity = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    file.write_text(identity + 'kubeReserved: {cpu: "1"}\nsystemReserved: {cpu: "1"}\n')
+    return file
+
+
+def test_daemons_use_the_cpu_that_is_reserved_for_them(capsys, tmp_path, reserved):
+    (tmp_path / "all.yaml").write_text("---\n".join(BUDGETED))
+    arguments = ("-f", tmp_path / "all.yaml", "--cores", 16, "--kubelet-config", reserved)
+    out = cpu(capsys, *arguments)[1]
+    assert "; 14 are available, 14.00 are used." in out
+    assert "Of the node's 16 cores the daemons are assumed to use all 2 reserved for them" in out
+    whole = json.loads(cpu(capsys, *arguments, "-o", "json")[1])
+    assert (whole["nodeCores"], whole["cores"]) == (16, 14)
+    assert {pod["deniedPercent"] for pod in whole["pods"]} == {0, 50}
+
+
+def test_on_cgroup_v1_the_default_shares_of_a_slice_do_not_cover_a_reservation_of_two_cores(capsys, tmp_path, reserved):
+    (tmp_path / "all.yaml").write_text("---\n".join(BUDGETED))
+    arguments = ("-f", tmp_path / "all.yaml", "--cores", 16, "--kubelet-config", reserved, "--cgroup", "v1")
+    out = cpu(capsys, *arguments)[1]
+    # 1024 shares of 1024 + 14 × 1024: one fifteenth of 16 cores.
+    assert "2 are reserved for daemons, which get 1.07 if they want all of it" in out
+    assert "their slice weighs 1024, all pods together weigh 14336." in out
+    assert "; 14.93 are available" in out
+
+
+def test_a_reservation_beyond_the_cores_keeps_the_kubelet_from_starting(capsys, tmp_path, reserved):
+    (tmp_path / "all.yaml").write_text(deployment("a", "500m"))
+    code, out, err = cpu(capsys, "-f", tmp_path / "all.yaml", "--cores", 1, "--kubelet-config", reserved)
+    assert (code, out) == (2, "")
+    assert "the kubelet does not start" in err
+
+
 def test_the_cores_of_this_machine_are_an_assumption(capsys, tmp_path):
     (tmp_path / "all.yaml").write_text(deployment("a", "500m"))
     assumed = json.loads(cpu(capsys, "-f", tmp_path, "-o", "json")[1])["assumptions"]

@@ -68,6 +68,66 @@ def test_text_is_class_reason_edit_and_scores_and_only_on_demand_cgroups_and_fla
     assert "--oom-score-adj=938" in out
 
 
+def test_verbose_text_shows_the_class_of_each_resource_the_sandbox_and_what_the_oci_runtime_is_given(capsys, tmp_path):
+    (tmp_path / "mixed.yaml").write_text(MIXED)
+    _, out, _ = explain(capsys, "-f", tmp_path, "-v")
+    assert "classes app: cpu Burstable, memory Guaranteed" in out
+    lines = [line.strip() for line in out.splitlines()]
+    assert lines[lines.index("sandbox (pause): cri-containerd-<id>.scope") + 1] == "cpu.weight=1"
+    assert "oci     kubepods-burstable-pod<uid>.slice:cri-containerd:<id>   # cgroupsPath, not a directory" in lines
+    _, out, _ = explain(capsys, "-f", tmp_path, "-v", "--driver", "cgroupfs")
+    assert "sandbox (pause): <id>" in out
+    assert "cgroupsPath" not in out
+
+
+MIXED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: mixed}
+spec:
+  containers:
+    - name: app
+      image: app
+      resources:
+        requests: {cpu: 250m, memory: 1Gi}
+        limits: {cpu: 500m, memory: 1Gi}
+"""
+
+NONE, LESS, EQUAL = "–", "request < limit", "request = limit"
+
+
+def test_the_table_of_cases_has_every_combination_of_cpu_and_memory_with_its_class(capsys):
+    code, out, err = explain(capsys, "--cases")
+    assert (code, err) == (0, "")
+    rows = [tuple(re.split(r"  +", line)[:3]) for line in out.splitlines()[1:10]]
+    assert rows == [
+        (NONE, NONE, "BestEffort"),
+        (NONE, LESS, "Burstable"),
+        (NONE, EQUAL, "Burstable"),
+        (LESS, NONE, "Burstable"),
+        (LESS, LESS, "Burstable"),
+        (LESS, EQUAL, "Burstable"),
+        (EQUAL, NONE, "Burstable"),  # left out by the document
+        (EQUAL, LESS, "Burstable"),
+        (EQUAL, EQUAL, "Guaranteed"),
+    ]
+    assert "as written it would be Burstable; the API server copies limits to missing requests" in out
+
+
+def test_the_classes_of_cases_are_those_of_the_version_and_of_any_output(capsys):
+    """Up to 1.15 init containers do not count for the class: the cases are classified, not printed from memory."""
+    _, now, _ = explain(capsys, "--cases", "-o", "csv")
+    _, then, _ = explain(capsys, "--cases", "-o", "csv", "--kubernetes-version", "1.15")
+    assert "cases,init-without,app,Burstable,997\n" in now
+    assert "cases,init-without,app,Guaranteed,-998\n" in then
+
+
+def test_cases_and_files_cannot_be_combined(capsys, good):
+    code, out, err = explain(capsys, "--cases", "-f", good)
+    assert (code, out) == (2, "")
+    assert err == "podqos: error: --cases and other pods cannot be combined (leave out the files, or --cases)\n"
+
+
 NODES = "apiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {capacity: {cpu: 8, memory: %s}}\n"
 POLICY = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: 5\n"
 

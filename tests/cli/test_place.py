@@ -56,10 +56,29 @@ def test_the_table_tells_how_full_the_nodes_are_and_where_everything_lies(place)
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "3 of 3 pods are placed on 2 nodes"
-    assert " ".join(lines[3].split()) == "node-1 2/10 3 of 4 (75%) 0 of 8092Mi (0%)"
-    assert " ".join(lines[7].split()) == "node-1 cpu 0 0.00× 0.00× 0.00× 2"
-    assert " ".join(lines[8].split()) == "memory 0 0.00× – 0.00× 2"
+    assert " ".join(lines[3].split()) == "node-1 2/10 3 of 4 (75%) 1 0 of 8092Mi (0%) 8092Mi"
+    assert " ".join(lines[7].split()) == "node-1 cpu 0 0.00× 0.00× 0.00× of 4 2"
+    assert " ".join(lines[8].split()) == "memory 0 0.00× – 0.00× of 8092Mi 2"
     assert " ".join(lines[-1].split()) == "production Deployment/web 3 node-1 ×2, node-2"
+
+
+def test_what_is_left_on_a_node_is_shown_and_negative_where_bound_pods_ask_for_more_than_there_is(place):
+    bound = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "large"},
+        "spec": {
+            "nodeName": "node-1",
+            "containers": [
+                {"name": "app", "image": "app", "resources": {"requests": {"cpu": "5", "memory": "9216Mi"}}},
+            ],
+        },
+    }
+    _, out, _ = place(bound)
+    assert " ".join(out.splitlines()[3].split()).endswith("5 of 4 (125%) −1 9Gi of 8092Mi (114%) −1124Mi")
+    _, out, _ = place(bound, options=[*NODES, "-o", "json"])
+    remaining = [each["remaining"] for each in json.loads(out)["nodes"]]
+    assert remaining == [{"cpu": "-1", "memory": "-1124Mi"}, {"cpu": "4", "memory": "8092Mi"}]
 
 
 @pytest.mark.parametrize(

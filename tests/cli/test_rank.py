@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,23 @@ def test_table_shows_both_orders_and_what_they_disagree_about(capsys, usage):
     assert (
         f"article-service.yaml:2:1: warning: Deployment production/article-service replaces the one of {before}" in err
     )
+
+
+@pytest.mark.parametrize("options", [(), ("--pods-memory", "60Gi"), ("--node-memory", "63Gi")], ids=str)
+def test_share_and_oom_score_adj_add_up_to_points_in_the_kernels_order(capsys, usage, options):
+    arguments = ("-f", SCENARIO, "--usage", usage, "--node-memory", "64Gi", *options)
+    out = rank(capsys, *arguments)[1]
+    reckoned = re.findall(r"([\d.]+) ([+−]) (\d+) = (−?[\d.]+) ", out)
+    kills = json.loads(rank(capsys, *arguments, "-o", "json")[1])["killOrder"]
+    assert len(reckoned) == len(kills) == 10
+    sums = []
+    for (share, sign, adjustment, total), kill in zip(reckoned, kills, strict=True):
+        points = float(total.replace("−", "-"))
+        adj = int(adjustment) * (1 if sign == "+" else -1)
+        assert (adj, float(share), points) == (kill["oomScoreAdj"], kill["sharePoints"], kill["points"])
+        assert points == pytest.approx(float(share) + adj, abs=1e-9)
+        sums.append(points)
+    assert sums == sorted(sums, reverse=True)
 
 
 def test_orders_that_agree_are_said_to(capsys, tmp_path, usage):

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,54 @@ def test_the_content_platforms_kubelet_explained(capsys):
     order = [line.split("  ")[-1] for line in out.split("As memory.available falls")[1].splitlines()[1:5]]
     assert [line.split()[0] for line in order] == ["soft", "the", "the", "hard"]
     assert "100Mi is too low" in out
+
+
+@pytest.fixture
+def bar(capsys):
+    """Return the lines of the bar: memory, what its parts are, the last part, who acts there."""
+
+    def of(*arguments: object, memory: str = "64Gi") -> list[str]:
+        out = thresholds(capsys, *arguments, "--node-memory", memory)[1]
+        lines = out.splitlines()
+        start = next(number for number, line in enumerate(lines) if line.startswith("Memory  "))
+        return [line.removeprefix("Memory").strip() for line in lines[start : start + 4]]
+
+    return of
+
+
+def test_memory_is_a_bar_of_reservations_allocatable_and_hard_eviction(bar):
+    memory, parts, last, actors = bar("-f", SCENARIO / "node" / "kubelet.yaml")
+    cells, _, size = memory.rpartition("  ")
+    assert size == "64Gi"
+    assert [cells.count(glyph) for glyph in "█▓▒"] == [1, 1, 1]
+    assert (cells[:2], cells[-1], {*cells[2:-1]}) == ("█▓", "▒", {"░"})
+    for part in ("█ kube-reserved 2Gi", "▓ system-reserved 2Gi", "░ allocatable 61340Mi", "▒ hard eviction 100Mi"):
+        assert part in parts
+    ruler, _, size = last.partition("  ")
+    assert (ruler.replace("─", ""), size) == ("SRKH", "last 1000Mi")
+    assert ruler.index("S") == round((len(ruler) - 1) / 2)
+    assert actors.split("   ")[2:] == ["K the kernel kills 325.0Mi", "H hard threshold 100Mi"]
+
+
+@pytest.mark.parametrize(
+    ("hard", "order"),
+    [("memory.available<1Gi", "HRK"), ("memory.available<101Mi", "RHK"), ("memory.available<0.001%", "RKH")],
+)
+def test_the_last_part_of_memory_has_its_actors_in_order_also_where_they_are_close(bar, hard, order):
+    _, _, last, _ = bar(f"--eviction-hard={hard}", memory="8Gi")
+    assert last.partition("  ")[0].replace("─", "") == order
+
+
+def test_svg_draws_the_bar_with_every_part_and_every_actor(capsys, tmp_path):
+    file = tmp_path / "thresholds.svg"
+    assert thresholds(capsys, "-f", SCENARIO / "node" / "kubelet.yaml", "--svg", file)[0] == 0
+    drawn = re.findall(r"<text[^>]*>([^<]+)</text>", file.read_text())
+    for words in (
+        *("kube-reserved 2Gi", "system-reserved 2Gi", "allocatable 61340Mi", "hard eviction 100Mi"),
+        *("500Mi: soft threshold", "390.5Mi: the kernel reclaims page cache", "325.0Mi: the kernel kills"),
+        "100Mi: hard threshold",
+    ):
+        assert words in drawn
 
 
 FLAGS = [

@@ -187,6 +187,18 @@ def test_a_server_that_ends_every_watch_at_once_is_not_asked_all_the_time(patien
     assert pauses == [0.25, 0.5]
 
 
+def test_pauses_are_short_again_once_an_event_has_come(patient, pauses):
+    script = Script(
+        watch_of([SYNCED]),
+        *[watch_of([])] * 3,
+        watch_of([event("ADDED", version="11")]),
+        watch_of([]),
+        watch_of([event("ADDED", name="b", version="12")], then=stalls),
+    )
+    assert seen(script, 4, patient) == ["RESET", "SYNCED", "ADDED a", "ADDED b"]
+    assert pauses == [0.25, 0.5, 1.0, 0.25]
+
+
 @pytest.mark.parametrize(
     ("reply", "error"),
     [

@@ -52,6 +52,16 @@ def test_between_two_evictions_lies_the_cool_down(tmp_path):
     assert held.free_again_us(11 * SECOND) is None
 
 
+def test_the_cool_down_counts_from_the_latest_eviction(tmp_path):
+    held = brakes(tmp_path, most=5)
+    held.evicted(10 * SECOND)
+    held.evicted(20 * SECOND)
+    assert held.held_back(20 * SECOND + SECOND // 2) is HeldBack.COOL_DOWN
+    assert held.free_again_us(20 * SECOND + SECOND // 2) == 21 * SECOND
+    assert held.limit(20 * SECOND + SECOND // 2).cool_down_until_us == 21 * SECOND
+    assert held.held_back(21 * SECOND) is None
+
+
 def test_a_server_that_refuses_is_not_asked_for_a_while(tmp_path):
     held = brakes(tmp_path)
     held.refused_until_us = 60 * SECOND

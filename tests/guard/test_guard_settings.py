@@ -22,8 +22,10 @@ from podqos.guard.settings import (
     find_kubelet,
 )
 from podqos.host.linux.procfs import Procfs
+from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, parse_version
+from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
 
 HARD = {"memory.available": "300Mi", "pid.available": "10%", "nodefs.available": "10%", "imagefs.available": "15%"}
@@ -36,7 +38,7 @@ def settings(own=None, **fields):
 def thresholds(given):
     return {
         (each.signal, each.is_hard): each.value.quantity and str(each.value.quantity)
-        for each in eviction_config(given).thresholds
+        for each in eviction_config(given, 64 << 30).thresholds
     }
 
 
@@ -47,14 +49,16 @@ def test_thresholds_of_memory_and_process_ids_are_the_kubelets_and_disks_are_lef
         (Signal.PID, True): None,
         (Signal.ALLOCATABLE_MEMORY, True): "300Mi",
     }
-    assert not eviction_config(settings(eviction_hard=HARD)).local_storage_capacity_isolation
+    assert not eviction_config(settings(eviction_hard=HARD), 64 << 30).local_storage_capacity_isolation
 
 
 def test_a_reaction_makes_hard_thresholds_of_memory_that_growth_cannot_cross_within_it():
     own = OwnThreshold(reaction_us=500_000, bytes_per_second=1 << 30)
     soft = {"eviction_soft": {"memory.available": "1Gi"}, "eviction_soft_grace_period": {"memory.available": "1m"}}
     found = thresholds(settings(own, eviction_hard=HARD, **soft))
-    assert found[Signal.MEMORY, True] == found[Signal.ALLOCATABLE_MEMORY, True] == "512Mi"
+    # 512Mi in half a second, above the mark at which the kernel of such a machine kills.
+    least = Quantity.of_units((512 << 20) + machine(64 << 30).watermarks.min_bytes, "BinarySI")
+    assert found[Signal.MEMORY, True] == found[Signal.ALLOCATABLE_MEMORY, True] == str(least)
     assert found[Signal.MEMORY, False] == "1Gi"
 
 

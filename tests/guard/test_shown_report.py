@@ -100,6 +100,13 @@ def test_a_pod_at_its_own_limit_that_was_chosen_before_would_have_been_evicted()
     assert verdicts(watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x", OOMLevel.POD)) == [("a/x", Verdict.SAME)]
 
 
+def test_a_pod_at_its_own_limit_is_judged_by_the_latest_pressure_and_not_by_an_earlier_one():
+    earlier = SHORT, chose(1.0, "a/x"), cleared(3.0)
+    later = met(10.0, Signal.MEMORY), chose(10.0, "a/y")
+    found = verdicts(watching(), *earlier, *later, killed(11.0, "a/x", OOMLevel.CONTAINER))
+    assert found == [("a/x", Verdict.OWN_LIMIT)]
+
+
 def test_a_choice_after_the_death_came_too_late():
     report = guard_report([watching(), killed(1.0, "a/x"), met(1.005, Signal.MEMORY), chose(1.005, "a/y")])
     (death,) = report.deaths

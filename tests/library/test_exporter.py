@@ -206,6 +206,13 @@ def test_the_time_to_pressure_follows_from_how_headroom_shrank():
     assert at(1300, -1) == {"atlas-1": 0.0}
 
 
+def test_headroom_that_does_not_shrink_says_nothing_of_pressure():
+    whole = overview(clusters.snapshot())
+    growth = HeadroomGrowth()
+    for now in (0.0, 100.0, 200.0):
+        assert growth.pressure_seconds(whole, now) == {}
+
+
 def test_names_cannot_break_out_of_labels():
     whole = overview(clusters.snapshot())
     odd = replace(whole.nodes[0], name='a"} 1\nfake{b="')

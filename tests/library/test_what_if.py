@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.page.page import Page
+from podqos.library.page.places import is_safer, turn
 from podqos.library.page.source import read_given
 from podqos.library.place import PlaceOptions, place
 from podqos.library.rank import rank
+from podqos.report.page.pod import PodStanding
 from podqos.report.page.what_if import KubeletEdit, PodEdit, ResizeWait, WhatIf
 
 
@@ -251,3 +253,48 @@ def test_the_forecast_is_of_a_pods_first_container_and_none_of_one_that_leaves_o
     for name in ("a", "c"):
         edits = (request("web-1", "3Gi", alone=True),)
         assert page(*away).what_if(WhatIf(name, edits, growing="shop/web-1")).forecast is None
+
+
+def standing(evicted, killed, *, spared=None):
+    return PodStanding("Burstable", 999, evicted, killed, 5, spared)
+
+
+@pytest.mark.parametrize(
+    ("now", "after", "turned", "safer"),
+    [
+        pytest.param(standing(1, 1), standing(3, 2), (2, 1), True, id="later in both"),
+        pytest.param(standing(3, 2), standing(1, 2), (-2, 0), False, id="sooner in one"),
+        pytest.param(standing(1, 1), standing(1, 1, spared="critical"), (1, 0), True, id="never evicted then"),
+        pytest.param(standing(1, 1, spared="critical"), standing(1, 1), (-1, 0), False, id="evicted then"),
+        pytest.param(standing(1, 1, spared="critical"), standing(5, 1, spared="static"), (0, 0), False, id="as before"),
+        pytest.param(standing(1, None), standing(2, 1), (1, 0), True, id="without a process there is no kill order"),
+    ],
+)  # fmt: skip
+def test_a_pod_is_safer_if_it_goes_later_in_one_order_and_sooner_in_none(now, after, turned, safer):
+    assert turn(now, after) == turned
+    assert is_safer(now, after) is safer
+
+
+def test_of_two_edited_pods_the_more_important_one_keeps_its_place():
+    edits = (request("low", "3Gi"), request("high", "2Gi"))
+    shown = page(*THREE, pod("high", "a", priority=100), pod("low", "a"))
+    view = shown.what_if(WhatIf(edits=edits))
+    assert [each.pod for each in view.moved] == ["shop/low"]
+
+
+def test_what_one_node_can_never_hold_is_infeasible_however_little_else_is_lacking():
+    """Memory for it there will never be; CPU there may be once another pod is gone."""
+    shown = page(node("a"), pod("web", "a", cpu="2"), pod("other", "a", cpu="2"))
+    (moved,) = shown.what_if(WhatIf(edits=(PodEdit("shop/web", "main", {"memory": "5Gi", "cpu": "3"}),))).moved
+    assert moved.resize is ResizeWait.INFEASIBLE
+    (moved,) = shown.what_if(WhatIf(edits=(PodEdit("shop/web", "main", {"cpu": "3"}),))).moved
+    assert moved.resize is ResizeWait.DEFERRED
+
+
+def test_a_workload_that_was_refused_before_is_not_blamed_on_an_edit():
+    """As many of its pods are admitted as were before; one that would have fewer is named."""
+    items = [deployment("web", 1), deployment("wide", 5), quota("4Gi")]
+    shown = page(*items)
+    assert shown.what_if(WhatIf(edits=(request("web-0", "512Mi"),))).notes == ()
+    (note,) = shown.what_if(WhatIf(edits=(request("web-0", "2Gi"),))).notes
+    assert note.startswith("Deployment shop/wide is then refused")

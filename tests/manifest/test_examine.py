@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[dict[str, Plain], tuple[str, str, str]]] = {
     ),
     "bytes": (
         pod({}, resources={"limits": {"memory": "512MB"}}),
-        (f"{C}.resources.limits.memory", f'"512MB" is no quantity: {REGEX}', "did you mean 512M or 512Mi?"),
+        (f"{C}.resources.limits.memory", f'"512MB" is no quantity: {REGEX}', "did you mean 512Mi or 512M?"),
     ),
     "comma": (
         pod({}, resources={"limits": {"cpu": "0,5"}}),

@@ -65,6 +65,13 @@ def test_the_container_that_can_grow_furthest_is_the_one_that_leaks():
     assert list(leaks(node, MI)) == [Leak(two.key, two.spec.containers[0].name, MI)]
 
 
+def test_of_two_limited_containers_the_one_with_more_left_to_its_limit_leaks():
+    """The larger limit does not decide: most of it is in use."""
+    two = pod_of("two", container("full", limits="memory=4Gi"), container("free", limits="memory=2Gi"))
+    usage = ContainerUsage("full", anon_bytes=4 * GI - MI), ContainerUsage("free", anon_bytes=MI)
+    assert [leak.container for leak in leaks(NodePods(NODE, ((two, usage),)), MI)] == ["free"]
+
+
 def _scenario(rate: int) -> Scenario:
     def workload(name: str, spec, curve: Curve) -> ScenarioWorkload:
         demand = {spec.spec.containers[0].name: ContainerDemand(anon_bytes=curve)}
@@ -124,6 +131,24 @@ def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, r
     monkeypatch.setattr(BlastNode, "_simulated", lambda *_: pytest.fail("it was simulated"))
     assert BlastNode(node, slowest=rate).unleash(leak) == simulated
     assert (simulated.others, simulated.end.by, simulated.end.cause) == ((), by, cause)
+
+
+def test_at_a_tie_the_kernel_kills_before_the_kubelet_looks(monkeypatch):
+    """The container reaches its limit in the very microsecond of a look that finds the threshold met."""
+    spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "8Gi"}))
+    for limit in (9_000 * MI, 10_000 * MI):
+        node = NodePods(spec, (_holds(pod("leaker", limits=f"memory={limit}"), GI),))
+        (leak,) = leaks(node, (limit - GI) // 10 + 1)
+        simulated = _without_foresight(monkeypatch, node, leak)
+        foreseen = BlastNode(node, slowest=leak.bytes_per_second).unleash(leak)
+        assert foreseen == simulated
+        assert (foreseen.end.by, foreseen.end.after_seconds) == (By.KERNEL, 10)
+
+
+def _without_foresight(monkeypatch, node, leak):
+    with monkeypatch.context() as patched:
+        patched.setattr(BlastNode, "foreseen", lambda *_: None)
+        return BlastNode(node, slowest=leak.bytes_per_second).unleash(leak)
 
 
 def test_one_node_answers_for_one_leak_after_the_other():

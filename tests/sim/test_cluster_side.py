@@ -10,7 +10,7 @@ from podqos.model.node import Taint
 from podqos.model.profile import profile_for
 from podqos.model.time_units import SECOND_US
 from podqos.sim.run import simulate
-from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost
+from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from sim.worlds import MI, lines, node, ramp, scenario, using, workload
 
 PRESSURE = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())
@@ -174,3 +174,15 @@ def test_replicas_take_turns_with_their_demands():
     base = placed(pod("a", limits="memory=10Mi"), using(1), replicas=4, spread=True)
     done = cluster(replace(base, demands=({"main": using(1)}, {"main": using(20 * MI)})), seconds=5)
     assert {key for _, _, key in lines(done, "OOMKilled")} == {"default/a-1", "default/a-3"}
+
+
+def test_one_preemption_is_under_way_at_a_time_and_the_next_waits_until_its_victims_are_gone():
+    """Two important pods need the room of one victim each, which takes three seconds to stop."""
+    victims = [placed(pod(f"low-{at}", "memory=600Mi"), using(1), nodes=(f"n-{at}",), kind="Pod") for at in (0, 1)]
+    high = placed(pod("high", "memory=600Mi", priority=1000), using(1), replicas=2, arrives_us=10 * SECOND_US)
+    done = cluster(*victims, high, options=Options(container_stop_us=3 * SECOND_US))
+    assert lines(done, "Preempted", "Placed")[:3] == [
+        (10.0, "Preempted", "default/low-0"),
+        (13.0, "Placed", "default/high-0"),
+        (13.0, "Preempted", "default/low-1"),
+    ]

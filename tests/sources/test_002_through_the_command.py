@@ -46,12 +46,12 @@ def run(tmp_path: Path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["rank", "pods.yaml", "--node-memory", "64GB"], "64G or 64Gi"),
-        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4G or 4Gi"),
-        (["thresholds", "--eviction-hard", "memory.available<500MB"], "500M or 500Mi"),
-        (["thresholds", "--system-reserved", "memory=2GB"], "2G or 2Gi"),
-        (["place", "pods.yaml", "--nodes", "1", "--node-capacity", "cpu=16,memory=64GB"], "64G or 64Gi"),
-        (["simulate", "race", "--what-if", "requests.memory@article-service=4GB"], "4G or 4Gi"),
+        (["rank", "pods.yaml", "--node-memory", "64GB"], "64Gi or 64G"),
+        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4Gi or 4G"),
+        (["thresholds", "--eviction-hard", "memory.available<500MB"], "500Mi or 500M"),
+        (["thresholds", "--system-reserved", "memory=2GB"], "2Gi or 2G"),
+        (["place", "pods.yaml", "--nodes", "1", "--node-capacity", "cpu=16,memory=64GB"], "64Gi or 64G"),
+        (["simulate", "race", "--what-if", "requests.memory@article-service=4GB"], "4Gi or 4G"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -70,7 +70,7 @@ def test_usage_of_250mb_is_refused_with_its_line_and_what_may_be_meant(run, tmp_
 
     assert code == 2
     assert err.startswith("podqos: error: usage.csv:3: memory: ")
-    assert err.endswith("(did you mean 250M or 250Mi?)\n")
+    assert err.endswith("(did you mean 250Mi or 250M?)\n")
 
 
 def test_8gi_in_2_seconds_is_a_rate_and_the_kernel_comes_before_the_kubelet_looks(run):

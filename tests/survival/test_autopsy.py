@@ -182,3 +182,10 @@ def test_a_report_of_a_ranking_is_read_back_as_that_ranking(made, form):
     found = [each.badness for each in kill.ranking if each.badness is not None]
     assert found == [each.points for each in expected]
     assert kill.follows_rule is bool(expected)
+
+
+def test_the_swap_that_explains_a_choice_is_enough_to_make_it_the_highest():
+    """Lacking 1001 pages with 10 more in oom_score_adj: 101 thousandths, because 100 would leave it a page behind."""
+    rows = [(7, 1, 1_000, 0, 0, 20, "chosen"), (8, 1, 2_001, 0, 0, 10, "other")]
+    (kill,) = examined(cgroup(rows, 7, "chosen", limit_kb=40_000, swap_kb=1 << 52))
+    assert kill.swap_pages_needed == 101_000 - 10_000

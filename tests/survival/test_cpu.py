@@ -26,7 +26,7 @@ V1 = CgroupSettings(node_memory_bytes=64 << 30, cgroup_version=CgroupVersion.V1)
 
 def cores(pods: list[Pod], count: int, settings: CgroupSettings = SETTINGS) -> dict[str, float]:
     """Return what each pod gets, in cores."""
-    result = burst(pods, count, settings)
+    result = burst(pods, count, settings).pods
     return {entry.pod.metadata.name: entry.share.granted_nano / CORE_NANO for entry in result}
 
 
@@ -44,7 +44,7 @@ def test_32_cores_wanted_where_8_are_left():
     """Four analytics at 500m, four indexers at 1, all with a limit of 4: a quarter of what they want, by request."""
     batch = [pod(f"analytics-{index}", "cpu=500m", "cpu=4") for index in range(4)]
     batch += [pod(f"indexer-{index}", "cpu=1", "cpu=4") for index in range(4)]
-    result = burst([*_user_facing(), *batch], 14, V1)
+    result = burst([*_user_facing(), *batch], 14, V1).pods
     by_name = {entry.pod.metadata.name: entry for entry in result}
     assert sum(entry.wanted_nano for entry in result[3:]) == 32 * CORE_NANO
     assert sum(entry.share.granted_nano for entry in result[3:]) == pytest.approx(8 * CORE_NANO, abs=10)
@@ -57,7 +57,7 @@ def test_32_cores_wanted_where_8_are_left():
 def test_16_cores_wanted_where_8_are_left():
     """With a budget of twice the requests everybody gets half of what he wants."""
     batch = [pod(f"batch-{index}", "cpu=1", "cpu=2") for index in range(8)]
-    result = burst([*_user_facing(), *batch], 14, SETTINGS)
+    result = burst([*_user_facing(), *batch], 14, SETTINGS).pods
     assert [entry.denied_nano * 100 // entry.wanted_nano for entry in result] == [0] * 3 + [50] * 8
 
 
@@ -77,18 +77,18 @@ def test_best_effort_gets_what_nobody_else_wants():
 
 def test_containers_share_what_their_pod_gets():
     two = pod_of("two", container("large", requests="cpu=300m"), container("small", requests="cpu=100m"))
-    result = burst([two, pod("other", "cpu=400m")], 4, V1)
+    result = burst([two, pod("other", "cpu=400m")], 4, V1).pods
     assert [each.granted_nano / CORE_NANO for each in result[0].containers] == pytest.approx([1.5, 0.5], rel=0.01)
 
 
 def test_a_limit_binds_though_cores_are_idle():
-    result = burst([pod("a", "cpu=1", "cpu=1")], 8, SETTINGS)
+    result = burst([pod("a", "cpu=1", "cpu=1")], 8, SETTINGS).pods
     assert [(entry.wanted_nano, entry.share.granted_nano) for entry in result] == [(CORE_NANO, CORE_NANO)]
 
 
 @given(st.lists(accepted_pods(), min_size=1, max_size=6), st.integers(1, 16), st.sampled_from([SETTINGS, V1]))
 def test_nobody_gets_more_than_he_may_and_all_together_no_more_than_there_is(pods, count, settings):
-    result = burst(pods, count, settings)
+    result = burst(pods, count, settings).pods
     wanted, granted = sum(entry.wanted_nano for entry in result), sum(entry.share.granted_nano for entry in result)
     # Integer division leaves a few nanocores with nobody.
     assert granted <= count * CORE_NANO
@@ -118,7 +118,7 @@ def test_the_division_is_that_of_the_planned_cgroups(one, other, count):
         by_name = {cgroup.container: cgroup.path for cgroup in plan if cgroup.level is Level.CONTAINER}
         paths += [by_name[name] for name in ids]
     whole = cpu_shares(groups, count)
-    mine = [each.granted_nano for entry in burst(pods, count, SETTINGS) for each in entry.containers]
+    mine = [each.granted_nano for entry in burst(pods, count, SETTINGS).pods for each in entry.containers]
     assert mine == pytest.approx([whole[path].granted_nano for path in paths], abs=1000)
 
 
@@ -152,7 +152,7 @@ class TestExclusiveCores:
             container("whole", requests="cpu=2,memory=1Gi", limits="cpu=2,memory=1Gi"),
             container("part", requests="cpu=500m,memory=1Gi", limits="cpu=500m,memory=1Gi"),
         )
-        (entry,) = burst([mixed], 4, self.STATIC)
+        (entry,) = burst([mixed], 4, self.STATIC).pods
         got = [each.granted_nano / CORE_NANO for each in entry.containers]
         assert got == [2, 0.5]
         assert entry.share.granted_nano == 2.5 * CORE_NANO

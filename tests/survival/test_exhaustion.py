@@ -6,7 +6,6 @@ import pytest
 
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.threshold_warnings import WarningKind
-from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.placement.allocatable import node_allocatable
@@ -64,19 +63,6 @@ def test_minimum_reclaim_raises_what_lets_go():
     assert (unknown.thresholds[0].amount, unknown.thresholds[0].lets_go_at) == (GI, None)
 
 
-def test_growth_up_to_the_margin_per_interval_is_safe():
-    kept = machine(64 * GI).watermarks.min_bytes
-    hard, soft = (exhaustion(given, MEMORY).thresholds[0] for given in (settings("1Gi"), settings("", "1Gi", "25s")))
-    assert hard.sure_growth_bytes_per_second == (GI - kept) // 10
-    assert soft.sure_growth_bytes_per_second == (GI - kept) // 40  # three whole looks, and the wait for the first
-
-
-def test_in_the_pods_cgroup_there_is_nothing_to_keep():
-    found = exhaustion(settings("100Mi", enforce_node_allocatable=("pods",)), MEMORY)
-    of_pods = next(facts for facts in found.thresholds if facts.signal is Signal.ALLOCATABLE_MEMORY)
-    assert of_pods.sure_growth_bytes_per_second == 10 * MI
-
-
 def test_containerfs_is_derived_and_what_was_written_for_it_is_not_there():
     given = KubeletConfiguration(eviction_hard={"nodefs.available": "10%", "containerfs.available": "50%"})
     found = exhaustion(given, {**MEMORY, Signal.CONTAINERFS: 100 * GI}, layout=Layout.SINGLE)
@@ -96,7 +82,6 @@ def test_without_the_nodes_memory_nothing_is_said_about_the_kernel():
     found = exhaustion(settings("1Gi", "2Gi"), {})
     assert actors(found) == [Actor.SOFT_THRESHOLD, Actor.HARD_THRESHOLD]
     assert (found.watermarks, found.too_late) == (None, ())
-    assert found.thresholds[0].sure_growth_bytes_per_second is None
 
 
 def test_reservations_say_how_large_the_pods_cgroup_is_and_what_they_cover():

@@ -124,6 +124,16 @@ def test_a_container_that_died_with_its_evicted_pod_points_at_the_eviction(reaso
     assert (each.cause, each.eviction) == (TerminationCause.EVICTION, 0)
 
 
+def test_the_end_of_an_earlier_run_of_a_container_is_not_the_eviction_of_its_pod():
+    eviction = PodEviction("shop/web", EvictionCause.NODE_PRESSURE, None, EvictionReason.POD_UNKNOWN, uid="u1")
+    each = only(pod(restarted(ended())), evictions=[eviction])
+    assert (each.cause, each.eviction) == (TerminationCause.SIGKILL, None)
+
+
+def test_the_end_of_an_earlier_run_is_not_that_of_a_pod_being_deleted():
+    assert only(pod(restarted(ended()), deletion=AT)).cause is TerminationCause.SIGKILL
+
+
 def test_containers_that_ended_otherwise_are_left_out():
     assert list(terminations([pod(over(ended(1)), restarted(ended(0, "Completed")))], Evidence())) == []
 

@@ -209,6 +209,19 @@ def test_the_longest_idle_connection_makes_room_for_a_new_one(server):
         connection.close()
 
 
+def test_of_idle_connections_the_one_that_has_waited_longest_is_closed(server):
+    idle = [server.connect() for _ in range(SMALL.connections)]
+    for connection in idle[1:]:
+        server.ask("/validate", review(pod()), connection=connection)
+    late = server.connect()
+    server.ask("/validate", review(pod()), connection=late)
+    assert server.webhook.server.counts.pushed_out == 1
+    for connection in idle[1:]:
+        assert server.ask("/validate", review(pod()), connection=connection)[0] == 200
+    for connection in (*idle, late):
+        connection.close()
+
+
 @hurried(idle_seconds=0.5)
 def test_an_idle_connection_is_closed_at_last(server):
     with server.socket() as client:

@@ -1,7 +1,7 @@
 """The command ``podqos``: finds the subcommand and runs it.
 
 Exit codes: 0 success; 1 the command has findings; 2 bad input (files, options); 3 the host or the cluster does not
-allow something, or does not answer; 130 interrupted.
+allow something, or does not answer; 70 an internal error; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ EXIT_OK = 0
 EXIT_FINDINGS = 1
 EXIT_BAD_INPUT = 2
 EXIT_HOST = 3
+EXIT_INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130
+REPORT_AT = "https://podqos.dev"
+TRACEBACK = "PODQOS_TRACEBACK"
+"""Environment variable: an internal error prints its traceback."""
 
 
 def command_line() -> NoReturn:
@@ -70,6 +74,10 @@ def _answer(program: str, arguments: list[str]) -> int:
         # Files are opened where their names are known; what is left is the output.
         discard_output()
         return _failed(program, f"error: {error.filename or 'standard output'}: {error.strerror or error}", EXIT_HOST)
+    except MemoryError:
+        return _failed(program, "error: out of memory", EXIT_HOST)
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not look like findings
+        return _internal_error(program, error)
 
 
 def _failed(program: str, what: str, code: int) -> int:
@@ -77,6 +85,20 @@ def _failed(program: str, what: str, code: int) -> int:
     with suppress(OSError):
         print(f"{program}: {one_line(what)}", file=sys.stderr)
     return code
+
+
+def _internal_error(program: str, error: Exception) -> int:
+    """Ask for a report, in one line unless the traceback is wanted."""
+    import traceback
+
+    if os.environ.get(TRACEBACK):
+        with suppress(OSError):
+            sys.stderr.writelines(traceback.format_exception(error))
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    what = f"{type(error).__name__}{where}: {error}".rstrip(": ")
+    ask = f"please report it ({REPORT_AT}), with the output of the same command with {TRACEBACK}=1"
+    return _failed(program, f"internal error: {what}; {ask}", EXIT_INTERNAL)
 
 
 def _run(program: str, argv: list[str]) -> int:

@@ -70,7 +70,13 @@ def add_policy_option(parser: Parser, about: str = "how the kubelet ranks") -> N
     add_choice_option(parser, "--policy", Policy, f"{about} (default: that of the Kubernetes version)")
 
 
-def add_kubelet_option(parser: Parser, *other_names: str, dest: str = "kubelet_config", metavar: str = "FILE") -> None:
+def add_kubelet_option(
+    parser: Parser,
+    *other_names: str,
+    dest: str = "kubelet_config",
+    metavar: str = "FILE",
+    default: str = "the kubelet's defaults",
+) -> None:
     """Declare ``--kubelet-config``; ``other_names`` are further spellings that a command has."""
     parser.add_argument(
         *other_names,
@@ -78,7 +84,7 @@ def add_kubelet_option(parser: Parser, *other_names: str, dest: str = "kubelet_c
         dest=dest,
         metavar=metavar,
         help="the kubelet's configuration: a KubeletConfiguration, the output of its /configz, or OKD's "
-        "kubeletArguments (default: the kubelet's defaults)",
+        f"kubeletArguments (default: {default})",
     )
 
 

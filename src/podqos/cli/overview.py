@@ -9,7 +9,7 @@ from podqos.cli.command_list import GROUPS
 from podqos.cli.terminal import help_columns
 
 SUMMARY = "which pod dies first when a node runs out of memory, why, and the lines that change it"
-EXIT_CODES = "0 success, 1 findings, 2 bad input, 3 host or cluster error, 130 interrupted"
+EXIT_CODES = "0 success, 1 findings, 2 bad input, 3 host or cluster error, 70 internal error, 130 interrupted"
 
 
 def overview(program: str) -> str:

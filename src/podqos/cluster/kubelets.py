@@ -81,9 +81,17 @@ class Kubelets:
         """Return what a kubelet answers at a path, read from the bytes; ``what`` names it where it does not."""
 
         def decoded(node: str, path: str) -> Found[Model]:
-            return Found(read(self._get(node, path)))
+            return Found(self.ask(node, path, read))
 
         return self._found(node, path, decoded, f"{what} of node {node}", option)
+
+    def ask(self, node: str, path: str, read: Callable[[bytes], Model]) -> Model:
+        """Return what a kubelet answers at a path, read from the bytes; raise ClusterError where it does not."""
+        data = self._get(node, path)
+        try:
+            return read(data)
+        except InputError as error:
+            raise BadAnswer(str(error)) from error
 
     def summary(self, node: str) -> Found[Summary]:
         """Return what a node and its pods use."""

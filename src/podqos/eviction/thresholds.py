@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -235,9 +236,14 @@ def _parse_signal(name: str, where: str) -> Signal:
 
 def _parse_percentage(text: str, where: str) -> float:
     try:
-        return divide_float32(parse_float32(text.rstrip("%")), 100)
+        return _share(text)
     except ValueError as error:
         raise InvalidConfiguration(str(error), where=where, fix="write a share such as 10% or 7.5%") from None
+
+
+@lru_cache(256)  # all nodes of a cluster have the same few, and exact arithmetic takes its time
+def _share(text: str) -> float:
+    return divide_float32(parse_float32(text.rstrip("%")), 100)
 
 
 def _parse_quantity(text: str, where: str) -> Quantity:

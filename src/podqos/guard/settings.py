@@ -1,14 +1,17 @@
 """How a guard is set up: what it is told, and what its kubelet is set to.
 
-A kubelet's settings come from its file or from the kubelet itself (``/configz``), and are kept: a guard begins with the
-last ones, whether the API server is there or not, and anew where the kubelet has others by now. Thresholds of memory
+A kubelet's settings come from the kubelet itself (``/configz``), and are kept: a guard begins with the last ones,
+whether the API server is there or not, and anew where the kubelet has others by now. A kubelet that may not be asked,
+as with its own credentials, has those of its command line and files (``kubelet_files``). Thresholds of memory
 and process ids are the kubelet's own; those of disks are left to it, because they take the kubelet's clean-up and
 figures that only it has, and disks fill slowly.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,13 +24,15 @@ from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import AgentConfig, MemoryNotification
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
-from podqos.errors import ClusterError, HostError, InputError, InvalidOption
+from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption
 from podqos.eviction.manager import ManagerConfig, configure
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.guard.eviction import KillWhen
+from podqos.guard.kubelet_files import LocalKubelet, local_kubelet
 from podqos.host.linux.procfs import Procfs
 from podqos.host.storage.writing import replace_file
+from podqos.kernel.memory import machine
 from podqos.manifest.kubelet import kubelet_settings_in
 from podqos.manifest.pruning import pruned_kubelet
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -53,10 +58,13 @@ class OwnThreshold(Struct, frozen=True):
     reaction_us: int
     bytes_per_second: int
 
-    @property
-    def value(self) -> Quantity:
-        """What has to be left for the kernel not to act within the reaction."""
-        race = Race(0, 0, 0, self.bytes_per_second, reaction_us=self.reaction_us)
+    def value(self, memory_bytes: int) -> Quantity:
+        """Return what has to be left, on a machine of this size, for the kernel not to act within the reaction.
+
+        The kernel kills when its ``min`` watermark is left, not when nothing is.
+        """
+        kept_bytes = machine(memory_bytes).watermarks.min_bytes
+        race = Race(memory_bytes, memory_bytes - kept_bytes, 0, self.bytes_per_second, reaction_us=self.reaction_us)
         return Quantity.of_units(winning_threshold_bytes(race, Fraction(0)), "BinarySI")
 
 
@@ -100,7 +108,7 @@ def agent_config(settings: GuardSettings, version: CgroupVersion, procfs: Procfs
     return AgentConfig(
         node=settings.node,
         cgroups=cgroups,
-        eviction=eviction_config(settings),
+        eviction=eviction_config(settings, cgroups.node_memory_bytes),
         allocatable=allocatable,
         shadow=not settings.enforce,
         notification=MemoryNotification.FAST_PATH,
@@ -109,18 +117,18 @@ def agent_config(settings: GuardSettings, version: CgroupVersion, procfs: Procfs
     )
 
 
-def eviction_config(settings: GuardSettings) -> ManagerConfig:
-    """Return the kubelet's thresholds that the guard acts on, or its own in their place."""
+def eviction_config(settings: GuardSettings, memory_bytes: int) -> ManagerConfig:
+    """Return the kubelet's thresholds that the guard acts on, or its own in their place, on a machine of this size."""
     config = configure(settings.kubelet, layout=Layout.SINGLE, profile=settings.profile)
-    own = settings.own_threshold
+    own = None if settings.own_threshold is None else settings.own_threshold.value(memory_bytes)
     thresholds = [_own(each, own) for each in config.thresholds if each.signal in _SIGNALS]
     return replace(config, thresholds=tuple(thresholds), local_storage_capacity_isolation=False)
 
 
-def _own(threshold: Threshold, own: OwnThreshold | None) -> Threshold:
+def _own(threshold: Threshold, own: Quantity | None) -> Threshold:
     if own is None or threshold.signal not in MEMORY_SIGNALS or not threshold.is_hard:
         return threshold
-    return replace(threshold, value=ThresholdValue(own.value))
+    return replace(threshold, value=ThresholdValue(own))
 
 
 def cgroups_of(settings: GuardSettings, version: CgroupVersion, procfs: Procfs) -> CgroupSettings:
@@ -153,40 +161,92 @@ class FoundKubelet(Struct, frozen=True):
     configuration: KubeletConfiguration
     profile: Profile
     trouble: str = ""
+    source: str = ""
+    """The files and flags of this machine they are from; empty where the kubelet said them, or they are given."""
 
 
-def find_kubelet(cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None) -> FoundKubelet:
+Local = Callable[[str, Profile], LocalKubelet]
+"""Finds the settings of this machine's kubelet, without asking it, for a node's name and the rules of a version."""
+
+
+def find_kubelet(
+    cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None, local: Local = local_kubelet
+) -> FoundKubelet:
     """Return a kubelet's settings as last known, at once; it is asked (``ask_kubelet``) only where there are none.
 
-    ``given`` is its configuration, where that is known; the rules are then those of the version last known.
+    ``given`` is its configuration, where that is known; the rules are then those of the version last known. A kubelet
+    that did not say its settings the last time is not asked before this machine's files are looked at.
     """
     last = _last(state / _KEPT, node)
     if given is not None:
         return FoundKubelet(given, LATEST if last is None else _profile(last.version))
-    configuration = None if last is None else _configuration(last)
-    if last is None or configuration is None:
-        return ask_kubelet(cluster, node, state, None)
-    return FoundKubelet(configuration, _profile(last.version))
+    if last is not None:
+        configuration = _configuration(last)
+        if configuration is not None:
+            return FoundKubelet(configuration, _profile(last.version))
+        with contextlib.suppress(HostError):
+            return _from_files(local, node, last.version)
+    return ask_kubelet(cluster, node, state, None, local)
 
 
-def ask_kubelet(cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None) -> FoundKubelet:
-    """Ask a kubelet for its settings, but for what is given, and keep them."""
-    fix = "name its configuration with --kubelet-config FILE"
+def ask_kubelet(
+    cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None, local: Local = local_kubelet
+) -> FoundKubelet:
+    """Ask a kubelet for its settings, but for what is given, and keep them.
+
+    One that may not be asked, and one that never answered, has those that this machine's files say.
+    """
+    file = state / _KEPT
+    last = _last(file, node)
+    has_last = last is not None and _configuration(last) is not None
     try:
         version = cluster.version().git_version
-        if given is not None:
-            last = _last(state / _KEPT, node)
-            known = KnownKubelet(node, version) if last is None else replace(last, version=version)
-            return FoundKubelet(given, _profile(version), _keep(state / _KEPT, known))
-        found = Kubelets(cluster).answer(node, "configz", pruned_kubelet, "settings", "--kubelet-config FILE")
     except ClusterError as error:
-        raise HostError(f"the kubelet of {node} cannot be asked for its settings: {error} ({fix})") from error
-    known = KnownKubelet(node, version, msgspec.Raw(found.value or b"null"))
-    configuration = _configuration(known)
-    if configuration is None:
-        why = "; ".join(each.what for each in found.assumptions)
-        raise HostError(f"the kubelet of {node} cannot be asked for its settings: {why} ({fix})")
-    return FoundKubelet(configuration, _profile(version), _keep(state / _KEPT, known))
+        if given is not None or has_last:
+            raise _unknown(node, error) from error
+        return _instead(error, local, node, "" if last is None else last.version)
+    if given is not None:
+        known = KnownKubelet(node, version) if last is None else replace(last, version=version)
+        return FoundKubelet(given, _profile(version), _keep(file, known))
+    try:
+        known = KnownKubelet(node, version, msgspec.Raw(Kubelets(cluster).ask(node, "configz", pruned_kubelet)))
+        configuration = _configuration(known)
+        assert configuration is not None, "it has answered"
+    except (ClusterError, InputError) as error:
+        if has_last and not isinstance(error, Forbidden):
+            raise _unknown(node, error) from error
+        found = _instead(error, local, node, version)
+        # What it said when it might be asked would be out of date by the next start.
+        unkept = _keep(file, KnownKubelet(node, version))
+        return replace(found, trouble="; ".join(filter(None, (found.trouble, unkept))))
+    return FoundKubelet(configuration, _profile(version), _keep(file, known))
+
+
+def _from_files(local: Local, node: str, version: str) -> FoundKubelet:
+    profile = _profile(version)
+    found = local(node, profile)
+    return FoundKubelet(found.configuration, profile, found.trouble, found.source)
+
+
+def _instead(error: ClusterError | InputError, local: Local, node: str, version: str) -> FoundKubelet:
+    """Return the settings in this machine's files; where there are none, both reasons are the answer."""
+    try:
+        found = _from_files(local, node, version)
+    except HostError as missing:
+        raise _unknown(node, error, str(missing)) from error
+    return replace(found, source=f"{found.source}, because {_reason(error)}")
+
+
+def _unknown(node: str, error: ClusterError | InputError, missing: str = "") -> HostError:
+    fix = "name its file: --kubelet-config FILE, for a DaemonSet `podqos guard manifests --kubelet-config PATH`"
+    reasons = "; ".join(filter(None, (_reason(error), missing)))
+    return HostError(f"the settings of the kubelet of {node} cannot be known: {reasons} ({fix})")
+
+
+def _reason(error: ClusterError | InputError) -> str:
+    if isinstance(error, Forbidden):
+        return f"the kubelet does not say them: {error.what} (403 Forbidden)"
+    return f"the kubelet cannot be asked: {error}"
 
 
 def _profile(version: str) -> Profile:

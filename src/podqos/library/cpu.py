@@ -14,6 +14,8 @@ from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import ZERO
+from podqos.model.resources import CPU
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.cpu import CpuReport, burst, cpu_report
 
@@ -31,8 +33,9 @@ def cpu(
 ) -> CpuReport:
     """Return what each pod of a node wants and gets.
 
-    ``cores`` are those that are left for pods, by default all of this machine. ``node`` chooses among the pods of
-    several. Raises InputError where there are no pods.
+    ``cores`` are the node's, by default all of this machine; of those the daemons use what ``kubelet`` reserves, as far
+    as the kernel gives it to them. ``node`` chooses among the pods of several. Raises InputError where there are no
+    pods.
     """
     pods = node_pods(objects, profile=profile, node=node)
     if not pods:
@@ -44,10 +47,18 @@ def cpu(
     if kubelet is None:
         kubelet = Kubelet()
         assumptions.append(KUBELET_SETTINGS)
-    # Memory plays no part in the division, and of the cores those count that are left for pods.
-    settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=cgroup_version, profile=profile)
-    result = burst((entry.pod for entry in pods), cores, settings, profile)
+    # Memory plays no part in the division.
+    settings = cgroups_of(
+        kubelet, memory_bytes=_PLENTY_BYTES, cores=cores, cgroup_version=cgroup_version, profile=profile
+    )
+    reserved = (each.get(CPU, ZERO) for each in (kubelet.config.reserved_for_kube, kubelet.config.reserved_for_system))
+    reserved_milli = sum(amount.milli_value for amount in reserved)
+    if reserved_milli:
+        assumptions.append(
+            Assumption("CPU of daemons", "all that is reserved for them", "kubeReserved, systemReserved")
+        )
+    result = burst((entry.pod for entry in pods), cores, settings, profile, reserved_milli=reserved_milli)
     assumed = (*of_version(profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
-    report = cpu_report(result, cores, profile, assumed)
+    report = cpu_report(result, profile, assumed)
     chosen = {entry.pod.key for entry in pods if entry.is_chosen}
     return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))

@@ -11,18 +11,15 @@ from podqos.agent.memory import memory_notification
 from podqos.errors import InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
-from podqos.eviction.signals import Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
-from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.inputs.objects import Objects
 from podqos.library.node_state import NodeState, check_fits, node_state
+from podqos.library.watched_memory import watched_memory
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.forecast import worded
-from podqos.survival.exhaustion import Exhaustion, exhaustion
 from podqos.survival.forecast import CurvePoint, ForecastReport
 from podqos.survival.forecast import forecast as forecast_growth
 from podqos.survival.growing import GrowingNode, Growth, Watch
@@ -61,11 +58,10 @@ def forecast(
     kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
     check_fits(state, profile)
     snapshot = state.snapshot
-    settings = state.cgroups(kubelet, cgroup_version, profile)
-    allocatable = settings.node_allocatable if settings.enforce_node_allocatable else {}
+    watched = watched_memory(state, profile, kubelet=kubelet, cgroup_version=cgroup_version)
     watch = Watch(
-        _thresholds(kubelet, snapshot.node.memory_bytes, profile),
-        allocatable[MEMORY].value if MEMORY in allocatable else None,
+        watched.exhaustion,
+        watched.limit_bytes,
         interval_us=interval_us,
         statistics_age_us=statistics_age_us,
         reaction_us=reaction_us,
@@ -75,7 +71,7 @@ def forecast(
     chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]
     entry, container = _growing(growing, chosen)
 
-    node = GrowingNode(snapshot, settings, Growth(entry.pod.metadata.uid, container), watch, profile)
+    node = GrowingNode(snapshot, watched.settings, Growth(entry.pod.metadata.uid, container), watch, profile)
 
     return ForecastReport(
         kubernetes_version=".".join(map(str, profile.version)),
@@ -85,13 +81,6 @@ def forecast(
         curve=tuple(CurvePoint(rate, node.kubelet_first(rate)) for rate in _CURVE_RATES),
         assumptions=state.resting_on(kubelet, profile),
     )
-
-
-def _thresholds(kubelet: Kubelet, memory_bytes: int, profile: Profile) -> Exhaustion:
-    """Return the thresholds of a kubelet; what it leaves to pods counts only where its configuration is known."""
-    capacities = {Signal.MEMORY: memory_bytes}
-    divided = None if not kubelet.is_stated else memory_allocatable(kubelet.config, capacities)
-    return exhaustion(kubelet.config, capacities, allocatable=divided, profile=profile)
 
 
 def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:

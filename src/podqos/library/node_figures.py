@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from podqos.eviction.signals import Signal
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET
-from podqos.library.node_state import NodeState, available_bytes, used_bytes
+from podqos.library.node_state import NodeState, used_by_pods, used_bytes
+from podqos.library.watched_memory import watched_memory
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
 from podqos.report.cluster.overview import NextVictim, NodeOverview, Share
-from podqos.survival.exhaustion import exhaustion
 from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 
 
@@ -23,6 +21,7 @@ def node_overview(
     """Return a node with its pods; ``report`` ranks them, where that was asked for."""
     evicted = [] if report is None else [each for each in report.eviction_order if each.spared is None]
     killed = [] if report is None else report.kill_order
+    watched = None if state is None else watched_memory(state, profile)
     return NodeOverview(
         name=node.name,
         pods=len(pods),
@@ -30,7 +29,8 @@ def node_overview(
         memory=_share(node, pods, MEMORY, state),
         cpu=_share(node, pods, CPU, None),
         conditions=tuple(_conditions(node)),
-        headroom_bytes=None if state is None else headroom_bytes(state, profile),
+        headroom_bytes=None if watched is None else watched.headroom_bytes,
+        headroom=None if watched is None else watched.headroom,
         is_measured=state is not None and state.is_kubelets,
         next_evicted=_victim(next(iter(evicted), None)),
         next_killed=_victim(next(iter(killed), None)),
@@ -38,16 +38,13 @@ def node_overview(
 
 
 def headroom_bytes(state: NodeState, profile: Profile) -> int:
-    """Return the memory that is left until a hard threshold of the kubelet is met."""
-    return available_bytes(state, profile) - threshold_bytes(state, profile)
+    """Return the memory that is left until the kubelet evicts, by whichever signal is nearer to it."""
+    return watched_memory(state, profile).headroom_bytes
 
 
 def threshold_bytes(state: NodeState, profile: Profile) -> int:
-    """Return the highest hard threshold of memory."""
-    kubelet = state.kubelet or DEFAULT_KUBELET
-    capacities = {Signal.MEMORY: state.snapshot.node.memory_bytes}
-    watched = exhaustion(kubelet.config, capacities, profile=profile).thresholds
-    return max((each.amount or 0 for each in watched if each.is_hard and each.signal is Signal.MEMORY), default=0)
+    """Return the highest hard threshold of ``memory.available``."""
+    return watched_memory(state, profile).threshold_bytes
 
 
 def _victim(place: EvictionPlace | KillPlace | None) -> NextVictim | None:
@@ -65,6 +62,7 @@ def _share(node: Node, pods: Iterable[Pod], resource: str, state: NodeState | No
         requests=amount(sum_of(map(pod_requests, own))),
         limits=amount(sum_of(map(pod_limits, own))),
         used=None if state is None or not state.is_kubelets else used_bytes(state),
+        used_by_pods=None if state is None or not state.is_kubelets else used_by_pods(state),
     )
 
 

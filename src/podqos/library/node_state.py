@@ -234,12 +234,12 @@ def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeSt
 
 def used_bytes(state: NodeState) -> int:
     """Return what pods and system use."""
-    return state.snapshot.node.system_bytes + _used_by_pods(state)
+    return state.snapshot.node.system_bytes + used_by_pods(state)
 
 
 def available_bytes(state: NodeState, profile: Profile) -> int:
     """Return ``memory.available`` as the kubelet counts it."""
-    return state.snapshot.node.available_bytes(_used_by_pods(state), profile)
+    return state.snapshot.node.available_bytes(used_by_pods(state), profile)
 
 
 def check_fits(state: NodeState, profile: Profile) -> None:
@@ -250,7 +250,8 @@ def check_fits(state: NodeState, profile: Profile) -> None:
         raise InputError(what, fix="give the node's memory with --node-memory")
 
 
-def _used_by_pods(state: NodeState) -> int:
+def used_by_pods(state: NodeState) -> int:
+    """Return the working sets of all pods."""
     return sum(usage.working_set_bytes for entry in state.snapshot.pods for usage in entry.containers)
 
 

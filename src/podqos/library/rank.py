@@ -13,9 +13,8 @@ from podqos.eviction.signals import Layout, Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.library.node_state import NodeState, check_fits, node_state
+from podqos.library.watched_memory import watched_memory
 from podqos.model.profile import LATEST, Profile
-from podqos.model.quantity import Quantity
-from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.ranking import rank_report
 from podqos.survival.orders import both_orders
@@ -50,11 +49,11 @@ def rank(
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
-    settings = state.cgroups(kubelet, cgroup_version, profile)
-    if pods_memory_bytes is not None:
-        allocatable = {**settings.node_allocatable, MEMORY: Quantity.of_units(pods_memory_bytes, "BinarySI")}
-        settings = replace(settings, node_allocatable=allocatable, enforce_node_allocatable=True)
-    seen = outlook(state.snapshot, settings, profile)
+    watched = watched_memory(
+        state, profile, kubelet=kubelet, cgroup_version=cgroup_version, pods_memory_bytes=pods_memory_bytes
+    )
+    settings = watched.settings
+    seen = outlook(state.snapshot, settings, profile, watched.exhaustion.thresholds)
     check_fits(state, profile)
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
     own_score = kubelet.config.oom_score_adj

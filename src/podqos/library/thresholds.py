@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from podqos.errors import InvalidConfiguration
+from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.library.inputs.assumptions import node_memory
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
@@ -14,6 +14,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.report.survival.thresholds import ThresholdsReport, thresholds_report
 from podqos.survival.exhaustion import exhaustion
+from podqos.survival.plain_node import PlainNode, kubelet_sure_growth, with_sure_growth
 
 
 def thresholds(
@@ -26,15 +27,19 @@ def thresholds(
     profile: Profile = LATEST,
     swap_bytes: int | None = None,
     assumed: tuple[Assumption, ...] = (),
+    system_memory_bytes: int = 0,
 ) -> ThresholdsReport:
     """Explain a kubelet's reservations and thresholds on a node: amounts, the order in which they act, warnings.
 
     ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
     ``swap_bytes`` is the node's swap, where that is known: without any, no pod can swap. ``assumed`` is what these rest
-    on already.
+    on already. ``system_memory_bytes`` is used outside all pods: how fast memory may grow for the kubelet to act before
+    the kernel is what ``forecast`` says of such a node, for a pod without a limit.
     """
     kubelet = kubelet or DEFAULT_KUBELET
     memory_bytes, assumptions = node_memory(node_memory_bytes, ())
+    if system_memory_bytes >= memory_bytes:
+        raise InvalidOption("it is not less than the node's memory", where="--system-memory", fix="for example 1Gi")
     known = {Signal.MEMORY: memory_bytes, **(capacities or {})}
     if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:
         _follow(known, Signal.IMAGEFS, Signal.NODEFS)
@@ -48,9 +53,12 @@ def thresholds(
         found = exhaustion(
             kubelet.config, known, layout=layout, allocatable=allocatable, profile=profile, swap_bytes=swap_bytes
         )
+        node = PlainNode(memory_bytes, kubelet.config, system_memory_bytes, profile=profile)
+        found, sure_growth = with_sure_growth(found, node), kubelet_sure_growth(node)
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
-    return thresholds_report(found, ".".join(map(str, profile.version)), (*of_version(profile), *assumptions, *assumed))
+    rests_on = (*of_version(profile), *assumptions, *assumed)
+    return thresholds_report(found, ".".join(map(str, profile.version)), rests_on, sure_growth)
 
 
 def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:

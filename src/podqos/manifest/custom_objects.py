@@ -20,7 +20,7 @@ from podqos.manifest.known_kinds import is_kubernetes_own, meant_kind
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.manifest.pod_kinds import CustomKind, Template, custom_kind
-from podqos.manifest.problems import Finding, Position, Problem, Severity
+from podqos.manifest.problems import Finding, Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload, field_at
 
@@ -78,7 +78,12 @@ class CustomResources:
             return self._is_pod_shaped(other)
         if not known.templates:
             return self._leave(other, f"its pods are made of {known.built}", known.hint)
-        value = self._plain(other.place)
+        try:
+            value = self._plain(other.place)
+        except SyntaxProblem as problem:
+            # Only a kind that is not parsed otherwise and that a user says holds pods.
+            self._report(Finding((), problem.what, problem.fix), problem.position)
+            return False
         if not isinstance(value, dict):
             return False
         templates = [each for template in known.templates for each in _templates(value, template)]
@@ -101,7 +106,8 @@ class CustomResources:
         meant = meant_kind(other.kind, other.api_version)
         if meant is not None:
             what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
-            self._report(other, Finding(("kind",), what, fix, Severity.WARNING), ("kind",))
+            finding = Finding(("kind",), what, fix, Severity.WARNING)
+            self._report(finding, self._locate(other.place, finding.path))
             return False
         steps = format_path(path).replace("[", ".").replace("]", "")
         hint = ".".join("*" if step.isdecimal() else step for step in steps.split("."))
@@ -145,12 +151,12 @@ class CustomResources:
             own_path = format_path(finding.path[1:])
             is_pods = finding.path[:1] == (_TEMPLATE,)
             field = parse_path(field_at(own_path, format_path(path), fields)) if is_pods else finding.path
-            self._report(other, finding, field)
+            self._report(replace(finding, path=field), self._locate(other.place, field))
 
-    def _report(self, other: Other, finding: Finding, field: FieldPath) -> None:
-        line, column = self._locate(other.place, field)
+    def _report(self, finding: Finding, position: Position) -> None:
+        field = format_path(finding.path)
         self._problems.append(
-            Problem(self._reading.source, line, column, finding.severity, format_path(field), finding.what, finding.fix)
+            Problem(self._reading.source, *position, finding.severity, field, finding.what, finding.fix)
         )
 
 

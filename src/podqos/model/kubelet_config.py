@@ -164,6 +164,7 @@ def kubelet_configuration(
     what a flag sets to zero is zero.
     """
     _check_identity(document, where)
+    document = stated_fields(document) if is_defaulted else document
     # A fraction may come as a number that remembers its text, which msgspec does not take for a float.
     settings = {
         name: float(value) if isinstance(value, float) else value
@@ -175,9 +176,6 @@ def kubelet_configuration(
             close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
             fix = f"did you mean {close[0]}?" if close else "it is not a field of KubeletConfiguration v1beta1"
             raise InvalidConfiguration(f"unknown field {name!r}", where=where, fix=fix)
-    for name in _ZERO_MEANS_DEFAULT if is_defaulted else ():
-        if _is_zero(settings.get(name)):
-            del settings[name]
     try:
         # Numbers that remember how they were written are no plain ones to msgspec.
         plain = {name: float(value) if isinstance(value, float) else value for name, value in settings.items()}
@@ -189,6 +187,15 @@ def kubelet_configuration(
         raise InvalidConfiguration(text, where=_at(where, place), fix=fix) from None
     _check_values(config, where)
     return config
+
+
+def stated_fields(document: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields that are set: not those with a zero that the kubelet's defaulting takes for not set."""
+    return {
+        name: value
+        for name, value in document.items()
+        if value is not None and not (name in _ZERO_MEANS_DEFAULT and _is_zero(value))
+    }
 
 
 def _at(where: str, field: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
@@ -172,15 +173,21 @@ def fields_from_arguments(arguments: Mapping[str, object]) -> KubeletFields:
 
 
 def arguments_from_words(words: Iterable[str]) -> dict[str, list[str]]:
-    """Take a command line apart: ``--name=value``, ``--name value``, and ``name=value`` without dashes."""
+    """Take a command line apart: ``--name=value``, ``--name value``, and ``name=value`` without dashes.
+
+    The kubelet has nothing but flags on its command line: behind one that is not known here, a word without dashes is
+    its value.
+    """
     arguments: dict[str, list[str]] = {}
-    rest = iter(words)
-    for word in rest:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
         name, equals, value = word.lstrip("-").partition("=")
+        name = name.replace("_", "-")
         if not equals:
             if not word.startswith("-"):
                 raise InvalidConfiguration(f"{word!r} is not a flag", fix="write name=value")
-            value = "true" if FLAGS.get(name, ("", None))[1] is Form.BOOLEAN else _next_word(name, rest)
+            value = _value_behind(name, rest)
         arguments.setdefault(name, []).append(value)
     return arguments
 
@@ -286,7 +293,11 @@ def _taint(text: str) -> dict[str, str]:
     return {"key": key, "value": value or "", "effect": effect}
 
 
-def _next_word(name: str, rest: Iterable[str]) -> str:
-    for value in rest:
-        return value
-    raise InvalidConfiguration("flag needs a value", where=name, fix=f"write --{name}=…")
+def _value_behind(name: str, rest: deque[str]) -> str:
+    form = FLAGS.get(name, ("", None))[1]
+    is_switch = form is Form.BOOLEAN or (form is None and (not rest or rest[0].startswith("-")))
+    if is_switch:
+        return "true"
+    if not rest:
+        raise InvalidConfiguration("flag needs a value", where=name, fix=f"write --{name}=…")
+    return rest.popleft()

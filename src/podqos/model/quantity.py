@@ -50,14 +50,15 @@ WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([e
 _ERROR_SUFFIX = "unable to parse quantity's suffix"
 _ERROR_NUMBER = "unable to parse numeric part of quantity"
 
-# How people write amounts that Kubernetes does not read, and the suffixes that were probably meant.
+# How people write amounts that Kubernetes does not read, and the suffixes that were probably meant: units of a thousand
+# are as often meant to be those of 1024.
 _AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
-_MEANT_SUFFIXES = {
-    "k": ("Ki",), "ki": ("Ki",), "kb": ("k", "Ki"), "kib": ("Ki",),
-    "mi": ("Mi",), "mb": ("M", "Mi"), "mib": ("Mi",),
-    "g": ("G",), "gi": ("Gi",), "gb": ("G", "Gi"), "gib": ("Gi",),
-    "t": ("T",), "ti": ("Ti",), "tb": ("T", "Ti"), "tib": ("Ti",),
-    "p": ("P",), "pi": ("Pi",), "pb": ("P", "Pi"), "pib": ("Pi",),
+_MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
+    "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
+    "g": ("Gi", "G"), "gi": ("Gi",), "gb": ("Gi", "G"), "gib": ("Gi",),
+    "t": ("Ti", "T"), "ti": ("Ti",), "tb": ("Ti", "T"), "tib": ("Ti",),
+    "p": ("Pi", "P"), "pi": ("Pi",), "pb": ("Pi", "P"), "pib": ("Pi",),
     "b": ("",), "byte": ("",), "bytes": ("",), "": ("",),
     "cpu": ("",), "cpus": ("",), "core": ("",), "cores": ("",),
     "mcpu": ("m",), "millicpu": ("m",), "mcores": ("m",), "millicores": ("m",),
@@ -75,7 +76,7 @@ class Quantity:
     Equality, order and hash go by the amount alone: ``1Gi == 1024Mi``.
     """
 
-    __slots__ = ("_text", "finer_than_milli", "format", "milli_value", "nanos", "value")
+    __slots__ = ("_text", "finer_than_milli", "format", "milli_value", "nanos", "value", "written")
 
     nanos: int
     format: Format
@@ -85,11 +86,14 @@ class Quantity:
     """Thousandths, rounded away from zero (milli-CPUs)."""
     finer_than_milli: bool
     """Whether that rounding lost something."""
+    written: str
+    """The text it was read from, which tells 5000 from 5k; empty where it was computed."""
 
     def __init__(self, nanos: int, format: Format = "DecimalSI", text: str | None = None) -> None:  # noqa: A002
         self.nanos = nanos
         self.format = format
         self._text = text
+        self.written = ""
         value = _away_from_zero(nanos, NANOS)
         self.value = value if _SMALLEST <= value <= _LARGEST else _LARGEST if nanos > 0 else _SMALLEST
         self.milli_value = _away_from_zero(nanos, _NANOS_PER_MILLI)
@@ -234,6 +238,7 @@ def _parse(text: str) -> Quantity:
         if 0 < nanos < NANOS:
             notation = "DecimalSI"
     quantity = Quantity(-nanos if sign == "-" else nanos, notation)
+    quantity.written = text
     if _looks_canonical(whole, fraction, exponent, binary):
         quantity._text = text  # noqa: SLF001 - filled in once, before the object is shared
     return quantity

@@ -21,6 +21,10 @@ MAX_SHARES = 262_144
 MIN_WEIGHT = 1
 MAX_WEIGHT = 10_000
 
+# What a cgroup weighs that nobody wrote a weight to, such as a slice of systemd's with daemons in it.
+DEFAULT_SHARES = 1024
+DEFAULT_WEIGHT = 100
+
 DEFAULT_PERIOD_US = 100_000
 MIN_QUOTA_US = 1_000
 

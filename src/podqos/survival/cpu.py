@@ -2,13 +2,17 @@
 
 Every container wants all that it may use: its limit, or all cores if it has none. Weights and quotas come from the
 cgroup plan (``qos``) and are divided as Linux does (``kernel.cpu``). No pod is killed for CPU; it only gets slower.
-What runs outside the pods' cgroup is left out: state the cores that are left for pods. Exclusive cores of a static CPU
-manager belong to their container, and all others divide the rest.
+Exclusive cores of a static CPU manager belong to their container, and all others divide the rest.
+
+A CPU reservation is no wall: the kubelet only leaves it out of the weight of the pods' cgroup. Daemons are assumed to
+want all that is reserved for them, in one slice of systemd's default weight, as in simulations; pods may use the rest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from fractions import Fraction
 
 from msgspec import Struct
@@ -17,16 +21,26 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.model.assumption import Assumption
-from podqos.model.effective import pod_requests
+from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.qos.cgroup_tiers import TierRequests, tier_values
+from podqos.qos.cgroup_tiers import TierRequests, node_values, tier_values
 from podqos.qos.cgroup_values import CpuValues, Value, container_cpu, exclusive_cpus, pod_cpu
 from podqos.qos.classes import qos_class_of
-from podqos.qos.cpu import WeightConversion, weight_from_shares
+from podqos.qos.cpu import (
+    DEFAULT_SHARES,
+    DEFAULT_WEIGHT,
+    MIN_SHARES,
+    WeightConversion,
+    shares_from_milli,
+    weight_from_shares,
+)
+
+# Ratios that differ by less are the same to a reader.
+_NOTABLE_BEND = Fraction(105, 100)
 
 
 class ContainerCpu(Struct, frozen=True, gc=False, rename="camel"):
@@ -37,6 +51,8 @@ class ContainerCpu(Struct, frozen=True, gc=False, rename="camel"):
     limit: Quantity | None
     wanted_milli: int
     granted_milli: int
+    weight: int
+    """``cpu.weight``, or ``cpu.shares`` on cgroup v1; only the ratio to others of the pod counts."""
 
 
 class PodCpu(Struct, frozen=True, gc=False, rename="camel"):
@@ -53,6 +69,43 @@ class PodCpu(Struct, frozen=True, gc=False, rename="camel"):
     bound: CpuBound | None
     """``contention`` where cores are shared, ``cpu.max`` where its own quota binds; null: it gets everything."""
     containers: tuple[ContainerCpu, ...]
+    request: Quantity | None
+    """The effective one, which the weight is made of."""
+    limit: Quantity | None
+    """Null where the pod as a whole has none."""
+
+
+class BendCause(StrEnum):
+    """Why weights are not in proportion to requests."""
+
+    CURVE = "curve"
+    """On cgroup v2 newer runtimes convert a container's shares by a curve."""
+    ROUNDING = "rounding"
+    """Shares and weights are whole numbers: one step of ``cpu.weight`` is 25.6m."""
+    MINIMUM = "minimum"
+    """The kernel gives nobody less than 2 shares."""
+
+
+class WeightBend(Struct, frozen=True, gc=False, rename="camel"):
+    """Two neighbours whose weights differ most from the ratio of their requests: the larger request first."""
+
+    pod: str | None
+    """The pod whose containers they are; null for pods of one class."""
+    names: tuple[str, str]
+    requests: tuple[Quantity, Quantity]
+    weights: tuple[int, int]
+    cause: BendCause
+
+
+class DaemonsCpu(Struct, frozen=True, gc=False, rename="camel"):
+    """What the daemons outside pods want and get: all that is reserved for them, by the weight of their slice."""
+
+    reserved_milli: int
+    granted_milli: int
+    weight: int
+    """systemd's default for a slice."""
+    pods_weight: int
+    """Of the cgroup of all pods, which competes with that slice."""
 
 
 class CpuReport(Struct, frozen=True, rename="camel"):
@@ -60,6 +113,7 @@ class CpuReport(Struct, frozen=True, rename="camel"):
 
     kubernetes_version: str
     cores: int | float
+    """Those that are left for pods: all of the node but what its daemons use."""
     wanted_milli: int
     granted_milli: int
     pods: tuple[PodCpu, ...]
@@ -67,6 +121,11 @@ class CpuReport(Struct, frozen=True, rename="camel"):
     kind: str = "CPUBurst"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    node_cores: int | float | None = None
+    daemons: DaemonsCpu | None = None
+    """Null where no CPU is reserved."""
+    bends: tuple[WeightBend, ...] = ()
+    """Where weights are not in proportion to requests: the worst among pods and the worst within a pod."""
 
 
 class PodDivision(Struct, frozen=True, gc=False):
@@ -78,6 +137,9 @@ class PodDivision(Struct, frozen=True, gc=False):
     share: CpuShare
     containers: tuple[CpuShare, ...]
     """In the order of ``running_containers``."""
+    container_weights: tuple[int, ...]
+    request: Quantity | None
+    limit: Quantity | None
 
     @property
     def wanted_nano(self) -> int:
@@ -92,7 +154,7 @@ class PodDivision(Struct, frozen=True, gc=False):
     def told(self) -> PodCpu:
         """Return the same in thousandths of a core, with what binds it."""
         wanted, share = self.wanted_nano, self.share
-        containers = zip(self.pod.running_containers, self.containers, strict=True)
+        containers = zip(self.pod.running_containers, self.containers, self.container_weights, strict=True)
         return PodCpu(
             pod=self.pod.key,
             qos_class=self.qos_class,
@@ -108,24 +170,42 @@ class PodDivision(Struct, frozen=True, gc=False):
                     limit=container.resources.limits.get(CPU),
                     wanted_milli=milli(own.demand_nano),
                     granted_milli=milli(own.granted_nano),
+                    weight=weight,
                 )
-                for container, own in containers
+                for container, own, weight in containers
             ),
+            request=self.request,
+            limit=self.limit,
         )
 
 
-def cpu_report(
-    pods: Sequence[PodDivision], cores: int | Fraction, profile: Profile, assumptions: tuple[Assumption, ...] = ()
-) -> CpuReport:
+class Burst(Struct, frozen=True):
+    """What every pod gets, in the order given, and the daemons beside them."""
+
+    pods: tuple[PodDivision, ...]
+    cores: int | Fraction
+    daemons: DaemonsCpu | None
+    bends: tuple[WeightBend, ...]
+
+
+def cpu_report(burst: Burst, profile: Profile, assumptions: tuple[Assumption, ...] = ()) -> CpuReport:
     """Put pods together, in the order given."""
+    used_by_daemons = Fraction(burst.daemons.granted_milli, 1000) if burst.daemons is not None else 0
     return CpuReport(
         kubernetes_version=".".join(map(str, profile.version)),
-        cores=int(cores) if cores == int(cores) else float(cores),
-        wanted_milli=milli(sum(pod.wanted_nano for pod in pods)),
-        granted_milli=milli(sum(pod.share.granted_nano for pod in pods)),
-        pods=tuple(pod.told() for pod in pods),
+        cores=_number(burst.cores - used_by_daemons),
+        wanted_milli=milli(sum(pod.wanted_nano for pod in burst.pods)),
+        granted_milli=milli(sum(pod.share.granted_nano for pod in burst.pods)),
+        pods=tuple(pod.told() for pod in burst.pods),
         assumptions=assumptions,
+        node_cores=_number(burst.cores),
+        daemons=burst.daemons,
+        bends=burst.bends,
     )
+
+
+def _number(cores: int | Fraction) -> int | float:
+    return int(cores) if cores == int(cores) else float(cores)
 
 
 def milli(nano: int) -> int:
@@ -134,16 +214,22 @@ def milli(nano: int) -> int:
 
 
 def burst(
-    pods: Iterable[Pod], cores: int | Fraction, settings: CgroupSettings, profile: Profile = LATEST
-) -> tuple[PodDivision, ...]:
+    pods: Iterable[Pod],
+    cores: int | Fraction,
+    settings: CgroupSettings,
+    profile: Profile = LATEST,
+    *,
+    reserved_milli: int = 0,
+) -> Burst:
     """Divide ``cores`` among pods that all want as much as they may use, in the order given.
 
-    Raises InputError where more cores are to be exclusive than there are.
+    ``reserved_milli`` is what the daemons want. Raises InputError where more cores are to be exclusive than there are.
     """
     plans: list[_Plan] = []
     burstable_milli = 0
     pods = tuple(pods)
-    shared_cores = cores - _exclusive_cores(pods, cores, settings, profile)
+    assignable = cores - math.ceil(Fraction(reserved_milli, 1000))
+    shared_cores = cores - _exclusive_cores(pods, assignable, settings, profile)
     for index, pod in enumerate(pods):
         qos_class = qos_class_of(pod, profile)
         requests = pod_requests(pod, pod_level=profile.pod_level_resources)
@@ -153,23 +239,64 @@ def burst(
         own = pod_cpu(pod, requests, qos_class, settings, profile)
         exclusive = _exclusive(pod, qos_class, settings, profile)
         if settings.cgroups_per_qos and _is_one_container(pod) and not any(exclusive):
-            below = [own]
+            values = [own]
         else:
-            below = [
-                container_cpu(pod, container, qos_class, settings, profile)
-                for container, count in zip(pod.running_containers, exclusive, strict=True)
-                if not count
+            values = [
+                container_cpu(pod, container, qos_class, settings, profile) for container in pod.running_containers
             ]
+        below = [each for each, count in zip(values, exclusive, strict=True) if not count]
         if settings.cgroups_per_qos:
             groups = _groups(path, own, below, settings, shared_cores) if below else []
         else:
             groups = list(_container_groups(f"{_PODS}/{index}.", below, settings, shared_cores))
-        plans.append(_Plan(pod, qos_class, _weight(own.shares, settings, "linear"), groups, exclusive))
-    groups = [CpuGroup(_PODS), *(_tiers(burstable_milli, settings) if settings.cgroups_per_qos else ())]
-    for plan in plans:
-        groups += plan.groups
-    shares = cpu_shares(groups, shared_cores)
-    return tuple(_division(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans)
+        plans.append(
+            _Plan(
+                pod=pod,
+                qos_class=qos_class,
+                weight=_weight(own.shares, settings, "linear"),
+                groups=groups,
+                exclusive=exclusive,
+                weights=tuple(_weight(each.shares, settings, settings.weight_conversion) for each in values),
+                request=requests.get(CPU),
+                limit=_pod_limit(pod, profile),
+            )
+        )
+    around = [*_around(burstable_milli, settings, reserved_milli)]
+    shares = cpu_shares([*around, *(group for plan in plans for group in plan.groups)], shared_cores)
+    by_path = {group.path: group for group in around}
+    divisions = tuple(_division(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans)
+    return Burst(divisions, cores, _daemons(by_path, shares), tuple(_bends(divisions, settings)))
+
+
+def _around(burstable_milli: int, settings: CgroupSettings, reserved_milli: int) -> Iterator[CpuGroup]:
+    """Yield the groups above and beside the pods. Without QoS cgroups there is none that holds all pods."""
+    if settings.cgroups_per_qos:
+        shares = node_values(TierRequests(), settings).cpu_shares
+        yield CpuGroup(_PODS) if shares is None else CpuGroup(_PODS, _weight(shares, settings, "linear"))
+        yield from _tiers(burstable_milli, settings)
+    else:
+        yield CpuGroup(_PODS)
+    if reserved_milli:
+        is_v1 = settings.cgroup_version is CgroupVersion.V1
+        path = _DAEMONS if settings.cgroups_per_qos else f"{_PODS}{_DAEMONS}"
+        weight = DEFAULT_SHARES if is_v1 else DEFAULT_WEIGHT
+        yield CpuGroup(path, weight, demand_nano=reserved_milli * CORE_NANO // 1000)
+
+
+def _daemons(groups: dict[str, CpuGroup], shares: dict[str, CpuShare]) -> DaemonsCpu | None:
+    group = groups.get(_DAEMONS) or groups.get(f"{_PODS}{_DAEMONS}")
+    if group is None:
+        return None
+    own = shares[group.path]
+    return DaemonsCpu(milli(own.demand_nano), milli(own.granted_nano), group.weight, groups[_PODS].weight)
+
+
+def _pod_limit(pod: Pod, profile: Profile) -> Quantity | None:
+    """Return the limit of the whole pod; one container without a limit leaves it without one."""
+    has_pod_level = profile.pod_level_resources and pod.spec.resources is not None and CPU in pod.spec.resources.limits
+    if not has_pod_level and not all(each.resources.limits.get(CPU) for each in pod.running_containers):
+        return None
+    return pod_limits(pod, pod_level=profile.pod_level_resources).get(CPU)
 
 
 def _is_one_container(pod: Pod) -> bool:
@@ -180,6 +307,7 @@ def _is_one_container(pod: Pod) -> bool:
 
 # Paths of the calculation only: the model needs a tree, whatever its names.
 _PODS = "/pods"
+_DAEMONS = "/system"
 _TIERS = {
     QOSClass.GUARANTEED: _PODS,
     QOSClass.BURSTABLE: f"{_PODS}/burstable",
@@ -199,6 +327,10 @@ class _Plan(Struct, gc=False):
     groups: list[CpuGroup]
     exclusive: Sequence[int]
     """How many cores are its own, for each container."""
+    weights: tuple[int, ...]
+    """Of the containers."""
+    request: Quantity | None
+    limit: Quantity | None
 
 
 def _exclusive(pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile: Profile) -> Sequence[int]:
@@ -260,7 +392,16 @@ def _division(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> Pod
     exclusive_nano = sum(plan.exclusive) * CORE_NANO
     if exclusive_nano:
         own = replace(own, demand_nano=own.demand_nano + exclusive_nano, granted_nano=own.granted_nano + exclusive_nano)
-    return PodDivision(plan.pod, plan.qos_class, plan.weight, own, containers)
+    return PodDivision(
+        pod=plan.pod,
+        qos_class=plan.qos_class,
+        weight=plan.weight,
+        share=own,
+        containers=containers,
+        container_weights=plan.weights,
+        request=plan.request,
+        limit=plan.limit,
+    )
 
 
 def _together(shares: Sequence[CpuShare]) -> CpuShare:
@@ -290,3 +431,74 @@ def _weight(shares: Value, settings: CgroupSettings, conversion: WeightConversio
     return (
         shares.amount if settings.cgroup_version is CgroupVersion.V1 else weight_from_shares(shares.amount, conversion)
     )
+
+
+# ---- weights and requests ----------------------------------------------------------------------------------------
+
+
+class _Weighed(Struct, frozen=True, gc=False):
+    """A neighbour among others: its request, and the weight made of it."""
+
+    name: str
+    request: Quantity
+    weight: int
+
+    @property
+    def per_milli(self) -> Fraction:
+        """What a thousandth of a core weighs."""
+        return Fraction(self.weight, self.request.milli_value)
+
+
+def _bends(divisions: Sequence[PodDivision], settings: CgroupSettings) -> Iterator[WeightBend]:
+    """Yield the two neighbours that are furthest from the ratio of their requests: pods of a class, and containers."""
+    if settings.cgroups_per_qos:
+        classes = (
+            [
+                _Weighed(each.pod.key, each.request, each.weight)
+                for each in divisions
+                if each.qos_class is qos_class and each.request
+            ]
+            for qos_class in (QOSClass.GUARANTEED, QOSClass.BURSTABLE)
+        )
+        yield from _worst(((None, each) for each in classes), settings, "linear")
+    pods = (
+        (
+            division.pod.key,
+            [
+                _Weighed(container.name, request, weight)
+                for container, weight in zip(division.pod.running_containers, division.container_weights, strict=True)
+                if (request := container.resources.requests.get(CPU))
+            ],
+        )
+        for division in divisions
+    )
+    yield from _worst(pods, settings, settings.weight_conversion)
+
+
+def _worst(
+    groups: Iterable[tuple[str | None, list[_Weighed]]], settings: CgroupSettings, conversion: WeightConversion
+) -> Iterator[WeightBend]:
+    worst, found = _NOTABLE_BEND, None
+    for pod, neighbours in groups:
+        if len(neighbours) > 1:
+            heavy = max(neighbours, key=lambda each: each.per_milli)
+            light = min(neighbours, key=lambda each: each.per_milli)
+            if heavy.per_milli / light.per_milli > worst:
+                worst, found = heavy.per_milli / light.per_milli, (pod, heavy, light)
+    if found is not None:
+        pod, *pair = found
+        larger, smaller = sorted(pair, key=lambda each: -each.request.milli_value)
+        yield WeightBend(
+            pod,
+            (larger.name, smaller.name),
+            (larger.request, smaller.request),
+            (larger.weight, smaller.weight),
+            _cause(smaller.request, settings, conversion),
+        )
+
+
+def _cause(smaller: Quantity, settings: CgroupSettings, conversion: WeightConversion) -> BendCause:
+    if shares_from_milli(smaller.milli_value) == MIN_SHARES:
+        return BendCause.MINIMUM
+    is_curve = settings.cgroup_version is CgroupVersion.V2 and conversion == "quadratic"
+    return BendCause.CURVE if is_curve else BendCause.ROUNDING

@@ -1,8 +1,8 @@
 """What happens as a node runs out of a resource: every threshold as an amount, and what acts in which order.
 
 For memory the kernel acts, too: below its ``low`` watermark it reclaims, at its ``min`` watermark it kills. A threshold
-just above that mark leaves the kubelet little time, one below it none. ``race`` computes how fast memory may grow for
-the kubelet to act first, for memory that cannot be reclaimed.
+just above that mark leaves the kubelet little time, one below it none. Which of the two acts first is not decided here:
+``growing`` does that, and ``plain_node`` asks it about a kubelet alone.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from podqos.kernel.memory import Watermarks, machine
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
-from podqos.model.time_units import MICROSECOND_NS, SECOND_NS, SECOND_US
+from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.placement.allocatable import Allocatable, Division, SoftCoverage
-from podqos.survival.race import Race, winning_growth_bytes_per_second
 
 HARD, SOFT = "hard", "soft"
 _OF_PODS = Signal.ALLOCATABLE_MEMORY
@@ -62,9 +61,9 @@ class WatchedThreshold(Struct, frozen=True, gc=False, rename="camel"):
     condition: NodeCondition
     is_derived: bool
     """Whether it follows from another signal's: containerfs, allocatableMemory."""
-    sure_growth_bytes_per_second: int | None
-    """Of memory: up to this growth rate the kubelet certainly acts before the kernel; null where it does not, or does
-    not apply."""
+    sure_growth_bytes_per_second: int | None = None
+    """Of memory: up to this growth rate the kubelet certainly acts before the kernel, by this threshold alone; null
+    where it does not, or does not apply."""
     min_reclaim: str | None = None
     """As configured; null where there is none."""
 
@@ -161,7 +160,7 @@ def exhaustion(
     memory_bytes = capacities.get(Signal.MEMORY)
     marks = None if memory_bytes is None else machine(memory_bytes).watermarks
     found = [
-        _watched(threshold, capacities, marks, is_derived=threshold not in configured or threshold.signal is _OF_PODS)
+        _watched(threshold, capacities, is_derived=threshold not in configured or threshold.signal is _OF_PODS)
         for threshold in (*derived.in_place, *derived.added)
     ]
     found.sort(key=lambda each: (_ORDER[each.signal], -(each.amount or 0), each.grace_seconds))
@@ -187,9 +186,7 @@ def configured_value(value: ThresholdValue) -> str:
     return "NaN%" if math.isnan(value.fraction) else f"{value.fraction * 100:.4g}%"
 
 
-def _watched(
-    threshold: Threshold, capacities: Mapping[Signal, int], marks: Watermarks | None, *, is_derived: bool
-) -> WatchedThreshold:
+def _watched(threshold: Threshold, capacities: Mapping[Signal, int], *, is_derived: bool) -> WatchedThreshold:
     capacity = capacities.get(threshold.signal)
     amount = _amount(threshold, capacity)
     return WatchedThreshold(
@@ -201,7 +198,6 @@ def _watched(
         grace_seconds=threshold.grace_period_ns / SECOND_NS,
         condition=SIGNALS[threshold.signal].condition,
         is_derived=is_derived,
-        sure_growth_bytes_per_second=_sure_growth(threshold, amount, marks),
         min_reclaim=None if threshold.min_reclaim is None else configured_value(threshold.min_reclaim),
     )
 
@@ -214,26 +210,6 @@ def _amount(threshold: Threshold, capacity: int | None, *, with_min_reclaim: boo
     if capacity is None and any(value.quantity is None for value in values):
         return None
     return threshold.amount(capacity or 0, with_min_reclaim=with_min_reclaim).value
-
-
-def _sure_growth(threshold: Threshold, amount: int | None, marks: Watermarks | None) -> int | None:
-    if amount is None or not SIGNALS[threshold.signal].is_memory:
-        return None
-    if threshold.signal is _OF_PODS:
-        kept_bytes = 0  # a cgroup can be used up to its last page
-    elif marks is not None:
-        kept_bytes = marks.min_bytes
-    else:
-        return None
-    available_bytes = max(amount, kept_bytes)
-    race = Race(
-        available_bytes=available_bytes,
-        until_oom_bytes=available_bytes - kept_bytes,
-        threshold_bytes=amount,
-        growth_bytes_per_second=1,
-        grace_period_us=threshold.grace_period_ns // MICROSECOND_NS,
-    )
-    return winning_growth_bytes_per_second(race)
 
 
 def _threshold_steps(thresholds: Iterable[WatchedThreshold]) -> Iterator[ExhaustionStep]:

@@ -252,7 +252,7 @@ def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
 
 
 def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
-    hard = _hard_bytes(node, rate, wanted)
+    hard = least_hard_bytes(node, rate, wanted)
     impractical = _impractical(node, hard)
     soft = next((each for each in node.levels if not each.is_hard), None)
     return Needed(
@@ -268,8 +268,11 @@ def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
     )
 
 
-def _hard_bytes(node: GrowingNode, rate: int, wanted: Fraction) -> int | None:
-    """Return the least hard threshold in whole MiB that is enough by itself. A higher one never makes it worse."""
+def least_hard_bytes(node: GrowingNode, rate: int, wanted: Fraction) -> int | None:
+    """Return the least hard threshold in whole MiB that is enough by itself; None where none is.
+
+    ``wanted`` is how likely the kubelet is to act first. A higher threshold never makes that worse.
+    """
     most = node.snapshot.node.memory_bytes // _MIB
     found = bisect_left(
         range(most + 1), wanted, key=lambda mebibytes: node.kubelet_first(rate, node.hard_levels(mebibytes * _MIB))

@@ -34,6 +34,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
 from podqos.survival.exhaustion import HARD, SOFT, Exhaustion
+from podqos.survival.headroom import memory_signals
 from podqos.survival.memory_tree import memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
 from podqos.survival.passes import ActingPiece, Alarm, Span, first_acts, lasting, overlap, union, without
@@ -141,12 +142,8 @@ class GrowingNode:
         uids = {path: uid for path, (uid, _) in owners.items()}
         with_cache = watch.notification is MemoryNotification.KUBELET
         self._stages = tuple(_stages(self.course, uids, with_cache=with_cache))
-        node = snapshot.node
-        used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
-        self.available = {Signal.MEMORY: node.available_bytes(used_by_pods, profile)}
+        self.available = memory_signals(snapshot, watch.allocatable_bytes, profile)
         """When the growth begins."""
-        if watch.allocatable_bytes is not None:
-            self.available[Signal.ALLOCATABLE_MEMORY] = watch.allocatable_bytes - used_by_pods
         self.levels = tuple(
             Level(each.signal, each.amount, each.type, each.grace_period_us, each.value)
             for each in watch.exhaustion.thresholds
@@ -188,8 +185,16 @@ class GrowingNode:
 
     def kubelet_first(self, rate: int, levels: Sequence[Level] | None = None) -> Fraction:
         """Return the share of phases in which the kubelet acts first; other thresholds may be tried."""
-        pieces = self._pieces(rate, _in_acting_order(self.levels if levels is None else levels))
-        return Fraction(sum(piece.end - piece.begin for piece in pieces), self.watch.interval_us * rate)
+        return sum(self.first_by(rate, levels).values(), start=Fraction(0))
+
+    def first_by(self, rate: int, levels: Sequence[Level] | None = None) -> dict[Level, Fraction]:
+        """Return the share of phases in which the kubelet acts first by each threshold that does."""
+        ordered = _in_acting_order(self.levels if levels is None else levels)
+        found: dict[Level, int] = {}
+        for piece in self._pieces(rate, ordered):
+            level = ordered[piece.place]
+            found[level] = found.get(level, 0) + piece.end - piece.begin
+        return {level: Fraction(ticks, self.watch.interval_us * rate) for level, ticks in found.items()}
 
     def acts(self, rate: int) -> Iterator[Act]:
         """Yield what the kubelet does where it is first, by time; in all other phases the kernel kills."""

@@ -16,6 +16,7 @@ from podqos.model.quantity import NANOS
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.classes import qos_class_of
 from podqos.survival.components import ComponentReport
+from podqos.survival.headroom import Headroom
 from podqos.survival.orders import Disagreement, KillKey, Orders
 from podqos.survival.outlook import Outlook
 from podqos.survival.pods import without_process
@@ -35,6 +36,8 @@ class NodeSummary(Struct, frozen=True, rename="camel"):
     """Where memory runs out first: ``/`` for the whole machine."""
     oom_total_bytes: int
     """What thousandths of oom_score_adj are of there."""
+    headroom: Headroom | None = None
+    """What is left until the kubelet evicts, by the signal with least; null where it has no threshold of memory."""
 
 
 class EvictionPlace(Struct, frozen=True, rename="camel"):
@@ -81,6 +84,10 @@ class KillPlace(Struct, frozen=True, rename="camel"):
     """How much more the next would have to use to be killed first."""
     reason: str
     """Why it stands before the next."""
+    share_points: float
+    """The memory of the worst process in the kernel's thousandths of what ran out."""
+    points: float
+    """``sharePoints`` and ``oomScoreAdj`` together: the badness in those thousandths."""
 
 
 class IdleContainer(Struct, frozen=True, rename="camel"):
@@ -137,6 +144,7 @@ def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
         kernel_left_bytes=outlook.first_oom.until_oom_bytes,
         oom_cgroup=outlook.domain.path,
         oom_total_bytes=outlook.domain.total_bytes,
+        headroom=outlook.headroom,
     )
 
 
@@ -165,6 +173,8 @@ def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
 def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
     """Return the kernel's order on a machine with this much RAM and swap."""
     places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
+    # The kernel's own thousandth, a whole number of pages: only so does the sum order as the badness does.
+    point_pages = max(1, orders.domain.total_bytes // PAGE_BYTES // 1000)
     return tuple(
         KillPlace(
             place=place,
@@ -182,6 +192,13 @@ def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
             before_next_by=killed.before_next_by,
             margin_bytes=killed.margin_bytes,
             reason="",
+            share_points=_tenths(killed.worst.used_pages, point_pages) / 10,
+            points=_tenths(killed.worst.points, point_pages) / 10,
         )
         for place, killed in enumerate(orders.kernel, start=1)
     )
+
+
+def _tenths(pages: int, point_pages: int) -> int:
+    """Return pages in tenths of points, rounded; whole points more are exactly ten tenths more."""
+    return (20 * pages + point_pages) // (2 * point_pages)

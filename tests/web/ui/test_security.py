@@ -8,6 +8,8 @@ import pickle
 import socket
 import subprocess
 import sys
+from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -260,6 +262,89 @@ def test_a_million_replicas_are_more_than_a_page_shows(visitor):
     status, message = visitor.error("/api/sources?name=many.yaml", many)
     assert status == 422
     assert "1,000,000 pods" in message
+
+
+SCENARIO = """apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {{name: many}}
+spec:
+  duration: 1m
+  manifests: [pods.yaml]
+  nodes: [{nodes}]
+"""
+DEPLOYMENT = b"""apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  replicas: 2000
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+"""
+DAEMON_SETS = b"---\n".join(
+    DEPLOYMENT.replace(b"Deployment", b"DaemonSet")
+    .replace(b"  replicas: 2000\n", b"")
+    .replace(b"{name: a}", b"{name: d%d}" % number)
+    for number in range(20)
+)
+
+
+def nodes(count, parts=1):
+    names = (f"{{name: w{number}, count: {count}, capacity: {{cpu: 4, memory: 16Gi}}}}" for number in range(parts))
+    return SCENARIO.format(nodes=", ".join(names)).encode()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "pods", "what"),
+    [
+        pytest.param(nodes(100_000), POD, "100,000 nodes; a page shows up to 5,000", id="nodes"),
+        pytest.param(
+            nodes(100_000, 1000), POD, "100,000,000 nodes (at most 100,000 are simulated)", id="nodes by parts"
+        ),
+        pytest.param(nodes(4_000), DAEMON_SETS, "80,000 pods; a page shows up to 50,000", id="pods of DaemonSets"),
+        pytest.param(nodes(500), DEPLOYMENT, "2,000 of 2,000 pods to be scheduled on 500 nodes", id="placements"),
+    ],
+)
+def test_a_small_scenario_of_very_many_nodes_is_refused_before_they_are_made(visitor, server, scenario, pods, what):
+    body = {
+        "files": [{"name": n, "data": b64encode(d).decode()} for n, d in (("s.yaml", scenario), ("pods.yaml", pods))]
+    }
+    for _ in range(2):
+        status, message = visitor.error(
+            "/api/sources", json.dumps(body).encode(), Content_Type="application/vnd.podqos.files+json"
+        )
+        assert status == 422
+        assert what in message
+        assert "\n" not in message
+    goes_on(server.visitor())
+
+
+def test_pods_on_more_nodes_than_a_page_shows_are_refused(visitor):
+    pods = b"---\n".join(POD.replace(b"spec:", b"spec:\n  nodeName: n%d" % number) for number in range(5001))
+    status, message = visitor.error("/api/sources?name=many.yaml", pods)
+    assert status == 422
+    assert "5,001 nodes; a page shows up to 5,000" in message
+
+
+@pytest.mark.slow
+def test_files_that_are_added_past_the_limit_are_refused_and_what_was_there_stays(visitor):
+    one, other = (gzip.compress(POD.replace(b"leaky", name) + b"#" * (33 << 20), 1) for name in (b"a", b"b"))
+    source = visitor.upload({"a.yaml": one})
+    status, message = visitor.error(f"/api/sources?to={source['id']}&name=b.yaml", other)
+    assert status == 413
+    assert "more than 64 MiB in all" in message
+    assert visitor.value(f"/api/sources/{source['id']}")["files"] == source["files"]
+    goes_on(visitor)
+
+
+def test_files_that_are_added_at_the_same_time_are_all_there_or_refused(visitor):
+    source = visitor.upload({"pod.yaml": POD})
+    paths = [f"/api/sources?to={source['id']}&name={number}.yaml" for number in range(6)]
+    with ThreadPoolExecutor(6) as threads:
+        answers = list(threads.map(lambda path: visitor.ask(path, POD)[0], paths))
+    assert set(answers) <= {201, 409}
+    added = {f"{number}.yaml" for number, status in enumerate(answers) if status == 201}
+    assert added
+    assert set(visitor.value(f"/api/sources/{source['id']}")["files"]) == {"pod.yaml", *added}
 
 
 def test_markup_in_names_stays_text(visitor):

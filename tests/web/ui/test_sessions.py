@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podqos.library.page.source import read_given
-from podqos.web.ui.sessions import NoRoom, Shown, Visitors, file_name
+from podqos.web.ui.sessions import NoRoom, Shown, TooLarge, Visitors, file_name
 from podqos.web.ui.settings import UiLimits
 from web.ui.running import POD
 
@@ -110,6 +110,16 @@ def test_what_is_added_to_a_source_counts_once(hall):
     hall.leave(visitor, "a", 600)
     hall.leave(visitor, "a", 900)
     assert visitor.size_bytes == 900
+
+
+def test_a_source_that_grows_past_what_a_visitor_may_leave_stays_as_it_was(hall):
+    _, visitor = hall.come()
+    hall.leave(visitor, "b", 200)
+    hall.leave(visitor, "a", 600)
+    before = dict(visitor.sources)
+    with pytest.raises(TooLarge, match="in all"):
+        hall.leave(visitor, "a", 1100)
+    assert visitor.sources == before
 
 
 @pytest.mark.parametrize(

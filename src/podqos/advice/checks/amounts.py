@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
@@ -11,16 +13,22 @@ from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
+from podqos.advice.checks.units import Machines, Meant, is_implausible, meant
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
-from podqos.model.quantity import NANOS, NullQuantity, Quantity
-from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, QOS_RESOURCES, is_overcommit_allowed
+from podqos.model.quantity import NANOS, ZERO, NullQuantity, Quantity
+from podqos.model.resources import (
+    CPU,
+    MEMORY,
+    NO_RESOURCES,
+    QOS_RESOURCES,
+    ResourceRequirements,
+    is_overcommit_allowed,
+)
 
-_LEAST_NANOS = (1 << 20) * NANOS
-"""No container runs in less than a mebibyte of memory; a smaller amount means another unit."""
-_MOST_NANOS = 1000 * NANOS
-"""And no container gets a thousand cores."""
+_USUAL_NANOS = {True: (NANOS // 1000, 100 * NANOS), False: ((1 << 20) * NANOS, (1 << 45) * NANOS)}
+"""Amounts of cpu, and of anything else, that ``units`` need not look at."""
 
 # ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
 
@@ -69,6 +77,9 @@ def refused_amounts(view: View) -> bool:
         if is_null:
             field = format_path((*parse_path(path), "limits", resource))
         patch = Patch.write(view.edit(field, None if is_null else limit, "null" if is_null else request))
+        if _wrong_units(view, container.name, path, container.resources, resource):
+            # Which of the two is too large is known once both are in the unit that was meant.
+            patch = view.choose(Choice.UNIT, field)
         view.report(request_above_limit, field, facts, patch, container=container.name)
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
         field = format_path(parse_path(error.path))
@@ -132,29 +143,43 @@ def refused_resources() -> Example:
 
 def suspicious_amounts(view: View) -> None:
     """Find zeros, and amounts in the wrong unit."""
+    of_pod = view.pod.spec.resources
+    if of_pod is not None:
+        _suspicious(view, "", "spec.resources", of_pod)
     for container, path in view.resources():
-        resources = container.resources
-        if resources is NO_RESOURCES:
-            continue
-        suspects: dict[str, None] = {}
-        for amounts in (resources.limits, resources.requests):
-            for name, amount in amounts.items():
-                nanos = amount.nanos
-                # Nearly all amounts lie between the bounds for cpu and those for memory; only the others are looked at.
-                if not (0 < nanos < _MOST_NANOS if name == CPU else nanos >= _LEAST_NANOS):
-                    suspects[name] = None
-        for name in suspects:
-            if name not in CONTAINER_RESOURCES:
-                continue
-            _zeros(view, container, path, name)
-            _wrong_units(view, container, path, name)
+        if container.resources is not NO_RESOURCES:
+            _suspicious(view, container.name, path, container.resources)
 
 
-def _sides(container: Container, name: str) -> dict[str, Quantity]:
-    """Return what a container states of one resource."""
-    resources = container.resources
+def _suspicious(view: View, container: str, path: str, resources: ResourceRequirements) -> None:
+    suspects: dict[str, None] = {}
+    for amounts in (resources.limits, resources.requests):
+        for name, amount in amounts.items():
+            least, most = _USUAL_NANOS[name == CPU]
+            # Nearly all amounts lie between; only the others are looked at.
+            if not least <= amount.nanos < most:
+                suspects[name] = None
+    for name in suspects:
+        if name in CONTAINER_RESOURCES:
+            _zeros(view, container, path, _sides(resources, name))
+            _wrong_units(view, container, path, resources, name)
+
+
+def _sides(resources: ResourceRequirements, name: str) -> _Sides:
+    """Return what is stated of one resource."""
     sides = (("limits", resources.limits.get(name)), ("requests", resources.requests.get(name)))
-    return {side: amount for side, amount in sides if amount is not None}
+    return _Sides(name, {side: amount for side, amount in sides if amount is not None})
+
+
+class _Sides(Struct, frozen=True):
+    """The limit and the request of one resource, as far as they are stated."""
+
+    resource: str
+    amounts: dict[str, Quantity]
+
+
+def _owner(container: str) -> str:
+    return container or "the pod"
 
 
 class ZeroAmount(Fact, frozen=True, gc=False):
@@ -165,11 +190,11 @@ class ZeroAmount(Fact, frozen=True, gc=False):
 
     def what(self, container: str) -> str:
         """Return which."""
-        return f"{container} has a {self.resource} {self.side[:-1]} of zero"
+        return f"{_owner(container)} has a {self.resource} {self.side[:-1]} of zero"
 
 
-def _zeros(view: View, container: Container, path: str, name: str) -> None:
-    sides = _sides(container, name)
+def _zeros(view: View, container: str, path: str, stated: _Sides) -> None:
+    name, sides = stated.resource, stated.amounts
     # A request of zero beside a limit says that nothing is to be reserved, which is a statement. A null states nothing.
     if name not in QOS_RESOURCES or any(sides.values()):
         return
@@ -179,7 +204,7 @@ def _zeros(view: View, container: Container, path: str, name: str) -> None:
     edits = [view.edit(f"{path}.{side}.{name}", None, amount) for side, amount in sides.items()]
     side = next(iter(sides))
     patch = Patch.write(*edits)
-    view.report(zero_amount, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
+    view.report(zero_amount, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container or None)
 
 
 @check("PQ116", "zero-amount", WARNING, QOS, rule=suspicious_amounts)
@@ -202,41 +227,63 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     side: str
     amount: str
     meant: str
+    """Empty where that is not plain."""
+    readings: tuple[str, ...] = ()
+    """What was probably meant, the likeliest first; none where there is no telling."""
+    is_too_large: bool = False
+    """Whether it is too much, rather than too little."""
 
     def what(self, container: str) -> str:
         """Return the amount and what was probably meant."""
-        return f"{container} has a {self.resource} {self.side[:-1]} of {self.amount}; {self.meant} was probably meant"
+        unit = " cores" if self.resource == CPU and self.amount.isdecimal() else ""
+        amount = f"{_owner(container)} has a {self.resource} {self.side[:-1]} of {self.amount}{unit}"
+        readings = (self.meant,) if self.meant else self.readings
+        if readings:
+            return f"{amount}; {' or '.join(readings)} was probably meant"
+        return f"{amount}, {'more than a machine has' if self.is_too_large else 'too little for a container'}"
 
 
-def _wrong_units(view: View, container: Container, path: str, name: str) -> None:
-    sides = _sides(container, name)
-    meant = {side: _meant(name, amount) for side, amount in sides.items() if amount and _is_suspicious(name, amount)}
-    if not meant:
-        return
-    # Both sides at once, as a request must not exceed its limit; where it would, a choice is needed.
-    after = sides | {side: Quantity.parse(text) for side, text in meant.items()}
-    if len(after) == 2 and after["requests"] > after["limits"]:
-        patch = view.choose(Choice.AMOUNT, *(f"{path}.{side}.{name}" for side in meant))
+def _wrong_units(view: View, container: str, path: str, resources: ResourceRequirements, name: str) -> bool:
+    """Report amounts of one resource that were probably meant in another unit; return whether there are any."""
+    machines = Machines(view.context.surroundings.nodes)
+    sides = _sides(resources, name).amounts
+    found = {
+        side: meant(name, amount, machines)
+        for side, amount in sides.items()
+        if is_implausible(name, amount, resources, machines)
+    }
+    if not found:
+        return False
+    fields = [f"{path}.{side}.{name}" for side in found]
+    readings = list(dict.fromkeys(each.readings for each in found.values()))
+    if all(each.is_plain for each in found.values()) and _fits_together(sides, found, resources):
+        edits = (view.edit(f"{path}.{side}.{name}", each.readings[0], sides[side]) for side, each in found.items())
+        patch = Patch.write(*edits)
     else:
-        patch = Patch.write(*(view.edit(f"{path}.{side}.{name}", meant[side], sides[side]) for side in meant))
-    side = next(iter(meant))
-    facts = ImplausibleAmount(name, side, str(sides[side]), meant[side])
-    view.report(implausible_amount, f"{path}.{side}.{name}", facts, patch, container=container.name)
+        patch = view.choose(Choice.UNIT, *fields, candidates=readings[0] if len(readings) == 1 else ())
+    side, first = next(iter(found.items()))
+    amount = sides[side]
+    facts = ImplausibleAmount(
+        name,
+        side,
+        amount.written or str(amount),
+        first.readings[0] if patch.is_complete else "",
+        first.readings,
+        amount.nanos > _USUAL_NANOS[name == CPU][0],
+    )
+    view.report(implausible_amount, fields[0], facts, patch, container=container or None)
+    return True
 
 
-def _is_suspicious(name: str, amount: Quantity) -> bool:
-    if name == CPU:
-        return not 0 < amount.nanos < _MOST_NANOS
-    return amount.nanos < _LEAST_NANOS and name in {MEMORY, EPHEMERAL_STORAGE}
-
-
-def _meant(name: str, amount: Quantity) -> str:
-    """Return the amount in the unit that was probably meant: 500 cores are 500m, 512m or 512 bytes are 512Mi."""
-    if name == CPU:
-        return f"{amount.value}m"
-    if amount.nanos % NANOS:
-        return f"{amount.milli_value}Mi"
-    return f"{amount.value}Mi" if amount.value < 1 << 15 else f"{amount.value}Ki"
+def _fits_together(sides: dict[str, Quantity], found: dict[str, Meant], resources: ResourceRequirements) -> bool:
+    """Whether all sides can be written as they were meant: no request above its limit, no cpu and memory swapped."""
+    after = sides | {side: Quantity.parse(each.readings[0]) for side, each in found.items()}
+    if len(after) == 2 and after["requests"] > after["limits"]:
+        return False
+    return not any(
+        amounts.get(CPU, ZERO).written.endswith("i") and amounts.get(MEMORY, ZERO).written.endswith("m")
+        for amounts in (resources.limits, resources.requests)
+    )
 
 
 @check(
@@ -249,8 +296,10 @@ def _meant(name: str, amount: Quantity) -> str:
 def implausible_amount() -> Example:
     """PQ117: An amount is in the wrong unit.
 
-    m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first container is
-    killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
+    m means thousandths, M millions: 512m of memory is half a byte, and 500M of cpu is five hundred million cores. The
+    first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
+    Where the unit does not show what was meant (memory: 4, cpu: 500), the likely readings are named and nothing is
+    fixed. If so much is really meant, ignore the finding, or give the node that has it.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """

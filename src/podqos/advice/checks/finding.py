@@ -118,6 +118,7 @@ class Choice(StrEnum):
         "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
     )
     AMOUNT = "amount", "choose an amount that the API server accepts"
+    UNIT = "unit", "write the amount that was meant"
     THRESHOLD = "threshold", "choose a setting that the kubelet accepts"
     INJECTOR_RESOURCES = "injector-resources", "choose what the injected containers request and are limited to"
     QUOTA = "quota", "raise the quota, or ask for fewer or smaller pods"

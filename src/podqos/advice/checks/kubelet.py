@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
@@ -29,7 +30,7 @@ from podqos.placement.allocatable import node_allocatable
 from podqos.wording import listed, mebibytes
 
 if TYPE_CHECKING:
-    from podqos.survival.race import Race
+    from podqos.survival.plain_node import FirstActor, PlainNode
 
 _MEBIBYTE = 1 << 20
 _GRACE_PERIOD = "1m30s"
@@ -58,12 +59,13 @@ Found = Iterator[Finding]
 class _Kubelet:
     """One configuration as its checks look at it."""
 
-    def __init__(self, found: FoundKubelet, context: Context) -> None:
+    def __init__(self, found: FoundKubelet, context: Context, known: dict[bytes, FirstActor]) -> None:
         self.config: KubeletConfiguration = found.configuration
         self.options = context.options
         self.capacity = _capacity(context)
         self.flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
         self._subject = found.subject
+        self._known = known
         self._place = found.notation.place if self.flags is None else self.flags.place
 
     def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
@@ -81,14 +83,43 @@ class _Kubelet:
         """What the node has."""
         return self.capacity[MEMORY].value
 
-    def race(self, threshold_bytes: int) -> Race:
-        """Return the race of a node all of whose memory is private: nothing can be reclaimed before the kernel kills.
+    @property
+    def growth(self) -> int:
+        """How fast memory is taken to grow, in bytes per second."""
+        return self.options.growth_bytes_per_second
 
-        Where a cgroup holds the pods to what is allocatable, the same race is run there, by the threshold's copy.
+    def first_actor(self) -> FirstActor:
+        """Return whether kubelet or kernel acts first: what ``forecast`` says of a node with this kubelet."""
+        from podqos.survival.plain_node import first_actor
+
+        key = msgspec.json.encode(self.config)
+        if key not in self._known:
+            self._known[key] = first_actor(self._node(self.config), self.growth)
+        return self._known[key]
+
+    def hard_edits(self, threshold_bytes: int) -> list[FieldEdit] | None:
+        """Return the edits that set the hard threshold of memory; None if the kubelet would still not be first.
+
+        Naming one threshold drops the defaults of all others, so they are written as well.
         """
-        from podqos.survival.race import Race
+        from podqos.survival.plain_node import always_first
 
-        return Race(self.memory_bytes, self.memory_bytes, threshold_bytes, self.options.growth_bytes_per_second)
+        name, written = Signal.MEMORY.value, self.config.eviction_hard
+        hard = {name: _in_mebibytes(threshold_bytes)}
+        if written is None:
+            hard = {**hard, **{key: text for key, text in self._default_hard().items() if key != name}}
+        node = self._node(replace(self.config, eviction_hard={**(written or {}), **hard}))
+        if not always_first(node, self.growth):
+            return None
+        return [FieldEdit(f"evictionHard[{key}]", text, (written or {}).get(key)) for key, text in hard.items()]
+
+    def _default_hard(self) -> Mapping[str, str]:
+        return default_eviction_hard(self.options.profile)
+
+    def _node(self, config: KubeletConfiguration) -> PlainNode:
+        from podqos.survival.plain_node import PlainNode
+
+        return PlainNode(self.memory_bytes, config, profile=self.options.profile)
 
 
 def _capacity(context: Context) -> ResourceList:
@@ -104,8 +135,10 @@ def _capacity(context: Context) -> ResourceList:
 
 def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
     """Yield what is wrong with the configurations of kubelets; ``sketches`` are the workloads they may run."""
+    # Fleets have many kubelets with the same settings.
+    known: dict[bytes, FirstActor] = {}
     for found in context.surroundings.kubelets:
-        yield from _findings(_Kubelet(found, context), sketches)
+        yield from _findings(_Kubelet(found, context, known), sketches)
 
 
 _kubelet_check = partial(check, effect=Effect.NODE, bundle_rule=kubelets)
@@ -128,6 +161,8 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     except InvalidConfiguration as error:
         path = error.where.replace('"', "") if error.where else ""
         yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(str(error)), Patch.choose(Choice.THRESHOLD))
+        return
+    if node_allocatable(kubelet.capacity, config).over_reserved:
         return
     for warning in warnings:
         yield from _warned(kubelet, warning)
@@ -174,13 +209,18 @@ class MemoryUnwatched(Fact, frozen=True, gc=False):
 
 
 def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
-    from podqos.survival.race import winning_threshold_bytes
-
     written = kubelet.config.eviction_hard or {}
-    threshold = _in_mebibytes(winning_threshold_bytes(kubelet.race(0)))
-    patch = Patch.write(FieldEdit(f"evictionHard[{signal}]", threshold, written.get(signal)))
+    patch = _hard_patch(kubelet, kubelet.first_actor())
     facts = MemoryUnwatched(tuple(name for name in written if name != signal))
     return kubelet.finding(memory_unwatched, "evictionHard", facts, patch)
+
+
+def _hard_patch(kubelet: _Kubelet, first: FirstActor) -> Patch:
+    """Return the threshold with which the kubelet is first, tried; where there is none, a person has to choose."""
+    edits = None if first.sufficient_bytes is None else kubelet.hard_edits(first.sufficient_bytes)
+    if edits is None:
+        return Patch.choose(Choice.THRESHOLD, (f"evictionHard[{Signal.MEMORY.value}]",))
+    return Patch.write(*edits)
 
 
 @_kubelet_check(
@@ -293,57 +333,57 @@ class KernelFirst(Fact, frozen=True, gc=False):
     interval_seconds: int
     kubelet_first: float
     """Probability that the kubelet acts before the kernel."""
-    needed_bytes: int
-    """The smallest threshold with which it always does."""
+    needed_bytes: int | None
+    """The smallest threshold with which it always does; None where none is enough."""
+    sufficient_bytes: int | None = None
+    """The same while the system uses all that is reserved for it."""
 
     def what(self, _: str) -> str:
-        """Return how fast the memory below the threshold is gone, and what threshold would do."""
-        return (
-            f"at {mebibytes(self.growth_bytes_per_second)} a second the {mebibytes(self.threshold_bytes)} below the "
-            f"threshold are gone before the kubelet, which checks every {self.interval_seconds} s, notices: "
-            f"it acts first in {self.kubelet_first:.0%} of cases, with {mebibytes(self.needed_bytes)} always"
+        """Return who is how likely to act first, and what threshold would do."""
+        said = (
+            f"at {mebibytes(self.growth_bytes_per_second)} a second the kernel kills before the kubelet, which checks "
+            f"every {self.interval_seconds} s, sees the threshold of {mebibytes(self.threshold_bytes)} met: "
+            # Rounded down: all but certain is not certain.
+            f"it acts first in {int(self.kubelet_first * 100)}% of cases"
         )
+        if self.needed_bytes is None:
+            return f"{said}, and no threshold is high enough"
+        if self.sufficient_bytes in {None, self.needed_bytes}:
+            return f"{said}, with {mebibytes(self.needed_bytes)} always"
+        more = mebibytes(self.sufficient_bytes or 0)
+        return f"{said}, with {mebibytes(self.needed_bytes)} always, or {more} once the system uses what is reserved"
 
 
 def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
-    """With kernel notifications the kubelet does not wait for its next check."""
-    from podqos.model.time_units import SECOND_US
-    from podqos.survival.race import run_race, winning_threshold_bytes
+    """Ask what ``forecast`` says."""
+    from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 
     hard = [each for each in thresholds if each.signal is Signal.MEMORY and each.is_hard]
-    if not hard or kubelet.config.kernel_memcg_notification:
+    if not hard:
         return
-    race = kubelet.race(max(each.amount(kubelet.memory_bytes).value for each in hard))
-    result = run_race(race)
-    if result.kubelet_first >= 1:
+    first = kubelet.first_actor()
+    if first.kubelet_first == 1:
         return
-    needed_bytes = winning_threshold_bytes(race)
-    path = f"evictionHard[{Signal.MEMORY.value}]"
-    written = kubelet.config.eviction_hard
-    was = None if written is None else written.get(Signal.MEMORY.value)
-    edits = [FieldEdit(path, _in_mebibytes(needed_bytes), was)]
-    if written is None:
-        # Naming one threshold drops the defaults of all others.
-        defaults = default_eviction_hard(kubelet.options.profile)
-        others = {name: text for name, text in defaults.items() if name != Signal.MEMORY.value}
-        edits += [FieldEdit(f"evictionHard[{name}]", text) for name, text in others.items()]
     facts = KernelFirst(
-        race.threshold_bytes,
-        race.growth_bytes_per_second,
-        race.interval_us // SECOND_US,
-        float(result.kubelet_first),
-        needed_bytes,
+        max(each.amount(kubelet.memory_bytes).value for each in hard),
+        kubelet.growth,
+        MONITORING_INTERVAL_SECONDS,
+        float(first.kubelet_first),
+        first.needed_bytes,
+        first.sufficient_bytes,
     )
-    yield kubelet.finding(kernel_first, path, facts, Patch.write(*edits))
+    path = f"evictionHard[{Signal.MEMORY.value}]"
+    yield kubelet.finding(kernel_first, path, facts, _hard_patch(kubelet, first))
 
 
 @_kubelet_check("PQ404", "kernel-kills-first", WARNING, _MANAGER, fix_on_request=True)
 def kernel_first() -> Example:
     """PQ404: Memory can run out between two checks of the kubelet.
 
-    The kubelet checks every ten seconds. What pods can allocate in that time must fit below the threshold, or the
-    kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, regardless of priority and
-    without a grace period.
+    The kubelet checks every ten seconds. What pods can allocate in that time must fit between the threshold and the
+    mark at which the kernel kills (its min watermark, 325Mi of 64Gi), or the kernel kills before the kubelet has seen
+    anything: by oom_score_adj and size, regardless of priority and without a grace period. The figures are those of
+    `podqos forecast` for a pod without a limit.
 
     Fix: Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the
     kubelet's notifier is a stub that never fires.

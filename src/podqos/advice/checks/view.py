@@ -29,6 +29,7 @@ from podqos.advice.checks.finding import (
     Patch,
     PodStanding,
 )
+from podqos.advice.checks.units import Machines, is_implausible
 from podqos.errors import InvalidManifest
 from podqos.eviction.usage import request_of
 from podqos.model.autoscaling import ResourceMetric
@@ -301,6 +302,9 @@ class View:
         """
         if not self.options.runs(check.id):
             return
+        if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
+            # Nothing is derived from an amount that was meant in another unit.
+            patch = Patch.choose(Choice.UNIT, [edit.path for edit in patch.edits])
         after = self._variant(repaired()) if self.compares and repaired is not None else None
         before = self._variant(now)
         if before is not None or after is not None:
@@ -319,6 +323,24 @@ class View:
                 check.suppression((annotations, of_pod)) if annotations or of_pod else None,
             )
         )
+
+    @cached_property
+    def _implausible(self) -> frozenset[tuple[str, str]]:
+        """The amounts that were probably meant in another unit, each with its resource."""
+        machines = Machines(self.context.surroundings.nodes)
+        stated = [container.resources for container, _ in self.resources()]
+        if self.pod.spec.resources is not None:
+            stated.append(self.pod.spec.resources)
+        return frozenset(
+            (name, str(amount))
+            for resources in stated
+            for side in (resources.limits, resources.requests)
+            for name, amount in side.items()
+            if is_implausible(name, amount, resources, machines)
+        )
+
+    def _is_implausible(self, edit: FieldEdit) -> bool:
+        return (edit.path.rpartition(".")[2], edit.value) in self._implausible
 
     def add(self, finding: Finding) -> None:
         """Note a finding about another object, which the workload showed."""

@@ -2,9 +2,10 @@
 
 Reservations: what is measured outside all pods, with a margin; otherwise by capacity, in the steps that managed
 clusters use (less per unit the larger the machine). Hard threshold: so much that the kubelet acts before the kernel
-with the wanted probability while memory grows at the wanted rate, which is the race of ``survival.race``. Soft
-threshold: the same with its grace period for a tenth of that rate, a leak instead of a burst. The soft thresholds are
-added to ``systemReserved``, as OKD advises, so that pods within their allocatable never meet them.
+with the wanted probability while memory grows at the wanted rate, as the forecast has it for a node whose system uses
+all that is reserved (``survival.plain_node``). Soft threshold: so much that it acts before the hard one, with its grace
+period, at a tenth of that rate: a leak instead of a burst. The soft thresholds are added to ``systemReserved``, as OKD
+advises, so that pods within their allocatable never meet them.
 
 Sources: the steps: Google Kubernetes Engine, "Plan node sizes" (memory and CPU reservations); nodefs and imagefs:
 Kubernetes v1.36 pkg/kubelet/apis/config/v1beta1/defaults_linux.go.
@@ -12,16 +13,22 @@ Kubernetes v1.36 pkg/kubelet/apis/config/v1beta1/defaults_linux.go.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
-from podqos.model.kubelet_config import API_VERSION, KIND
+from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
-from podqos.survival.race import Race, run_race, winning_threshold_bytes
+from podqos.survival.exhaustion import SOFT
+from podqos.survival.forecast import least_hard_bytes
+from podqos.survival.growing import GrowingNode, Level
+from podqos.survival.plain_node import PlainNode
 
 Setting = str | int | list[str] | dict[str, str]
 
@@ -99,23 +106,25 @@ class NodeAdvice(Struct, frozen=True, rename="camel"):
 def advise_node(needs: NodeNeeds) -> NodeAdvice:
     """Work out the settings of a node."""
     kept_bytes = machine(needs.memory_bytes).watermarks.min_bytes
-    hard_bytes = _whole_mib(winning_threshold_bytes(_race(needs, kept_bytes), needs.probability))
+    # Any thresholds do: others are tried in their place.
+    node = _node(needs, _configuration(needs, reservations(needs, 0), MIB, MIB))
     # At least one look's worth above the mark, so that a threshold is never below where the kernel acts.
-    hard_bytes = max(hard_bytes, _whole_mib(kept_bytes + MIB))
+    least_bytes = _whole_mib(kept_bytes + MIB)
+    hard_bytes = max(least_bytes, least_hard_bytes(node, needs.growth, needs.probability) or needs.memory_bytes)
     soft_growth = max(1, int(needs.growth * _SOFT_GROWTH))
-    soft = _race(needs, hard_bytes, growth=soft_growth, grace_seconds=needs.soft_grace_seconds)
-    soft_bytes = max(_whole_mib(winning_threshold_bytes(soft)), _whole_mib(hard_bytes * 5 // 4))
+    soft_bytes = max(_soft_bytes(node, needs, hard_bytes, soft_growth), _whole_mib(hard_bytes * 5 // 4))
+    configuration = _configuration(needs, reservations(needs, soft_bytes), hard_bytes, soft_bytes)
     return NodeAdvice(
         memory_bytes=needs.memory_bytes,
         cpu_milli=needs.cpu_milli,
         growth_bytes_per_second=needs.growth,
-        hard_wins=run_race(_race(needs, kept_bytes, threshold=hard_bytes)).kubelet_first,
+        hard_wins=_tried(needs, configuration, node.hard_levels(hard_bytes)),
         kernel_keeps_bytes=kept_bytes,
         hard_bytes=hard_bytes,
         soft_bytes=soft_bytes,
         soft_growth_bytes_per_second=soft_growth,
         reasons=(),
-        configuration=_configuration(needs, reservations(needs, soft_bytes), hard_bytes, soft_bytes),
+        configuration=configuration,
     )
 
 
@@ -166,17 +175,27 @@ def _configuration(needs: NodeNeeds, reserved: Reservations, hard_bytes: int, so
     }
 
 
-def _race(
-    needs: NodeNeeds, kept_bytes: int, *, threshold: int = 0, growth: int | None = None, grace_seconds: int = 0
-) -> Race:
-    """Return the race from a full node down to ``kept_bytes``, where the next party acts."""
-    return Race(
-        available_bytes=needs.memory_bytes,
-        until_oom_bytes=needs.memory_bytes - kept_bytes,
-        threshold_bytes=threshold,
-        growth_bytes_per_second=growth or needs.growth,
-        grace_period_us=grace_seconds * SECOND_US,
-    )
+def _node(needs: NodeNeeds, configuration: dict[str, Setting]) -> GrowingNode:
+    """Return the node with these settings, while its system uses what they reserve, as the forecast knows it."""
+    node = PlainNode(needs.memory_bytes, kubelet_configuration(configuration, "")).with_reserved_in_use()
+    # Advice that reserves more than that is refused (see ``library.advise``), and pods need something to grow into.
+    return replace(node, system_bytes=min(node.system_bytes, needs.memory_bytes // 2)).growing()
+
+
+def _soft_bytes(node: GrowingNode, needs: NodeNeeds, hard_bytes: int, growth: int) -> int:
+    """Return the least soft threshold, in whole MiB, that acts before the hard one at this growth, at every phase."""
+    hard = node.hard_levels(hard_bytes)
+
+    def acts_first(mebibytes: int) -> bool:
+        soft = Level(Signal.MEMORY, mebibytes * MIB, SOFT, needs.soft_grace_seconds * SECOND_US)
+        return node.first_by(growth, (*hard, soft)).get(soft) == 1
+
+    return bisect_left(range(needs.memory_bytes // MIB), True, key=acts_first) * MIB
+
+
+def _tried(needs: NodeNeeds, configuration: dict[str, Setting], hard: Sequence[Level]) -> Fraction:
+    """Return how likely the hard thresholds of these settings are first at the growth that was asked for."""
+    return _node(needs, configuration).kubelet_first(needs.growth, hard)
 
 
 def _steps(amount: int, steps: Sequence[tuple[int | None, int]], of: int) -> int:

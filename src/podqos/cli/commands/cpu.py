@@ -1,7 +1,7 @@
 """Show how much CPU each pod gets when all burst at once: by request while cores are contended, never above its limit.
 
 Every container wants all it may use: its limit, or all cores if it has none. Lack of CPU only slows pods down; none is
-killed for it.
+killed for it. With a kubelet's configuration the daemons want the CPU that is reserved for them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podqos.report.survival.cpu import csv_rows, table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_manifest_options(parser)
-    about = "cores for pods: the node's allocatable CPU (default: all of this machine)"
+    about = "the node's cores; daemons take what --kubelet-config reserves (default: all of this machine)"
     options.add_value_option(parser, "--cores", _cores, about, "N")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if there are several")
     options.add_cgroup_option(parser)
@@ -39,12 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = cluster_of(arguments, node_part(arguments))
     inputs = given_files(arguments, "divide the CPU among", in_order_of_apply=True)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
+    kubelet = options.kubelet_option(arguments.kubelet_config) or _kubelet(cluster, arguments.node)
     try:
         report = cpu(
             objects,
-            cores=arguments.cores or _allocatable_cores(cluster, arguments.node),
+            cores=arguments.cores or _node_cores(cluster, arguments.node, kubelet),
             node=arguments.node,
-            kubelet=options.kubelet_option(arguments.kubelet_config) or _kubelet(cluster, arguments.node),
+            kubelet=kubelet,
             cgroup_version=arguments.cgroup,
             profile=profile_of(arguments),
         )
@@ -58,11 +59,12 @@ def _cores(text: str, option: str) -> Fraction:
     return Fraction(options.milli_option(text, option), 1000)
 
 
-def _allocatable_cores(cluster: ClusterSnapshot | None, node: str | None) -> Fraction | None:
-    """Return the cores that a node of the cluster leaves to pods."""
+def _node_cores(cluster: ClusterSnapshot | None, node: str | None, kubelet: Kubelet | None) -> Fraction | None:
+    """Return the cores of a node of the cluster; where its kubelet's reservations are not known, those for pods."""
     if cluster is None or node not in cluster.nodes:
         return None
-    cores = cluster.nodes[node].status.allocatable.get(CPU)
+    status = cluster.nodes[node].status
+    cores = (status.allocatable if kubelet is None else status.capacity).get(CPU)
     return None if cores is None else Fraction(cores.milli_value, 1000)
 
 

@@ -6,7 +6,8 @@ cgroups and the equivalent flags of `docker run` and `podman run`.
 Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
 server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
 applied to every pod that does not come from a cluster already. What cannot be read is reported on standard error as
-file:line:column; the rest is still explained.
+file:line:column; the rest is still explained. --cases explains built-in pods instead: which requests and limits make
+which class.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.cli import options
-from podqos.cli.cluster import profile_of
+from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.output import add_output_options, object_name, print_lines, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
 from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_for
+from podqos.errors import InvalidOption
 from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
 from podqos.library.inputs.configured import configured_kinds
@@ -46,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
         "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
     )
+    about = "explain built-in pods, one per combination of requests and limits; with -o text as a table of cases"
+    parser.add_argument("--cases", action="store_true", help=about)
     options.add_node_memory_option(parser, "memory of the node, which determines Burstable oom scores")
     options.add_value_option(
         parser, "--node-swap", partial(options.amount_option, example="8Gi"), "swap of the node (default: none)"
@@ -83,6 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
+    if arguments.cases:
+        _choose_cases(arguments)
     inputs, stated = given_files(arguments, "explain", under=True), options.stated_classes(arguments)
     stored = stored_policies(arguments)
     explaining = Explaining(
@@ -105,6 +111,10 @@ def run(arguments: argparse.Namespace) -> int:
                 sys.stdout.write(each.rows)
         case "name":
             print_names(object_name(item.kind, item.name) for each in explained for item in each.items)
+        case "text" if arguments.cases:
+            from podqos.report.explain.cases import case_table
+
+            print_lines(case_table([item for each in explained for item in each.items], style_for(arguments.color)))
         case "text":
             _print_text(explained, explaining, arguments)
         case "table" | "wide" as kind:
@@ -117,6 +127,15 @@ def run(arguments: argparse.Namespace) -> int:
             found = list(explained)
             print_value(explaining.whole(found), notation)
     return tally.close(arguments, explaining)
+
+
+def _choose_cases(arguments: argparse.Namespace) -> None:
+    """Make the pods of the table of cases the input."""
+    from podqos.library.inputs.shipped_scenarios import scenario_dir
+
+    if arguments.files or arguments.kustomize or arguments_name_cluster(arguments):
+        raise InvalidOption("--cases and other pods cannot be combined", fix="leave out the files, or --cases")
+    arguments.files = [str(scenario_dir("sources") / "cases.yaml")]
 
 
 def _options(arguments: argparse.Namespace) -> ExplainOptions:
@@ -173,7 +192,8 @@ class Tally:
         found = sum(self.classes.values())
         say_left_out(found, sum(each.neighbours for each in self._explained))
         errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
-        if found and arguments.output not in {"json", "yaml"}:
+        is_case_table = arguments.cases and arguments.output == "text"
+        if found and not is_case_table and arguments.output not in {"json", "yaml"}:
             self._say_assumptions(arguments, explaining)
         for problem in not_judged(item for each in self._explained for item in each.unjudged):
             print(problem, file=sys.stderr)

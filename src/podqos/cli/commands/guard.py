@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,8 +92,8 @@ def _settings(
     state = Path(arguments.state).absolute()
     given = options.kubelet_option(arguments.kubelet_config)
     found = find(cluster, node, state, None if given is None else given.config)
-    if found.trouble:
-        _say(found.trouble)
+    for text in filter(None, (found.source and f"kubelet settings: {found.source}", found.trouble)):
+        _say_once(text)
     most, within_us = arguments.most
     version = arguments.kubernetes_version
     return GuardSettings(
@@ -116,6 +116,12 @@ def _cluster(arguments: argparse.Namespace) -> Cluster:
     from podqos.cluster.cluster import connect
 
     return connect(arguments.context, kubeconfig=arguments.kubeconfig)
+
+
+@cache
+def _say_once(text: str) -> None:
+    """Say it unless it was said: settings are asked for every few minutes."""
+    _say(text)
 
 
 def _say(text: str) -> None:

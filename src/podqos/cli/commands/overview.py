@@ -1,6 +1,7 @@
 """Show a cluster on one screen: which nodes are nearest to running out of memory, who dies next, and what is wrong.
 
-Headroom is the memory a node has left until its kubelet evicts. Usage is what the kubelets measured, or else what
+Headroom is the memory a node has left until its kubelet evicts, by memory.available or by allocatableMemory.available,
+whichever has less. Usage is what the kubelets measured, or else what
 metrics.k8s.io says, or else what pods request.
 
   podqos overview                              the live cluster of the current context

@@ -26,7 +26,8 @@ from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.kubelet_settings import settings_from_flags
 from podqos.library.node_state import NodeCapacities, node_capacities
 from podqos.library.thresholds import thresholds
-from podqos.report.survival.thresholds import csv_rows, table
+from podqos.library.written_files import write_file
+from podqos.report.survival.thresholds import csv_rows, memory_of, table
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {
@@ -63,12 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
     options.add_value_option(node, "--node-memory", options.amount_option, "its memory (default: 64Gi)")
+    options.add_value_option(node, "--system-memory", options.amount_option, "memory used outside pods (default: 0)")
     options.add_value_option(node, "--node-cpu", options.cpu_option, "its cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         read = partial(options.amount_option, example=example)
         options.add_value_option(node, f"--{name}", read, f"{what}, for example {example}")
     options.add_layout_option(node)
     options.add_version_option(parser)
+    parser.add_argument("--svg", metavar="FILE", help="also draw the node's memory as a bar into this file")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.thresholds:ThresholdsReport")
 
@@ -87,7 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
         profile=profile_of(arguments),
         swap_bytes=None if node is None else node.swap_bytes,
         assumed=() if node is None else node.assumptions,
+        system_memory_bytes=arguments.system_memory or 0,
     )
+    memory = memory_of(report)
+    if arguments.svg is not None and memory is not None:
+        from podqos.report.survival.capacity_bar import bar_svg
+
+        write_file(arguments.svg, bar_svg(memory, report.steps).encode())
     emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0
 

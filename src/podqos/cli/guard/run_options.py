@@ -42,7 +42,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--realtime", action="store_true", help="run with real-time priority (SCHED_FIFO)")
     node = parser.add_argument_group("the node")
     node.add_argument("--node", metavar="NAME", help="its name in the cluster (default: $NODE_NAME, this machine's)")
-    options.add_kubelet_option(node)
+    options.add_kubelet_option(node, default="what the kubelet answers; where it refuses, what it was started with")
     about = "act on memory thresholds of its own, high enough to react within this time"
     options.add_value_option(node, "--reaction", options.duration_option, f"{about} (default: the kubelet's)", "TIME")
     about = "the growth that --reaction is to keep up with"

@@ -9,6 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_BOOT_TIME = re.compile(r"^btime (\d+)$", re.MULTILINE)
 # Only these: it is read hundreds of times a second while memory is short.
 _MEMORY = re.compile(r"^(MemTotal|MemFree|Inactive\(file\)|MemAvailable): +(\d+) kB", re.MULTILINE)
 
@@ -73,6 +75,24 @@ class Procfs:
         """Return the name of a process, as the kernel's reports have it; empty if it is gone."""
         return (self._text(f"{pid}/comm") or "").rstrip("\n")
 
+    def command_line(self, pid: int) -> list[str]:
+        """Return the words a process was started with; none if it is gone, or a thread of the kernel's."""
+        return (self._text(f"{pid}/cmdline") or "").split("\0")[:-1]
+
+    def user(self, pid: int) -> int | None:
+        """Return the effective user of a process; None if it is gone."""
+        words = self._status(pid, "Uid")
+        return int(words[1]) if words else None
+
+    def is_in_inner_namespace(self, pid: int) -> bool:
+        """Whether a process is in a pid namespace below this one, as a container's is."""
+        return len(self._status(pid, "NSpid")) > 1
+
+    def started_seconds(self, pid: int) -> float | None:
+        """Return when a process was started, in seconds since the epoch; None if it is gone."""
+        words, machine = self.stat(pid), _BOOT_TIME.search(self._text("stat") or "")
+        return int(machine[1]) + int(words[19]) / TICKS_PER_SECOND if machine and len(words) > 19 else None
+
     def environment(self, pid: int) -> list[str]:
         """Return the variables a process was started with; none if it is gone."""
         return (self._text(f"{pid}/environ") or "").split("\0")
@@ -104,10 +124,15 @@ class Procfs:
 
     def capabilities(self) -> int:
         """Return the effective capabilities of this process, as bits."""
-        for line in (self._text("self/status") or "").splitlines():
-            if line.startswith("CapEff:"):
-                return int(line.split()[1], 16)
-        return 0
+        words = self._status("self", "CapEff")
+        return int(words[0], 16) if words else 0
+
+    def _status(self, pid: int | str, name: str) -> list[str]:
+        """Return the words of a line of a process's ``status``; none if there is no such line."""
+        for line in (self._text(f"{pid}/status") or "").splitlines():
+            if line.startswith(f"{name}:"):
+                return line.split()[1:]
+        return []
 
     def _text(self, name: str) -> str | None:
         return read_text(self.root / name)

@@ -156,6 +156,9 @@ def _answer(function: Callable[[], R], answer: int) -> None:
         try:
             outcome = function(), None
         except Exception as error:  # noqa: BLE001 - the parent raises it
+            import traceback
+
+            error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which is not pickled
             outcome = None, error
         with open(answer, "wb") as pipe:
             pipe.write(pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -72,7 +73,7 @@ def cgroups_of(
     kubelet: Kubelet,
     *,
     memory_bytes: int,
-    cores: int | None = None,
+    cores: int | Fraction | None = None,
     swap_bytes: int = 0,
     cgroup_version: CgroupVersion = CgroupVersion.V2,
     profile: Profile = LATEST,
@@ -83,7 +84,7 @@ def cgroups_of(
     """
     capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
     if cores is not None:
-        capacity[CPU] = Quantity.of_units(cores)
+        capacity[CPU] = Quantity.of_milli(int(cores * 1000))
     try:
         _check_starts(kubelet.config, capacity, swap_bytes, profile)
     except InvalidConfiguration as error:

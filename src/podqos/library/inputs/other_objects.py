@@ -11,7 +11,7 @@ from msgspec import Struct
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.problems import Problem, Severity, SyntaxProblem
 from podqos.wording import nearest
 
 if TYPE_CHECKING:
@@ -140,7 +140,11 @@ def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model |
     from podqos.manifest.decode import convert
     from podqos.manifest.examine import Examination
 
-    value = source.lookup.plain(other.place)
+    try:
+        value = source.lookup.plain(other.place)
+    except SyntaxProblem as problem:
+        # Some kinds are not parsed until something asks for them, and what is broken is known only then.
+        return None, [source.syntax_problem(problem)]
     try:
         return convert(value, model), []
     except msgspec.ValidationError:

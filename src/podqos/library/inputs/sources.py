@@ -18,7 +18,7 @@ from podqos.library.inputs.files import InputFile, read_bytes
 from podqos.manifest.contents import Reading
 from podqos.manifest.known_kinds import is_kubernetes_own
 from podqos.manifest.plain import FieldPath, Plain, format_path
-from podqos.manifest.problems import Position, Problem, Severity
+from podqos.manifest.problems import Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 
@@ -162,6 +162,10 @@ class Source:
         line, column = self.locate(place, field)
         named = field if isinstance(field, str) else format_path(field)
         return Problem(self.name, line, column, severity, named, what, fix, self._subjects.get(place, ""))
+
+    def syntax_problem(self, problem: SyntaxProblem) -> Problem:
+        """Return why a document cannot be read."""
+        return Problem(self.name, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
 
     def locate(self, place: Place, field: str | FieldPath) -> Position:
         """Return line and column of a field of the object at ``place``; zeros where it comes from a cluster."""

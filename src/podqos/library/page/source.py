@@ -35,6 +35,10 @@ from podqos.survival.usage_file import UsageRow, read_usage
 
 MOST_PODS = 50_000
 """More are not shown: every view would take seconds."""
+MOST_NODES = 5_000
+"""Likewise; as many as Kubernetes supports in one cluster."""
+MOST_PLACEMENTS = 2_000_000
+"""How much the scheduler may have to look at to place the pods of a scenario: pods, times nodes and pods there are."""
 MOST_UNPACKED_BYTES = 1 << 26
 _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
@@ -200,7 +204,7 @@ def _put_together(
             raise InputError("a snapshot beside manifests", where=name, fix="give it alone, or with logs")
         snapshot = by_kind[_What.SNAPSHOT][0]
         cluster = ClusterSnapshot(_content(snapshot).splitlines(), snapshot.path)
-        _check_size(cluster.objects)
+        _check_size(cluster.objects, cluster.nodes)
         return PageSource(
             SourceKind.SNAPSHOT, name, problems=tuple(cluster.objects.problems), cluster=cluster, logs=logs
         )
@@ -237,13 +241,23 @@ def _of_scenario(reading: ScenarioReading, given: Mapping[str, bytes]) -> PageSo
 
 
 def _checked(reading: ScenarioReading) -> Scenario:
-    """Return the scenario; raise its first error, or that it is too large."""
+    """Return the scenario; raise its first error, or that it is too large to be shown."""
     if reading.scenario is None:
         first = next(each for each in reading.problems if each.severity is Severity.ERROR)
         where = f"{first.source}:{first.line}:{first.column}" if first.line else first.source
         raise InputError(first.what, where=where, fix=first.fix)
-    _check_pods(sum(each.replicas for each in reading.scenario.workloads), reading.path)
-    return reading.scenario
+    scenario, where = reading.scenario, reading.path
+    nodes = sum(each.count for each in scenario.nodes)
+    _check_nodes(nodes, where)
+    pods = [nodes if each.kind == "DaemonSet" else each.replicas for each in scenario.workloads]
+    _check_pods(sum(pods), where)
+    # Bound to nodes, or one on each: these take no scheduler.
+    is_bound = [bool(each.nodes or each.spread or each.kind == "DaemonSet") for each in scenario.workloads]
+    placed = sum(count for count, bound in zip(pods, is_bound, strict=True) if not bound)
+    if placed * (nodes + sum(pods)) > MOST_PLACEMENTS:
+        what = f"{placed:,} of {sum(pods):,} pods to be scheduled on {nodes:,} nodes; a page would take too long"
+        raise InputError(what, where=where, fix="give a part of it, spread: true, or run `podqos simulate`")
+    return scenario
 
 
 def _held(paths: Iterable[str]) -> dict[str, bytes]:
@@ -260,9 +274,15 @@ def _run(file: InputFile) -> RunView:
         raise InputError(f"no run that this version can show: {error}", where=file.path, fix=fix) from None
 
 
-def _check_size(objects: Objects) -> None:
-    pods = sum(1 if (each := found.workload.replicas) is None else each for found in objects.workloads)
+def _check_size(objects: Objects, nodes: Iterable[str] = ()) -> None:
+    pods = sum(1 if (each := found.workload.replicas) is None else max(0, each) for found in objects.workloads)
     _check_pods(pods, "")
+    _check_nodes(len({*nodes, *(found.workload.pod.spec.node_name for found in objects.workloads)} - {""}), "")
+
+
+def _check_nodes(nodes: int, where: str) -> None:
+    if nodes > MOST_NODES:
+        raise InputError(f"{nodes:,} nodes; a page shows up to {MOST_NODES:,}", where=where, fix="give a part of them")
 
 
 def _check_pods(pods: int, where: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.report.cluster.overview import NextVictim, NodeOverview, Overview, headline
+from podqos.report.survival.headroom import bound_by
 from podqos.report.text.html_page import escape, page
 from podqos.wording import counted, mebibytes
 
@@ -76,13 +77,14 @@ def _card(node: NodeOverview) -> Iterator[str]:
     yield f'<article class="{"short" if is_short else ""}"><h3>{escape(node.name)}</h3>'
     if node.conditions:
         yield f'<p class="condition">{escape(", ".join(node.conditions))}</p>'
-    asked, used = (_percent(each, memory.allocatable) for each in (memory.requests, memory.used))
-    words = f"memory: {asked:.0f} % requested" + (f", {used:.0f} % used" if memory.used is not None else "")
+    asked, used = (_percent(each, memory.allocatable) for each in (memory.requests, memory.used_by_pods))
+    words = f"memory: {asked:.0f} % requested" + (f", {used:.0f} % used" if memory.used_by_pods is not None else "")
     yield f'<div class="bar" role="img" aria-label="{words}"><i style="width:{used:.0f}%"></i>'
     yield f'<i class="asked" style="width:{asked:.0f}%"></i></div><p class="faint">{words}</p><dl>'
     if headroom is not None:
         text = mebibytes(headroom) if headroom >= 0 else f"−{mebibytes(-headroom)}"
-        yield f"<dt>headroom</dt><dd>{text}{'' if node.is_measured else ' if pods use what they request'}</dd>"
+        by = "" if node.headroom is None else f" <span class=faint>{escape(bound_by(node.headroom))}</span>"
+        yield f"<dt>headroom</dt><dd>{text}{by}{'' if node.is_measured else ' if pods use what they request'}</dd>"
     pods = f"{node.pods} of {node.most_pods}" if node.most_pods is not None else str(node.pods)
     yield f"<dt>pods</dt><dd>{pods}</dd>"
     yield from _victim("evicted next", node.next_evicted)

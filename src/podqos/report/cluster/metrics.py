@@ -58,8 +58,17 @@ def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterato
     yield gauge("podqos_check_findings", "The same by check.", (({"check": key}, n) for key, n in whole.checks.items()))
     yield gauge(
         "podqos_node_memory_headroom_bytes",
-        "Memory until the kubelet evicts; negative where it does already.",
+        "Memory until the kubelet evicts, by the threshold that is nearest; negative where it does already.",
         (({"node": each.name}, each.headroom_bytes) for each in nodes),
+    )
+    yield gauge(
+        "podqos_node_memory_headroom_threshold_bytes",
+        "That threshold: its signal, memory.available or allocatableMemory.available, and whether it is hard or soft.",
+        (
+            ({"node": each.name, "signal": by.signal, "type": by.type}, by.threshold_bytes)
+            for each in nodes
+            if (by := each.headroom) is not None
+        ),
     )
     yield gauge(
         "podqos_node_memory_pressure_seconds",

@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
+from podqos.report.survival.headroom import bound_by, briefly
 from podqos.report.text.style import Style, columns
+from podqos.survival.headroom import Headroom
 from podqos.wording import counted, mebibytes
 
 # People read a screenful; programs get everything.
@@ -25,6 +27,8 @@ class Share(Struct, frozen=True, rename="camel"):
     limits: int
     used: int | None = None
     """By pods and system together, where it was measured."""
+    used_by_pods: int | None = None
+    """By pods alone, which is what allocatable bounds."""
 
 
 class NextVictim(Struct, frozen=True, rename="camel"):
@@ -47,11 +51,14 @@ class NodeOverview(Struct, frozen=True, rename="camel"):
     conditions: tuple[str, ...] = ()
     """What is not as it should be: NotReady, MemoryPressure, Unschedulable …"""
     headroom_bytes: int | None = None
-    """Memory until the kubelet evicts; negative where it does already; null without figures."""
+    """Memory until the kubelet evicts, by memory.available or allocatableMemory.available, whichever has less; negative
+    where it does already; null without figures."""
     is_measured: bool = False
     """Whether usage was measured, or pods are taken to use what they request."""
     next_evicted: NextVictim | None = None
     next_killed: NextVictim | None = None
+    headroom: Headroom | None = None
+    """The threshold that ``headroomBytes`` is about; null without figures, and where the kubelet has none."""
 
 
 class NamespaceOverview(Struct, frozen=True, rename="camel"):
@@ -132,20 +139,20 @@ def _nodes(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
     rows = [
         (
             node.name,
-            "?" if node.headroom_bytes is None else _signed(node.headroom_bytes, style),
+            "?" if node.headroom_bytes is None else _signed(node.headroom_bytes, style) + briefly(node.headroom),
             f"{node.pods}/{node.most_pods}" if node.most_pods is not None else str(node.pods),
-            _percent(node.memory.used, node.memory.allocatable),
+            _percent(node.memory.used_by_pods, node.memory.allocatable),
             _percent(node.memory.requests, node.memory.allocatable),
             _times(node.memory),
             _percent(node.cpu.requests, node.cpu.allocatable),
-            *((_times(node.cpu),) if is_wide else ()),
+            *((_times(node.cpu), "–" if node.headroom is None else bound_by(node.headroom)) if is_wide else ()),
             _victim(node.next_evicted),
             _victim(node.next_killed),
             ", ".join(node.conditions),
         )
         for node in shown
     ]
-    cpu = ("CPU REQUESTED", "CPU LIMITS") if is_wide else ("CPU REQUESTED",)
+    cpu = ("CPU REQUESTED", "CPU LIMITS", "EVICTS BY") if is_wide else ("CPU REQUESTED",)
     headers = ("NODE", "HEADROOM", "PODS", "MEMORY USED", "REQUESTED", "LIMITS", *cpu)
     yield from columns((*headers, "EVICTED NEXT", "KILLED NEXT", "CONDITIONS"), rows, style)
     if len(whole.nodes) > len(shown):

@@ -15,6 +15,7 @@ from podqos.report.text.words import edits as edit_lines
 from podqos.report.text.words import flag_fate
 
 _LABEL = 8  # columns of a label, such as "why", within a block
+_SANDBOX = "sandbox (pause)"
 
 
 def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]:
@@ -30,6 +31,7 @@ def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]
     lines += ["", *_container_table(item.containers, style), ""]
     if not verbose:
         return lines
+    lines += _labelled("classes", map(_classes, item.containers), style)
     lines += _cgroup_lines(item, style)
     for container in (each for each in item.containers if each.run_flags):
         flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
@@ -128,17 +130,23 @@ def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
     lines = []
     parent = ""
     for cgroup in item.cgroups:
-        if cgroup.level == "sandbox":
-            continue
         path = cgroup.path or "(refused by the runtime)"
         if cgroup.level == "pod":
             parent = path
             lines += _labelled("cgroup", [path, f"  {files_text(cgroup)}"], style)
         else:
             shown = path.removeprefix(f"{parent}/") if parent else path
-            lines += wrapped(f"{cgroup.container}: {shown}", style, " " * (2 + _LABEL))
+            name = _SANDBOX if cgroup.level == "sandbox" else cgroup.container
+            lines += wrapped(f"{name}: {shown}", style, " " * (2 + _LABEL))
             lines += wrapped(files_text(cgroup), style, " " * (4 + _LABEL))
-    return lines
+    given = dict.fromkeys(each.oci_path for each in item.cgroups if each.oci_path and each.oci_path != each.path)
+    return lines + _labelled("oci", [f"{path}   # cgroupsPath, not a directory" for path in given], style)
+
+
+def _classes(container: ContainerExplanation) -> str:
+    """Return the class of each resource of a container; that of the pod is made of all of them."""
+    classes = container.qos_class_per_resource.items()
+    return f"{container.name}: {', '.join(f'{resource} {qos_class}' for resource, qos_class in classes)}"
 
 
 def files_text(cgroup: CgroupExplanation) -> str:

@@ -55,15 +55,30 @@ def _headline(whole: PlacementReport) -> str:
 
 def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
     rows = [
-        (node.name, f"{node.pods}/{node.allowed_pods}", _used(node, "cpu"), _used(node, "memory"))
+        (
+            node.name,
+            f"{node.pods}/{node.allowed_pods}",
+            *(cell for resource in ("cpu", "memory") for cell in (_used(node, resource), _left(node, resource))),
+        )
         for node in nodes[:_NODES_SHOWN]
     ]
-    return columns(("NODE", "PODS", "CPU", "MEMORY"), rows, style) + _more(len(nodes) - _NODES_SHOWN, "node")
+    headers = ("NODE", "PODS", "CPU", "LEFT", "MEMORY", "LEFT")
+    return columns(headers, rows, style) + _more(len(nodes) - _NODES_SHOWN, "node")
 
 
 def _used(node: NodeReport, resource: str) -> str:
     used, of = node.requested.get(resource, "0"), node.allocatable.get(resource, "0")
     return f"{used} of {of} ({node.fullness.get(resource, 0.0):.0%})"
+
+
+def _left(node: NodeReport, resource: str) -> str:
+    left = node.remaining.get(resource, "0")
+    return f"−{_told(resource, left[1:])}" if left.startswith("-") else _told(resource, left)
+
+
+def _told(resource: str, text: str) -> str:
+    """Return an amount of the report as people read it."""
+    return _amount(MEMORY, Quantity.parse(text).value) if resource == MEMORY else text
 
 
 def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
@@ -72,10 +87,10 @@ def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
         (
             "" if number else node.name,
             resource,
-            _amount(MEMORY, Quantity.parse(each.limits).value) if resource == MEMORY else each.limits,
+            _told(resource, each.limits),
             _against_budget(each, style),
             _times(each.limits_to_requests),
-            _times(each.others_limits_to_what_guaranteed_leave),
+            f"{_times(each.others_limits_to_what_guaranteed_leave)} of {_told(resource, each.guaranteed_leave)}",
             str(each.pods_without_limit or "–"),
         )
         for node in nodes[:_OVERCOMMIT_SHOWN]

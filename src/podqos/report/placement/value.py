@@ -47,6 +47,8 @@ class OvercommitReport(Struct, frozen=True, rename="camel"):
     pods_without_limit: int
     largest_beyond_request: dict[str, str] = {}
     """Where the budget is exceeded: the pods whose limits exceed their requests most, and by how much."""
+    guaranteed_leave: str = ""
+    """Allocatable less what Guaranteed pods request."""
 
 
 class NodeReport(Struct, frozen=True, rename="camel"):
@@ -62,6 +64,8 @@ class NodeReport(Struct, frozen=True, rename="camel"):
     overcommit: dict[str, OvercommitReport]
     memory_ceilings: dict[str, str] = {}
     """With ``qosReserved``: what the pods of a class may use together, by class."""
+    remaining: dict[str, str] = {}
+    """Allocatable less requested: what is left to place. Negative where pods were bound to a node that is full."""
 
 
 class PodReport(Struct, frozen=True, gc=False, rename="camel"):
@@ -167,6 +171,7 @@ def _node(state: NodeState, budgets: Mapping[str, Fraction], ceilings: ClassCeil
             QOSClass.BURSTABLE: amount_text(MEMORY, ceilings.burstable_bytes),
             QOSClass.BEST_EFFORT: amount_text(MEMORY, ceilings.best_effort_bytes),
         },
+        remaining=_texts({name: of - state.requested.get(name, 0) for name, of in state.allocatable.items()}),
     )
 
 
@@ -181,6 +186,7 @@ def _overcommit(ratio: Overcommit, state: NodeState) -> OvercommitReport:
         exceeds_budget=ratio.exceeds_budget,
         pods_without_limit=len(ratio.unlimited),
         largest_beyond_request={share.pod: amount_text(ratio.resource, share.beyond_request) for share in shares},
+        guaranteed_leave=amount_text(ratio.resource, ratio.remaining),
     )
 
 

@@ -2,47 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from podqos.kernel.cpu import CpuBound
+from podqos.model.quantity import Quantity
 from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.cpu import CpuReport, PodCpu
+from podqos.survival.cpu import BendCause, ContainerCpu, CpuReport, DaemonsCpu, PodCpu, WeightBend
+
+_BOUNDS = {CpuBound.CONTENTION: "contention", CpuBound.QUOTA: "its own limit", None: ""}
+_CAUSES = {
+    BendCause.CURVE: (
+        "On cgroup v2 the runtime converts a container's cpu.shares to cpu.weight by a curve (runc since 1.3.2, crun "
+        "since 1.23). Pods and classes keep the ratio, and so does cgroup v1."
+    ),
+    BendCause.ROUNDING: "cpu.weight is a whole number, one step for every 25.6m requested.",
+    BendCause.MINIMUM: "The kernel gives no cgroup less than 2 cpu.shares, which is what 2m gets.",
+}
 
 
 def table(report: CpuReport, style: Style) -> list[str]:
-    """Return what all pods want together, and a line per pod."""
-    rows = [
-        (
-            pod.pod,
-            style.qos_class(pod.qos_class),
-            _asked(pod),
-            str(pod.weight),
-            _cores(pod.wanted_milli),
-            _cores(pod.granted_milli),
-            f"{pod.denied_percent:.0f} %" if pod.denied_percent >= 0.5 else "–",
-            {CpuBound.CONTENTION: "contention", CpuBound.QUOTA: "its own limit", None: ""}[pod.bound],
-        )
-        for pod in report.pods
-    ]
+    """Return what all pods want together, a line per pod and per container beside others, and what bends the ratio."""
+    rows = [row for pod in report.pods for row in _rows(pod, style)]
     headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "DENIED", "BECAUSE")
     total = (
-        f"All pods together want {_cores(report.wanted_milli)} cores; {report.cores:g} are available, "
+        f"All pods together want {_cores(report.wanted_milli)} cores; {round(report.cores, 2):g} are available, "
         f"{_cores(report.granted_milli)} are used. A CPU shortage kills no pod."
     )
-    return [*wrapped(total, style, ""), "", *columns(headers, rows, style)]
+    lines = wrapped(total, style, "")
+    if report.daemons is not None:
+        lines += wrapped(_daemons(report.daemons, report.node_cores or 0), style, "")
+    lines += ["", *columns(headers, rows, style)]
+    for bend in report.bends:
+        lines += ["", *wrapped(_bend(bend), style, "")]
+    return lines
 
 
 def csv_rows(report: CpuReport) -> Table:
     """Return headings, and a row per pod: its fields without its containers."""
-    pod, _, *figures, _ = PodCpu.__struct_fields__
-    return csv_table(report.pods, pod, "class=qos_class", *figures)
+    figures = ("weight", "wanted_milli", "granted_milli", "denied_percent", "bound", "request", "limit")
+    return csv_table(report.pods, "pod", "class=qos_class", *figures)
 
 
-def _asked(pod: PodCpu) -> str:
-    """Return request and limit of each container; without a limit all cores are the ceiling."""
-    return ", ".join(
-        "–" if each.request is None and each.limit is None else f"{each.request or '–'} / {each.limit or 'node'}"
-        for each in pod.containers
+def _rows(pod: PodCpu, style: Style) -> Iterator[tuple[str, ...]]:
+    """Yield the line of a pod, and of each of its containers if there are several."""
+    bound = _BOUNDS[pod.bound]
+    asked, denied = _asked(pod.request, pod.limit), _percent(pod.denied_percent)
+    figures = (str(pod.weight), _cores(pod.wanted_milli), _cores(pod.granted_milli), denied, bound)
+    yield (pod.pod, style.qos_class(pod.qos_class), asked, *figures)
+    if len(pod.containers) > 1:
+        for container in pod.containers:
+            yield (f"  {container.name}", "", *_container(container))
+
+
+def _container(container: ContainerCpu) -> tuple[str, ...]:
+    wanted, granted = container.wanted_milli, container.granted_milli
+    denied = 100 * (wanted - granted) / wanted if wanted else 0.0
+    asked = _asked(container.request, container.limit)
+    return asked, str(container.weight), _cores(wanted), _cores(granted), _percent(denied), ""
+
+
+def _percent(denied: float) -> str:
+    return f"{denied:.0f} %" if denied >= 0.5 else "–"
+
+
+def _asked(request: Quantity | None, limit: Quantity | None) -> str:
+    """Return request and limit; without a limit all cores are the ceiling."""
+    return f"{request or '–'} / {limit or 'node'}" if request or limit else "–"
+
+
+def _daemons(daemons: DaemonsCpu, cores: float) -> str:
+    """Return what the reservation means: daemons get it as far as their weight goes, and pods may use what is idle."""
+    reserved = f"{daemons.reserved_milli / 1000:g}"
+    if daemons.granted_milli == daemons.reserved_milli:
+        return (
+            f"Of the node's {cores:g} cores the daemons are assumed to use all {reserved} reserved for them; pods may "
+            "use what the daemons leave idle."
+        )
+    return (
+        f"Of the node's {cores:g} cores {reserved} are reserved for daemons, which get "
+        f"{_cores(daemons.granted_milli)} if they want all of it: "
+        f"their slice weighs {daemons.weight}, all pods together weigh {daemons.pods_weight}."
     )
+
+
+def _bend(bend: WeightBend) -> str:
+    (larger, smaller), (large, small), (heavy, light) = bend.names, bend.requests, bend.weights
+    where = "" if bend.pod is None else f"In {bend.pod}, "
+    requested = f"{large.milli_value / small.milli_value:.3g} : 1 ({large} : {small})"
+    weights = f"{heavy / light:.3g} : 1 ({heavy} : {light})"
+    return f"{where}{larger} and {smaller} request CPU {requested}, but weigh {weights}. {_CAUSES[bend.cause]}"
 
 
 def _cores(amount_milli: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from podqos.report.survival.headroom import headroom_sentence
 from podqos.report.survival.ranking import amount
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
@@ -14,6 +15,7 @@ from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 from podqos.wording import listed, mebibytes
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"
+_POINTS = "SHARE + ADJ = POINTS"
 
 _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace | None], object]] = {
     "pod": lambda place, _: place.pod,
@@ -28,6 +30,8 @@ _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace | None], object]] = {
     "oom_score_adj": lambda _, kill: kill and kill.oom_score_adj,
     "badness_bytes": lambda _, kill: kill and kill.badness_bytes,
     "killed_before_next_by": lambda _, kill: kill and kill.before_next_by,
+    "share_points": lambda _, kill: kill and kill.share_points,
+    "points": lambda _, kill: kill and kill.points,
 }
 
 
@@ -104,7 +108,7 @@ def _kills(report: RankReport, style: Style) -> list[str]:
             kill.container,
             style.qos_class(kill.qos_class),
             ("" if kill.processes == 1 else f"{kill.processes} × ") + _used(kill.used_bytes, kill.is_measured),
-            str(kill.oom_score_adj),
+            _points(kill),
             _signed(kill.badness_bytes),
             str(kill.oom_score),
             str(kill.eviction_place),
@@ -112,7 +116,7 @@ def _kills(report: RankReport, style: Style) -> list[str]:
         )
         for kill in report.kill_order
     ]
-    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", "ADJ", "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
+    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", _POINTS, "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
     return columns(headers, rows, style)
 
 
@@ -130,6 +134,14 @@ def _without_process(report: RankReport) -> Iterator[str]:
 
 def _signed(size_bytes: int) -> str:
     return mebibytes(size_bytes) if size_bytes >= 0 else f"−{mebibytes(-size_bytes)}"
+
+
+def _points(kill: KillPlace) -> str:
+    """Return the reckoning of the badness in thousandths of the memory that ran out."""
+    adjustment = f"{'−' if kill.oom_score_adj < 0 else '+'} {abs(kill.oom_score_adj)}"
+    if not kill.is_measured:
+        return f"? {adjustment}"
+    return f"{kill.share_points:.1f} {adjustment} = {kill.points:.1f}".replace("-", "−")
 
 
 def _uses(place: EvictionPlace, resource: str) -> str:
@@ -154,7 +166,8 @@ def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
     left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
-    yield f"Available as the kubelet counts: {available}. Left as the kernel counts: {left}."
+    headroom = headroom_sentence(node.headroom)
+    yield f"Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}."
     if not report.disagreements:
         yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
         return

@@ -19,11 +19,13 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
+from podqos.report.survival.capacity_bar import bar_lines
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.durations import duration, short_duration
 from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
+from podqos.survival.plain_node import SureGrowth
 
 _NOTHING = "–"
 # Those that can be set: the others are derived from them.
@@ -80,10 +82,15 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     kind: str = "EvictionThresholds"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    sure_growth: SureGrowth | None = None
+    """Up to which growth the kubelet acts before the kernel: the forecast for a pod without a limit."""
 
 
 def thresholds_report(
-    exhaustion: Exhaustion, kubernetes_version: str, assumptions: tuple[Assumption, ...] = ()
+    exhaustion: Exhaustion,
+    kubernetes_version: str,
+    assumptions: tuple[Assumption, ...] = (),
+    sure_growth: SureGrowth | None = None,
 ) -> ThresholdsReport:
     """Render thresholds into the documented shape."""
     return ThresholdsReport(
@@ -110,6 +117,7 @@ def thresholds_report(
         hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
         qos_reserved=exhaustion.qos_reserved,
         assumptions=assumptions,
+        sure_growth=sure_growth,
     )
 
 
@@ -120,10 +128,17 @@ def table(report: ThresholdsReport, style: Style) -> list[str]:
         "",
         *_allocatable_lines(report, style),
         "",
+        *bar_lines(memory_of(report), report.steps, style),
+        "",
         *_threshold_lines(report, style),
         *_memory_lines(report, style),
         *_ceilings(report, style),
     ]
+
+
+def memory_of(report: ThresholdsReport) -> Division | None:
+    """Return how memory is divided; None where the node's is not known."""
+    return next((each for each in report.allocatable if each.resource == MEMORY), None)
 
 
 def _allocatable_lines(report: ThresholdsReport, style: Style) -> list[str]:
@@ -185,15 +200,32 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
     steps = [step for step in report.steps if step.signal is Signal.MEMORY]
     lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
     lines += [f"  {_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
-    races = [each for each in report.thresholds if each.sure_growth_bytes_per_second is not None]
-    if races:
-        lines += ["", style.strong("The kubelet is sure to act before the kernel while memory grows by less than")]
-    for each in races:
-        assert each.sure_growth_bytes_per_second is not None
-        whose = " (of all pods together)" if each.signal is Signal.ALLOCATABLE_MEMORY else ""
-        rate = f"{amount_of(each.sure_growth_bytes_per_second, MEMORY)}/s"
-        lines.append(f"  {rate:>10}  {each.signal}, {each.type}{whose}")
+    return [*lines, *_sure_growth_lines(report, style)]
+
+
+def _sure_growth_lines(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return how fast memory may grow: by each threshold, and if the system uses what is reserved for it."""
+    sure = report.sure_growth
+    watched = [each for each in report.thresholds if each.amount is not None and SIGNALS[each.signal].is_memory]
+    if sure is None or not watched:
+        return []
+    if sure.bytes_per_second is None:
+        return ["", style.alarm("The kernel acts before the kubelet, however slowly memory grows")]
+    lines = ["", style.strong("The kubelet is sure to act before the kernel while memory grows by less than")]
+    for each in watched:
+        if each.sure_growth_bytes_per_second is not None:
+            whose = " (of all pods together)" if each.signal is Signal.ALLOCATABLE_MEMORY else ""
+            lines.append(f"  {_rate(each.sure_growth_bytes_per_second)}  {each.signal}, {each.type}{whose}")
+    if sure.reserved_in_use_bytes_per_second != sure.bytes_per_second:
+        slower, reserved = sure.reserved_in_use_bytes_per_second, amount_of(sure.reserved_bytes, MEMORY)
+        while_in_use = f"while the system uses the {reserved} that are reserved"
+        never = f"  {'–':>10}  {while_in_use}: the kernel acts first, however slowly memory grows"
+        lines.append(never if slower is None else f"  {_rate(slower)}  {while_in_use}")
     return lines
+
+
+def _rate(bytes_per_second: int) -> str:
+    return f"{amount_of(bytes_per_second, MEMORY)}/s".rjust(10)
 
 
 def _warning_lines(report: ThresholdsReport, style: Style) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
+from podqos.qos.cpu import DEFAULT_SHARES, DEFAULT_WEIGHT
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import Action, EventPriority
 from podqos.sim.engine.gauge import Gauge, Mark, Planner
@@ -18,7 +19,7 @@ from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.pods import SimContainer
 
 _SYSTEM = "/system.slice"
-_SYSTEM_WEIGHT = {1: 1024, 2: 100}
+_SYSTEM_WEIGHT = {1: DEFAULT_SHARES, 2: DEFAULT_WEIGHT}
 """The default weight of a systemd slice: ``cpu.shares`` or ``cpu.weight``."""
 
 _BY = {

@@ -41,6 +41,10 @@ class NodeReader:
     def groups(self, parts: Sequence[NodePart]) -> tuple[NodeGroup, ...]:
         """Return the groups in their order."""
         groups = tuple(self._group(part, ("spec", "nodes", index)) for index, part in enumerate(parts))
+        nodes = sum(group.count for group in groups)
+        if nodes > MOST_NODES:  # before any of them is looked at
+            self._report(("spec", "nodes"), f"{nodes:,} nodes", f"at most {MOST_NODES:,} are simulated")
+            return ()
         seen: dict[str, int] = {}
         for index, group in enumerate(groups):
             for number in range(group.count):

@@ -39,7 +39,7 @@ from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id, read_apart
 from podqos.web.ui.live import Live, told
-from podqos.web.ui.sessions import NoRoom, Shown, Visitor, Visitors, file_name
+from podqos.web.ui.sessions import NoRoom, Shown, TooLarge, Visitor, Visitors, file_name
 from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
 
 T = TypeVar("T")
@@ -144,6 +144,7 @@ class Ui:
         self.live: Live | None = None
         self.pool = ThreadPoolExecutor(_VIEWS, "view")
         self._slow = ThreadPoolExecutor(1, "slow")
+        self._first = ThreadPoolExecutor(1, "first")
         self._reading = asyncio.Semaphore(1)
         self._cookie = "podqos"
         self.instance = secrets.token_hex(4)
@@ -164,7 +165,7 @@ class Ui:
             task.cancel()
         await self.jobs.stop()
         was_clean = await self.server.stop(seconds)
-        for pool in (self.pool, self._slow):
+        for pool in (self.pool, self._slow, self._first):
             pool.shutdown(wait=False, cancel_futures=True)
         return was_clean
 
@@ -191,7 +192,7 @@ class Ui:
         except Refusal as refusal:
             return _refused(refusal.status, str(refusal))
         except NoRoom as error:
-            return _refused(429, str(error))
+            return _refused(error.status, str(error))
         return _refused(404, "there is no such page")
 
     def _check_origin(self, request: Request) -> None:
@@ -265,7 +266,7 @@ class Ui:
         except Refusal as refusal:
             answer = _refused(refusal.status, str(refusal))
         except NoRoom as error:
-            answer = _refused(429, str(error))
+            answer = _refused(error.status, str(error))
         except PodqosError as error:
             answer = _failed(error)
         except asyncio.CancelledError:
@@ -348,9 +349,11 @@ class Ui:
         before = _known(visitor.sources, query["to"], "source") if "to" in query else None
         files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
-            raise NoRoom(f"more than {self.limits.files} files", fix="give a directory at a time")
+            raise TooLarge(f"more than {self.limits.files} files", fix="give a directory at a time")
         is_small = sum(map(len, files.values())) <= _SMALL_BYTES
         source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
+        if before is not None and visitor.sources.get(before.id) is not before:
+            raise Refusal(409, "other files were added to it, or it was removed, while these were read: add them again")
         generation = 1 if before is None else before.generation + 1
         shown = Shown(new_id() if before is None else before.id, source, files, generation)
         self.visitors.keep(visitor, shown)
@@ -400,8 +403,13 @@ class Ui:
         raise Refusal(404, "there is no such view")
 
     async def _asked(self, shown: Shown, ask: Callable[[], Struct]) -> bytes:
-        """Return the answer to a question about a source, encoded; computed beside other requests."""
+        """Return the answer to a question about a source, encoded; computed beside other requests.
+
+        The first one takes longest, with thousands of nodes seconds. It does not keep others from their answers.
+        """
         async with shown.lock:
+            if not shown.is_begun:
+                await self._in(self._first, shown.begin)
             return await self._in(self.pool, lambda: json_line(ask()))
 
     async def _asked_apart(self, shown: Shown, ask: Callable[[Page], Struct]) -> bytes:

@@ -9,7 +9,7 @@ import asyncio
 import pickle
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from podqos.errors import InputError
@@ -25,6 +25,14 @@ _NAME_CHARACTERS = 200
 
 class NoRoom(InputError):
     """A visitor, or all of them, have left as much as they may."""
+
+    status = 429
+
+
+class TooLarge(NoRoom):
+    """More than a visitor may ever leave."""
+
+    status = 413
 
 
 class Bell:
@@ -64,6 +72,8 @@ class Shown:
         self.files = files
         self.generation = generation
         self.page = Page(source, before)
+        self.is_begun = False
+        """Whether its nodes were looked at: from then on a view costs what it alone needs."""
         self.lock = asyncio.Lock()
         self.lock_apart = asyncio.Lock()
         self.used_at = 0.0
@@ -72,6 +82,12 @@ class Shown:
     def page_apart(self) -> Page:
         """The same once more, sharing nothing: for what takes long, in another thread."""
         return Page(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
+
+    def begin(self) -> None:
+        """Look at all of its nodes; what cannot be shown is said by the view that asks for it."""
+        with suppress(InputError):
+            self.page.cluster()
+        self.is_begun = True
 
     def info(self, *, is_live: bool = False) -> SourceInfo:
         """Return what the page is told about it."""
@@ -137,9 +153,9 @@ class Visitors:
         """Keep a source of a visitor; raise ``NoRoom`` where it is too much."""
         limits = self._limits
         before = visitor.sources.get(shown.id)
+        if shown.source.size_bytes > limits.visitor_bytes:
+            raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="give a part of it")
         size = shown.source.size_bytes - (0 if before is None else before.source.size_bytes)
-        if size > limits.visitor_bytes:
-            raise NoRoom(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="give a part of it")
         if sum(each.size_bytes for each in self._known.values()) + size > limits.total_bytes:
             raise NoRoom("all visitors together have left as much as there is room for", fix="try again later")
         shown.used_at = self._clock()

@@ -62,13 +62,13 @@ function panelOf(node: NodePanel, title: string, pods: readonly PodBlock[]): Pan
   return isSame ? before : new Panel(node, title, pods);
 }
 
-const NOTHING = { allocatable: 0, requests: 0, limits: 0, used: null };
+const NOTHING = { allocatable: 0, requests: 0, limits: 0, used: null, usedByPods: null };
 
 /** The panel of those that have no node. */
 function nowhere(pods: number): NodePanel {
   return {
     name: "", pods, mostPods: null, memory: NOTHING, cpu: NOTHING, conditions: [], headroomBytes: null, isMeasured: false, nextEvicted: null, nextKilled: null,
-    memoryBytes: 0, usedBytes: null, thresholdBytes: 0, isAssumed: false, reversedPairs: 0, problem: "",
+    memoryBytes: 0, usedBytes: null, headroom: null, thresholdBytes: 0, isAssumed: false, reversedPairs: 0, problem: "",
   };
 }
 

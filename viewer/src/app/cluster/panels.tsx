@@ -102,14 +102,14 @@ function Figures({ node }: { node: NodePanel }) {
         <i class="meter-allocatable" style={{ width: at(memory.allocatable) }} />
         {node.usedBytes === null ? null : <i class={`meter-used ${left !== null && left < 0 ? "over" : ""}`} style={{ width: at(node.usedBytes) }} />}
         <i class="meter-requested" style={{ left: at(memory.requests) }} />
-        {node.thresholdBytes > 0 ? <i class="meter-threshold" style={{ left: at(node.memoryBytes - node.thresholdBytes) }} /> : null}
+        {node.headroom && node.usedBytes !== null ? <i class="meter-threshold" style={{ left: at(Math.max(0, node.usedBytes + node.headroom.headroomBytes)) }} /> : null}
       </div>
       <dl class="figures-grid">
         <Figure name="allocatable" value={memory.allocatable > 0 ? about(memory.allocatable) : NONE} />
         <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
         <Figure name="limits" value={memory.limits === 0 ? "none" : about(memory.limits)} note={memory.allocatable > 0 && memory.limits > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
         <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
-        <Figure name="headroom" value={left === null ? "–" : about(left)} isTrouble={left !== null && left < 0} />
+        <Figure name="headroom" value={left === null ? "–" : about(left)} note={node.headroom?.signal === "allocatableMemory.available" ? " of allocatable" : ""} isTrouble={left !== null && left < 0} />
         <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
       </dl>
     </>
@@ -261,7 +261,7 @@ export function NodeFacts({ panel: { node } }: { panel: Panel }) {
           ["kubelet", victim(node.nextEvicted)],
           ["kernel", victim(node.nextKilled)],
           ...(node.reversedPairs > 0 ? [["opposite", `${plural(node.reversedPairs, "pair")} of pods that kubelet and kernel take in opposite orders`] as const] : []),
-          ["memory", `${bytes(node.memoryBytes)}${node.thresholdBytes > 0 ? `; the kubelet evicts when no more than ${bytes(node.thresholdBytes)} is available` : ""}`],
+          ["memory", `${bytes(node.memoryBytes)}${node.headroom ? `; the kubelet evicts when ${node.headroom.signal} falls below ${bytes(node.headroom.thresholdBytes)}${node.headroom.type === "soft" ? ` for ${node.headroom.graceSeconds} s` : ""}, now ${bytes(node.headroom.availableBytes)}` : ""}`],
           ["CPU", `${cores(node.cpu.requests)}${node.cpu.allocatable > 0 ? ` of ${cores(node.cpu.allocatable)}` : ""} cores requested, limits ${cores(node.cpu.limits)}`],
           ...(node.conditions.length > 0 ? [["conditions", node.conditions.join(", ")] as const] : []),
         ]}
