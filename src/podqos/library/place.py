@@ -10,6 +10,7 @@ from fractions import Fraction
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from podqos.admission.relevance import Question
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.assumptions import (
@@ -201,7 +202,7 @@ class Placing:
             workload = found.workload
             if workload.is_live and workload.kind != POD and pods_are_live:
                 continue
-            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile)
+            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile, Question.PLACEMENT)
             if pod is None:
                 continue
             if self._options.unbind and pod.spec.node_name:
