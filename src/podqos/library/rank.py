@@ -12,7 +12,7 @@ from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import Objects
-from podqos.library.node_state import NodeState, check_fits, node_state
+from podqos.library.node_state import NodeState, beyond_memory, check_fits, node_state
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
@@ -55,10 +55,12 @@ def rank(
         allocatable = {**settings.node_allocatable, MEMORY: Quantity.of_units(pods_memory_bytes, "BinarySI")}
         settings = replace(settings, node_allocatable=allocatable, enforce_node_allocatable=True)
     seen = outlook(state.snapshot, settings, profile)
-    check_fits(state, profile)
+    if not state.is_of_cluster:
+        check_fits(state, profile)
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
     own_score = kubelet.config.oom_score_adj
     report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet, profile))
+    report = replace(report, problem=beyond_memory(state, profile))
     return _about(report, state.neighbours) if state.neighbours else report
 
 

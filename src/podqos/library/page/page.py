@@ -106,6 +106,7 @@ class Page(Shown):
             figures = replace(
                 figures, is_measured=all(each.state_with != USAGE.state_with for each in state.assumptions)
             )
+        figures = replace(figures, problem=node.problem or figures.problem)
         return NodePanel(
             **asdict(figures),
             memory_bytes=_bytes(capacity.get(MEMORY)) if state is None else state.snapshot.node.memory_bytes,
@@ -113,7 +114,6 @@ class Page(Shown):
             threshold_bytes=0 if state is None else threshold_bytes(state, profile),
             is_assumed=node.is_assumed,
             reversed_pairs=0 if report is None else report.reversed_pairs,
-            problem=node.problem,
         )
 
     def _assumptions(self, node: PageNode) -> Sequence[Assumption]:
