@@ -44,12 +44,14 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
     restarts: int
     downtime_us: int
     never_ran: int = 0
-    """Pods that could not be placed, or were rejected."""
+    """As in ``WorkloadSummary``, like all others."""
+    waited: int = 0
+    throttled: int = 0
 
     @property
     def survived(self) -> bool:
-        """Whether all its pods ran unaffected."""
-        return self.untouched == self.pods and not self.never_ran
+        """Whether all its pods ran and none was interrupted; some may have waited, or been short of CPU."""
+        return self.untouched + self.waited + self.throttled == self.pods and not self.never_ran
 
 
 class RunResult(Struct, frozen=True, rename="camel"):
@@ -82,7 +84,7 @@ class WorkloadSurvival(Struct, frozen=True, rename="camel"):
 
     workload: str
     survived: float
-    """The share of runs in which all its pods ran unaffected."""
+    """The share of runs in which all its pods ran and none was interrupted."""
     oom_kills: Distribution
     evictions: Distribution
     never_ran: Distribution

@@ -150,5 +150,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]
     assumptions: tuple[Assumption, ...] = ()
+    headline: str = ""
+    """The outcome in one sentence."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SimulationReport"
