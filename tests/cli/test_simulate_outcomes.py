@@ -117,3 +117,31 @@ def test_a_container_that_asks_for_more_than_its_limit_frees_only_what_it_had(tm
     at = next(index for index, line in enumerate(text.splitlines()) if used in line)
     following = [line.strip() for line in text.splitlines()[at + 1 : at + 3]]
     assert following == ["It freed 128Mi.", "It had asked for 1408Mi more, which it never got."]
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        (["--what-if", "phase=2s"], ["phase=2s"]),
+        (["--seed", "7"], ["spec.seed=7"]),
+        (["--until", "20s"], ["spec.duration=20s"]),
+        (["--seed", "0", "--until", "30s"], []),
+    ],
+    ids=["what-if", "seed", "until", "nothing that differs"],
+)
+def test_a_description_is_printed_only_of_the_scenario_as_it_was_written(capsys, options, changes):
+    assert main(["simulate", "race", *options, "-o", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["changes"] == changes
+    written = "Memory runs out faster than the kubelet looks."
+    assert (written in report["description"]) == (not changes)
+    assert main(["simulate", "race", *options, "--color", "never"]) == 0
+    text = capsys.readouterr().out
+    assert (written in text) == (not changes)
+    assert all(f"With {each}. " in text for each in changes)
+
+
+def test_a_description_given_with_the_changes_is_printed(capsys):
+    own = ["--what-if", "spec.description=Later.", "--what-if", "phase=2s"]
+    assert main(["simulate", "race", *own, "--color", "never"]) == 0
+    assert capsys.readouterr().out.splitlines()[2] == "Later."

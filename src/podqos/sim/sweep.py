@@ -13,6 +13,7 @@ from itertools import product
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
@@ -129,7 +130,8 @@ def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]
 
 def run_key(scenario: Scenario) -> str:
     """Return the key of a run: a hash of everything it depends on, and the version of podqos."""
-    data = msgspec.json.encode(scenario, enc_hook=_plain, order="deterministic")
+    # The same values are the same run, however they came about.
+    data = msgspec.json.encode(replace(scenario, changes=()), enc_hook=_plain, order="deterministic")
     return sha256(__version__.encode() + b"\0" + data).hexdigest()[:32]
 
 

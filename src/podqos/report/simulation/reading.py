@@ -29,6 +29,7 @@ from podqos.sim.hindsight import Hindsight, hindsights
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.series import (
     EvictionRank,
     KernelRank,
@@ -58,7 +59,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     firsts, summary = first_pods(of_shown), run_summary(run)
     return RunView(
         name=scenario.name,
-        description=scenario.description,
+        description=_description(scenario),
         seed=scenario.seed,
         end_us=int(run.end_us),
         kubernetes_version=".".join(map(str, scenario.profile.version)),
@@ -78,7 +79,16 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
         assumptions=of_version(scenario.profile),
         headline=headline(summary),
+        changes=scenario.changes,
     )
+
+
+def _description(scenario: Scenario) -> str:
+    """Return what a scenario is about. What its author says of it need not hold for changed values."""
+    if not scenario.changes:
+        return scenario.description
+    left_out = " The scenario's own description is left out: it may no longer hold." if scenario.description else ""
+    return f"With {', '.join(scenario.changes)}.{left_out}"
 
 
 def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:

@@ -152,5 +152,8 @@ class RunView(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
     headline: str = ""
     """The outcome in one sentence."""
+    changes: tuple[str, ...] = ()
+    """What was set to another value than the scenario has. Its description may no longer hold then, and ``description``
+    says what was changed instead."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SimulationReport"
