@@ -233,5 +233,5 @@ def test_the_journal_says_how_a_container_ended_and_after_what_it_ran_again():
     running = run(made())
     running.exit("a", 137, oom_killed=True)
     exited, again = running.journal[-2:]
-    assert (exited.container, exited.because) == ("main", ExitedWith(137, oom_killed=True))
+    assert (exited.container, exited.because) == ("main", ExitedWith(137, oom_killed=True, restarts=True))
     assert (again.container, again.because) == ("main", RestartedAfter(137, 1, 0, oom_killed=True))

@@ -24,7 +24,9 @@ kind: Deployment
 metadata: {name: web, namespace: shop}
 spec:
   replicas: 2
+  selector: {matchLabels: {app: web}}
   template:
+    metadata: {labels: {app: web}}
     spec:
       containers:
         - name: app

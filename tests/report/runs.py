@@ -5,6 +5,7 @@ from __future__ import annotations
 from podqos.agent.journal import By, Kind
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import QOSClass
+from podqos.report.simulation.outcome import headline
 from podqos.report.simulation.view import (
     ContainerView,
     EventView,
@@ -49,6 +50,7 @@ def row(pod: PodView, **counts: int) -> WorkloadSummary:
         priority=0,
         pods=1,
         untouched=0 if counts else 1,
+        interrupted=1 if counts else 0,
         **(usual | counts),
     )
 
@@ -133,6 +135,21 @@ def event(time_us: int, kind: Kind, text: str, pod: PodView | None = None, by: B
     return EventView(time_us, "node", kind, by, None if pod is None else pod.key, None, text)
 
 
+SUMMARY = RunSummary(
+    nodes=1,
+    pods=3,
+    untouched=1,
+    oom_kills=1,
+    evictions=1,
+    restarts=0,
+    rejections=0,
+    downtime_us=29_000_000,
+    oom_kills_by_level={"node": 1},
+    evictions_by_signal={"memory.available": 1},
+    workloads=(row(WEB), row(LOGS, oom_kills=1, downtime_us=19_000_000), row(BATCH, evictions=1)),
+    interrupted=2,
+)
+
 RUN = RunView(
     name="small",
     description="Two of three are gone in the end.",
@@ -140,19 +157,8 @@ RUN = RunView(
     end_us=20_000_000,
     kubernetes_version="1.36",
     policy="kubelet",
-    summary=RunSummary(
-        nodes=1,
-        pods=3,
-        untouched=1,
-        oom_kills=1,
-        evictions=1,
-        restarts=0,
-        rejections=0,
-        downtime_us=29_000_000,
-        oom_kills_by_level={"node": 1},
-        evictions_by_signal={"memory.available": 1},
-        workloads=(row(WEB), row(LOGS, oom_kills=1, downtime_us=19_000_000), row(BATCH, evictions=1)),
-    ),
+    summary=SUMMARY,
+    headline=headline(SUMMARY),
     pods=(WEB, LOGS, BATCH),
     nodes=(NODE,),
     kills=(KILLED, EVICTED),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.reasons import CPUThrottled, ReplacementFor, ThrottledBy
+from podqos.agent.reasons import CPUThrottled, ExitedWith, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
 from podqos.sim.summary import Owner, RepeatedEvictions, summarized
 from report.test_journal_words import KILL, PRESSURE
@@ -51,14 +53,17 @@ def test_an_evicted_pod_is_down_until_its_replacement_runs_whatever_befalls_that
     assert (found.pods, found.untouched, found.rejections) == (1, 0, 1), "a replacement is the pod it stands for"
 
 
-def test_a_pod_of_two_containers_counts_each_that_is_missing():
+def test_a_pod_is_down_while_any_of_its_containers_is():
     found = summary(
+        entry(0, Kind.STARTED),
         entry(10, Kind.OOM_KILLED, container="one", because=KILL),
         entry(20, Kind.OOM_KILLED, container="two", because=KILL),
         entry(30, Kind.RESTARTED, container="one"),
-        entry(30, Kind.RESTARTED, container="two"),
+        entry(35, Kind.RESTARTED, container="two"),
+        entry(40, Kind.OOM_KILLED, container="two", because=KILL),
+        entry(45, Kind.RESTARTED, container="two"),
     )
-    assert found.downtime_us == 20 + 10
+    assert found.downtime_us == 25 + 5
 
 
 def test_a_deletion_that_was_wanted_is_no_downtime():
@@ -81,17 +86,96 @@ def test_pods_of_a_lost_node_are_down_until_their_replacements_run():
     assert found.downtime_us == (70 - 10) + (END_US - 10)
 
 
+SHORT = CPUThrottled(3000, 2000, ThrottledBy.QUOTA)
+ENOUGH = CPUThrottled(1000, 1000, ThrottledBy.NOTHING)
+
+
 def test_being_short_of_cpu_ends_when_all_is_granted_or_the_container_ends():
-    short = CPUThrottled(3000, 2000, ThrottledBy.QUOTA)
     found = summary(
-        entry(0, Kind.THROTTLED, container="main", because=short),
+        entry(0, Kind.THROTTLED, container="main", because=SHORT),
         entry(5, Kind.THROTTLED, container="main", because=CPUThrottled(3000, 2500, ThrottledBy.CONTENTION)),
-        entry(20, Kind.THROTTLED, container="main", because=CPUThrottled(1000, 1000, ThrottledBy.NOTHING)),
-        entry(30, Kind.THROTTLED, container="main", because=short),
-        entry(40, Kind.EXITED, container="main"),
-        entry(90, Kind.THROTTLED, container="main", because=short),
+        entry(20, Kind.THROTTLED, container="main", because=ENOUGH),
+        entry(30, Kind.THROTTLED, container="main", because=SHORT),
+        entry(40, Kind.EXITED, container="main", because=ExitedWith(0)),
+        entry(90, Kind.THROTTLED, container="main", because=SHORT),
     )
     assert found.workloads[0].throttled_us == 20 + 10 + 10
+
+
+def test_two_containers_short_of_cpu_at_the_same_time_count_once():
+    found = summary(
+        entry(0, Kind.STARTED),
+        entry(0, Kind.STARTED, "ns/b"),
+        entry(10, Kind.THROTTLED, container="one", because=SHORT),
+        entry(12, Kind.THROTTLED, container="two", because=SHORT),
+        entry(15, Kind.THROTTLED, container="one", because=ENOUGH),
+        entry(17, Kind.THROTTLED, container="two", because=ENOUGH),
+        entry(10, Kind.THROTTLED, "ns/b", container="one", because=SHORT),
+        entry(17, Kind.THROTTLED, "ns/b", container="one", because=ENOUGH),
+        pods=("ns/a", "ns/b"),
+    )
+    assert found.workloads[0].throttled_us == 7 + 7, "pods are added up, their containers are not"
+    assert (found.throttled, found.untouched) == (2, 0)
+
+
+def test_a_pod_that_waits_for_a_node_is_down_meanwhile_and_affected():
+    found = summary(
+        entry(0, Kind.PENDING),
+        entry(0, Kind.PENDING, "ns/b"),
+        entry(30, Kind.PLACED, "ns/b"),
+        entry(30, Kind.STARTED, "ns/b"),
+        entry(0, Kind.PENDING, "ns/c"),
+        entry(0, Kind.STARTED, "ns/c"),
+        pods=("ns/a", "ns/b", "ns/c"),
+    )
+    assert (found.pods, found.untouched, found.never_ran, found.waited) == (3, 1, 1, 1)
+    assert found.downtime_us == END_US + 30
+
+
+def test_a_container_that_fails_or_is_restarted_interrupts_its_pod():
+    found = summary(
+        *(entry(0, Kind.STARTED, f"ns/{each}") for each in "abcd"),
+        entry(10, Kind.EXITED, "ns/a", "main", ExitedWith(1, finished_us=9, restarts=True)),
+        entry(20, Kind.RESTARTED, "ns/a", "main"),
+        entry(30, Kind.EXITED, "ns/b", "main", ExitedWith(0, restarts=True)),
+        entry(40, Kind.EXITED, "ns/c", "main", ExitedWith(0)),
+        entry(50, Kind.EXITED, "ns/d", "main", ExitedWith(2)),
+        entry(50, Kind.FAILED, "ns/d"),
+        pods=tuple(f"ns/{each}" for each in "abcd"),
+    )
+    assert (found.untouched, found.interrupted) == (1, 3)
+    assert found.downtime_us == (20 - 9) + (END_US - 30) + (END_US - 50)
+
+
+def test_a_pod_that_does_not_get_past_its_init_containers_never_ran():
+    owner = Owner("ns/web", QOSClass.BURSTABLE, 0, regular=frozenset({"main"}))
+    failing = (
+        entry(0, Kind.STARTED),
+        entry(10, Kind.EXITED, container="setup", because=ExitedWith(1, restarts=True)),
+        entry(20, Kind.RESTARTED, container="setup"),
+    )
+    found = summarized(failing, {"ns/a": owner}, nodes=1, end_us=END_US)
+    assert (found.never_ran, found.interrupted, found.restarts) == (1, 0, 1)
+    assert found.downtime_us == END_US - 10
+    mended = (*failing, entry(30, Kind.EXITED, container="setup", because=ExitedWith(0)))
+    found = summarized((*mended, entry(30, Kind.STARTED, container="main")), {"ns/a": owner}, nodes=1, end_us=END_US)
+    assert (found.never_ran, found.interrupted, found.downtime_us) == (0, 1, 20)
+
+
+def test_a_container_that_loses_one_process_and_lives_is_affected_but_not_down():
+    lives = replace(KILL, container_lives=True)
+    found = summary(entry(0, Kind.STARTED), entry(10, Kind.OOM_KILLED, container="main", because=lives))
+    assert (found.oom_kills, found.interrupted, found.downtime_us) == (1, 1, 0)
+
+
+def test_what_is_deleted_is_no_longer_missed():
+    owner = Owner("ns/web", QOSClass.BURSTABLE, 0, until_us=60)
+    entries = (entry(0, Kind.STARTED), entry(10, Kind.EVICTED, because=PRESSURE))
+    assert summarized(entries, {"ns/a": owner}, nodes=1, end_us=END_US).downtime_us == 50
+
+
+def test_a_pod_deleted_the_moment_it_arrives_was_never_there():
+    assert summary(entry(10, Kind.DELETED)).pods == 0
 
 
 def test_entries_of_nobody_in_particular_are_not_counted():

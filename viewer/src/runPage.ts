@@ -10,7 +10,7 @@ import { leftOut } from "./panels";
 import { linear } from "./scale";
 import type { RunView } from "./schema";
 import { State } from "./state";
-import { headline, journalView, tiles, workloads } from "./summary";
+import { journalView, tiles, workloads } from "./summary";
 
 const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
 const BAR = 110;
@@ -22,7 +22,7 @@ export function showRun(run: RunView, shown?: AbortSignal): HTMLElement[] {
     title: run.name,
     facts: [time(run.endUs, 1e6), `seed ${run.seed}`, `Kubernetes ${run.kubernetesVersion}`, `${run.policy} ranking`],
     description: run.description,
-    headline: headline(run.summary),
+    headline: run.headline,
     tiles: tiles(run.summary),
   };
   if (node === undefined) return [header(heading), h("main", {}, card("workloads", "Workloads", "wide", workloads(run)))];

@@ -10,12 +10,6 @@ import type { State } from "./state";
 const MOST_EVENTS = 500;
 const HOUSEKEEPING = new Set(["Placed", "Admitted", "Stopped", "CleanedUp", "Exited"]);
 
-export function headline(summary: RunSummary): string {
-  const kernel = summary.oomKills === 0 ? "The kernel killed no containers" : `The kernel killed ${plural(summary.oomKills, "container")}`;
-  const kubelet = summary.evictions === 0 ? "the kubelet evicted no pods" : `the kubelet evicted ${plural(summary.evictions, "pod")}`;
-  return `${kernel}, ${kubelet}; ${count(summary.untouched)} of ${plural(summary.pods, "pod")} ${summary.pods === 1 ? "was" : "were"} unaffected.`;
-}
-
 export function tiles(summary: RunSummary): HTMLElement[] {
   const by = (counts: Readonly<Record<string, number>>, total = 0) =>
     Object.entries(counts)
@@ -25,10 +19,19 @@ export function tiles(summary: RunSummary): HTMLElement[] {
   return [
     tile(count(summary.oomKills), "killed by the kernel", levels, summary.oomKills ? "kernel" : ""),
     tile(count(summary.evictions), "evicted by the kubelet", by(summary.evictionsBySignal), summary.evictions ? "kubelet" : ""),
-    tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods unaffected", plural(summary.nodes, "node")),
+    tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods unaffected", affected(summary) || plural(summary.nodes, "node")),
     tile(count(summary.restarts), "restarts", summary.rejections ? `${summary.rejections} rejected` : ""),
     tile(duration(summary.downtimeUs), "downtime", "of all pods together"),
   ];
+}
+
+/** How pods were affected that were not interrupted. */
+function affected(summary: RunSummary): string {
+  const counts = { "never ran": summary.neverRan, "waited for a node": summary.waited, "short of CPU": summary.throttled };
+  return Object.entries(counts)
+    .filter(([, number]) => number > 0)
+    .map(([words, number]) => `${count(number)} ${words}`)
+    .join(", ");
 }
 
 /** A row per workload. A column in which there is nothing is left out. */
@@ -40,6 +43,7 @@ export function workloads(run: RunView): HTMLElement {
     { name: "Class", cell: (each: WorkloadSummary) => h("span", { class: `chip ${each.qosClass}` }, each.qosClass) },
     rows.some((each) => each.priority !== 0) && number("Priority", (each) => count(each.priority)),
     number("Unaffected", (each) => `${count(each.untouched)}/${count(each.pods)}`),
+    rows.some((each) => each.neverRan > 0) && number("Never ran", (each) => none(each.neverRan)),
     rows.some((each) => each.oomKills > 0) && number("OOM kills", (each) => none(each.oomKills)),
     rows.some((each) => each.evictions > 0) && number("Evicted", (each) => none(each.evictions)),
     rows.some((each) => each.restarts > 0) && number("Restarts", (each) => none(each.restarts)),

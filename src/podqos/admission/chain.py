@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from podqos.admission.changes import Change, FieldChange, Record, Why
 from podqos.admission.defaulting import on_decoding, with_pod_level_last
+from podqos.admission.field_errors import FieldError
 from podqos.admission.limit_range import ConflictingDefaults, apply_limit_ranges
 from podqos.admission.limit_range_bounds import first_denial
 from podqos.admission.pod_validation import validate_new_pod
@@ -28,6 +29,7 @@ from podqos.admission.policies import Policies
 from podqos.admission.priority import apply_priority
 from podqos.admission.quota import check_quotas
 from podqos.admission.refusal import Code, Denied, Failed, Refusal, forbidden_pod, invalid_pod
+from podqos.admission.relevance import Question, judge
 from podqos.admission.resource_override import OverrideUse, apply_override, is_overridden, override_use
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
 from podqos.admission.tolerations import with_default_tolerations
@@ -84,6 +86,8 @@ class Admission(Struct, frozen=True, gc=False):
     """Defaults that depend on an order that is not defined: another API server may answer differently."""
     override: OverrideUse | None = None
     """Whether an override counts for the pod, where there is one."""
+    tolerated: tuple[FieldError, ...] = ()
+    """What the API server rejects and the question does not depend on (see ``relevance``)."""
 
     @property
     def allowed(self) -> bool:
@@ -99,13 +103,28 @@ class Admission(Struct, frozen=True, gc=False):
 StepFunction = Callable[[Pod, Record], Pod | Refusal]
 
 
-def admit(pod: Pod, policies: Policies, profile: Profile = LATEST, written: Plain = None) -> Admission:
+def admit(
+    pod: Pod,
+    policies: Policies,
+    profile: Profile = LATEST,
+    written: Plain = None,
+    question: Question = Question.ADMISSION,
+) -> Admission:
     """Take a new pod through every step until one refuses it. A status that came with it is dropped.
 
-    With its ``spec`` as ``written``, the fields that are not in its model are validated as well.
+    With its ``spec`` as ``written``, the fields that are not in its model are validated as well. What is wrong with a
+    pod and does not matter for ``question`` does not stop it.
     """
-    steps = _steps(policies, profile, written)
+    tolerated: list[FieldError] = []
+
+    def valid(pod: Pod) -> Pod | Refusal:
+        errors = judge(validate_new_pod(pod, written), question)
+        tolerated.extend(errors.tolerated)
+        return invalid_pod(pod, errors.decisive) if errors.decisive else pod
+
+    steps = _steps(policies, profile, valid)
     admission = run_steps(replace(pod, status=PodStatus()), policies, steps, profile=profile)
+    admission = replace(admission, tolerated=tuple(tolerated)) if tolerated else admission
     if policies.override is None or policies.namespace is None:
         return admission
     return replace(admission, override=override_use(policies.namespace, policies.override_profile))
@@ -145,7 +164,9 @@ def run_steps(
     return Admission(pod, tuple(results), quotas=decision.quotas, conflicts=conflicts)
 
 
-def _steps(policies: Policies, profile: Profile, written: Plain) -> Iterator[tuple[Step, StepFunction]]:
+def _steps(
+    policies: Policies, profile: Profile, valid: Callable[[Pod], Pod | Refusal]
+) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
     yield Step.DEFAULTING, lambda pod, record: on_decoding(_known_fields(pod, profile, record), profile, record)
     yield Step.NAMESPACE_LIFECYCLE, lambda pod, _: _in_namespace(pod, policies)
@@ -164,7 +185,7 @@ def _steps(policies: Policies, profile: Profile, written: Plain) -> Iterator[tup
         yield Step.LIMIT_RANGER_AGAIN, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
     if profile.pod_level_defaults_last:
         yield Step.POD_LEVEL_DEFAULTING, lambda pod, record: with_pod_level_last(pod, profile, record)
-    yield Step.VALIDATION, lambda pod, _: _valid(pod, written)
+    yield Step.VALIDATION, lambda pod, _: valid(pod)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
     yield (
         Step.RUNTIME_CLASS_OVERHEAD,
@@ -212,11 +233,6 @@ def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:
     if isinstance(outcome, Failed):
         return Refusal(Code.INTERNAL_ERROR, outcome.message, denied=outcome)
     return forbidden_pod(pod, outcome) if isinstance(outcome, Denied) else outcome
-
-
-def _valid(pod: Pod, written: Plain) -> Pod | Refusal:
-    errors = validate_new_pod(pod, written)
-    return invalid_pod(pod, errors) if errors else pod
 
 
 def within_bounds(pod: Pod, limit_ranges: tuple[LimitRange, ...]) -> Pod | Refusal:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from podqos.admission.field_errors import FieldError
-from podqos.model.pod import Pod
+from podqos.model.pod import Pod, Workload
 
 
 class Code(IntEnum):
@@ -55,6 +55,8 @@ class Refusal(Struct, frozen=True, gc=False):
     field_errors: tuple[FieldError, ...] = ()
     denied: Denied | None = None
     """The plug-in's own refusal, with its reasons as data where it has any."""
+    is_of_holder: bool = False
+    """Whether the object around the pod is refused: the fields at fault are its own, not the pod's."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -71,6 +73,13 @@ def invalid_pod(pod: Pod, errors: Sequence[FieldError]) -> Refusal:
     """Return validation's refusal of a pod."""
     message = f'Pod "{_name(pod)}" is invalid: {joined(str(error) for error in errors)}'
     return Refusal(Code.INVALID, message, tuple(errors))
+
+
+def invalid_holder(workload: Workload, errors: Sequence[FieldError]) -> Refusal:
+    """Return validation's refusal of an object of apps/v1 that pods are made from."""
+    name = workload.metadata.name or workload.metadata.generate_name
+    message = f'{workload.kind}.apps "{name}" is invalid: {joined(str(error) for error in errors)}'
+    return Refusal(Code.INVALID, message, tuple(errors), is_of_holder=True)
 
 
 def joined(messages: Iterable[str]) -> str:

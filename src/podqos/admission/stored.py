@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, apply_priority, global_default, priority_of
 from podqos.admission.refusal import Denied, Missing, Refusal, forbidden_pod
+from podqos.admission.relevance import Question, judge
 from podqos.model.pod import ObjectMeta, Pod, Workload
 from podqos.model.policy import Overhead, PriorityClass, RuntimeClass
 from podqos.model.profile import LATEST, Profile
@@ -107,7 +108,7 @@ class Storing:
         from podqos.admission.chain import admit
 
         policies, unknown = with_assumed_classes(given, pod)
-        admission = admit(pod, replace(policies, resource_quotas=()), self._profile)
+        admission = admit(pod, replace(policies, resource_quotas=()), self._profile, question=Question.CLASS)
         quotas = (Unapplied("ResourceQuota", each.metadata.name, WhyNot.NOT_CHARGED) for each in given.resource_quotas)
         return Stored(
             admission.pod,
@@ -199,4 +200,6 @@ def _is_wrong_as_written(pod: Pod, admission: Admission, profile: Profile) -> bo
     from podqos.admission.defaulting import defaulted
     from podqos.admission.pod_validation import validate_new_pod
 
-    return admission.refused_by is Step.VALIDATION and bool(validate_new_pod(defaulted(pod, profile)))
+    if admission.refused_by is not Step.VALIDATION:
+        return False
+    return bool(judge(validate_new_pod(defaulted(pod, profile)), Question.CLASS).decisive)

@@ -10,6 +10,7 @@ leaves those it was refused for later.
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,8 +21,10 @@ from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.pod_validation import validate_pod
 from podqos.admission.policies import Cluster, NamespacePolicies, Policies
 from podqos.admission.quota import charge_more
-from podqos.admission.refusal import Refusal, forbidden_pod
+from podqos.admission.refusal import Refusal, forbidden_pod, invalid_holder
+from podqos.admission.relevance import Question
 from podqos.admission.resize import resize
+from podqos.admission.selectors import holder_errors
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, QOSClass, Workload
@@ -89,6 +92,8 @@ class WorkloadAdmission(Struct, frozen=True):
         """
         if not self.workload.pod_path or self.refused_by is Step.NAMESPACE_LIFECYCLE:
             return False
+        if self.refusal is not None and self.refusal.is_of_holder:
+            return False
         return not validate_pod(self.workload.pod, written=self.written)
 
 
@@ -98,8 +103,10 @@ class Admissions:
     Policies that apply to a workload alone are given with it; what is used of a quota is counted over all of them.
     """
 
-    def __init__(self, cluster: Cluster, profile: Profile = LATEST) -> None:
+    def __init__(self, cluster: Cluster, profile: Profile = LATEST, question: Question = Question.ADMISSION) -> None:
         self._profile = profile
+        self._question = question
+        """What is asked about the pods; what does not matter for it refuses none."""
         self._given = NamespacePolicies(cluster)
         self._used: dict[int, ResourceQuota] = {}
         """Each quota with what is used of it now, by the identity of the one that was given."""
@@ -109,9 +116,22 @@ class Admissions:
     ) -> WorkloadAdmission:
         """Create the pods of a workload. ``written``: the ``spec`` of its pods, if all of its fields count."""
         policies = (given or self._given).of(workload.metadata.namespace)
-        first = _admit_first(workload, self._now(policies), self._profile, written)
+        first = self._first(workload, self._now(policies), written)
         outcome = WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0, written=written)
         return self._count(outcome, policies)
+
+    def _first(self, workload: Workload, policies: Policies, written: Plain) -> Admission:
+        """Take one pod of a workload through admission, unless the object around it is refused."""
+        first = _admit_first(workload, policies, self._profile, written, self._question)
+        errors = () if workload.is_live or self._question is not Question.ADMISSION else holder_errors(workload)
+        if not errors or not (first.allowed or first.refused_by is Step.VALIDATION):
+            return first
+        if first.refusal is not None:
+            errors += tuple(replace(each, path=workload.at(each.path)) for each in first.refusal.field_errors)
+        before = takewhile(lambda result: result.step is not Step.VALIDATION, first.steps)
+        return replace(
+            first, steps=tuple(before), refused_by=Step.VALIDATION, refusal=invalid_holder(workload, errors), quotas=()
+        )
 
     def resize(
         self, old: Pod, workload: Workload, pods: int = 1, given: NamespacePolicies | None = None
@@ -149,13 +169,15 @@ def _pods(workload: Workload) -> int:
     return 1 if workload.replicas is None else workload.replicas
 
 
-def _admit_first(workload: Workload, policies: Policies, profile: Profile, written: Plain) -> Admission:
+def _admit_first(
+    workload: Workload, policies: Policies, profile: Profile, written: Plain, question: Question
+) -> Admission:
     """Take one pod through what its controller does and then through the chain."""
     pod = workload.pod
     if workload.kind != "DaemonSet":
-        return admit(pod, policies, profile, written)
+        return admit(pod, policies, profile, written, question)
     record: list[Change | FieldChange] = []
-    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile, written)
+    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile, written, question)
     qos_class = classify(pod, profile).qos_class
     by_controller = StepResult(Step.DAEMON_SET_CONTROLLER, tuple(record), qos_class, qos_class)
     return replace(admission, steps=(by_controller, *admission.steps))

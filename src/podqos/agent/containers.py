@@ -134,14 +134,14 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
     index = None if record is None else _index(record, event.container)
     if record is None or index is None or not record.is_active or record.containers[index].stage not in _ALIVE:
         return None
-    because = ExitedWith(event.exit_code, event.oom_killed)
-    turn.note(Kind.EXITED, pod=record.pod.key, container=event.container, because=because, by=None)
     ended = replace(
         record.containers[index],
         stage=ContainerStage.ENDED,
         exit_code=event.exit_code,
         oom_killed=event.oom_killed,
     )
+    because = _exit(turn, record, ended, event)
+    turn.note(Kind.EXITED, pod=record.pod.key, container=event.container, because=because, by=None)
     if record.stage not in {Stage.STARTING, Stage.RUNNING}:
         turn.put(_with(record, index, ended))
         return None
@@ -164,6 +164,22 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
         return None
     turn.put(record)
     return _phase(record)
+
+
+def _exit(turn: Turn, record: PodRecord, ended: ContainerRecord, event: ContainerExited) -> ExitedWith:
+    """Return how a container ended, and whether it is started again."""
+    profile = turn.config.profile
+    return ExitedWith(
+        event.exit_code,
+        event.oom_killed,
+        finished_us=None if event.finished_us == turn.now_us else event.finished_us,
+        restarts=record.stage in {Stage.STARTING, Stage.RUNNING}
+        and (
+            (record.is_restarting and ended.role is not Role.EPHEMERAL)
+            or restarts_all(record.pod, ended, profile)
+            or is_restarted(record.pod, ended, profile)
+        ),
+    )
 
 
 def woken(turn: Turn) -> None:

@@ -121,6 +121,10 @@ class ExitedWith(Reason, frozen=True):
 
     exit_code: int
     oom_killed: bool = False
+    finished_us: int | None = None
+    """When it ended, where the kubelet noticed later."""
+    restarts: bool = False
+    """Whether the kubelet starts it again, now or after a back-off."""
 
 
 class RestartedAfter(Reason, frozen=True):
@@ -183,6 +187,10 @@ class OOMKill(Reason, frozen=True):
     margin_bytes: int | None = None
     """By how much more memory the runner-up would have died instead."""
     would_evict: WouldEvict | None = None
+    denied_bytes: int = 0
+    """What the container asked for at that moment and did not get."""
+    container_lives: bool = False
+    """Whether the container keeps running: one of its processes was killed, and not the first."""
 
 
 class ThrottledBy(StrEnum):
@@ -265,6 +273,8 @@ class NoPlace(Reason, frozen=True):
     nodes: int = 0
     refusing: tuple[NodesRefusing, ...] = ()
     """By the first filter that refuses a node, the most common reason first."""
+    bound_to: str = ""
+    """The node that it is bound to, and that is not there."""
 
 
 class WaitedTooLong(Reason, frozen=True):

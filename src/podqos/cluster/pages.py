@@ -97,10 +97,12 @@ class Page(Generic[Model]):
         except REFUSALS as error:
             raise self._broken(error) from None
 
+    def check(self) -> None:
+        """Raise BadAnswer unless this is the list that was asked for."""
+        self._check(self._decode(_Envelope).kind)
+
     def _check(self, kind: str) -> None:
-        if not kind.endswith("List"):
-            what = f"in place of a list of {self.resource.plural} it sent {kind or 'something else'}"
-            raise BadAnswer(what, where=self._where)
+        check_list(kind, self.resource, self._where)
 
     def _broken(self, error: Exception) -> BadAnswer:
         return BadAnswer(f"its list of {self.resource.plural} cannot be read: {error}", where=self._where)
@@ -112,6 +114,14 @@ class Page(Generic[Model]):
 
     def _one(self, number: int, item: msgspec.Raw) -> Model:
         return decode_object(self.resource, bytes(item), where=f"{self._where}: items[{number}]")
+
+
+def check_list(kind: str, resource: Resource[Any], where: str) -> None:
+    """Raise BadAnswer unless a list is of the kind that was asked for: taken for another, it would seem empty."""
+    wanted = f"{resource.kind}List"
+    if kind != wanted:
+        what = f"in place of a list of {resource.plural} ({wanted}) it sent {kind or 'something else'}"
+        raise BadAnswer(what, where=where, fix="check that the server is a Kubernetes API server, or its proxy")
 
 
 def decode_object(resource: Resource[Model], data: bytes, *, where: str = "") -> Model:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import check_thresholds
+from podqos.eviction.kubelet_file import check_alone
 from podqos.eviction.thresholds import effective_eviction_hard
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.kubelet import KubeletSettings
@@ -53,7 +53,7 @@ def merged_settings(
     where = "the kubelet's settings" if file is None else file.name
     settings = KubeletSettings(kubelet_configuration(identity | fields, where, is_defaulted=False), fields=fields)
     try:
-        check_thresholds(settings)
+        check_alone(settings)
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=f"{where}: {error.where}", fix=error.fix) from None
     return settings

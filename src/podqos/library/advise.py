@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import admit
+from podqos.admission.relevance import Question, tolerated
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
@@ -178,6 +179,8 @@ class _Advising:
         """Return the workloads that something is known about, by name."""
         described = {each.name: each for each in descriptions}
         found = {identity_of(each): each for each in self._objects.latest()}
+        for each in found.values():
+            self._objects.tolerate(each, tolerated(each.workload, Question.SURVIVAL))
         by_identity = {identity: _described(identity, described) for identity in found}
         existing = set(found)
         used = {each.name for each in by_identity.values() if each is not None}
@@ -268,9 +271,8 @@ class _Advising:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""
         policies = self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
         created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
-        admission = admit(
-            pod, replace(policies, priority_classes=(*policies.priority_classes, *created)), self._profile
-        )
+        policies = replace(policies, priority_classes=(*policies.priority_classes, *created))
+        admission = admit(pod, policies, self._profile, question=Question.SURVIVAL)
         refusal = admission.refusal
         return admission.pod, "" if refusal is None else refusal.message
 

@@ -12,6 +12,9 @@ from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_co
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.placement.kubelet_start import check_starts
 from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, Leak, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
@@ -54,6 +57,10 @@ def blast(
         # The memory needed to find out where pods are is freed with the copy.
         nodes = in_copy(partial(nodes_now, source))
     else:
+        if kubelet is not None:
+            # That there is swap was measured: the kubelet did start.
+            memory = {MEMORY: Quantity.of_units(source.node.memory_bytes, "BinarySI")}
+            check_starts(kubelet, memory, profile=profile)
         nodes = (_node(source, kubelet or KubeletConfiguration()),)
         assumptions = (_KUBELET_DEFAULTS,) if kubelet is None else ()
     rates = tuple(dict.fromkeys((slow_bytes_per_second, fast_bytes_per_second)))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from podqos.admission.relevance import Question, tolerated, with_names
 from podqos.advice.checks.baseline import BaselineEntry, ObjectKey, compare
 from podqos.advice.checks.bundle import (
     CheckOptions,
@@ -133,6 +134,8 @@ class Checked:
         for source in objects.sources:
             objects.note(*_misspelt(source), *_unknown_checks(source))
         objects.check_policies()
+        for each in objects.workloads:
+            objects.tolerate(each, tolerated(each.workload, Question.CLASS))
         resizes = self._resizes(workloads)
         units = {source.path: source.scope or "" for source in (*objects.sources, *resized.sources)}
         by_scopes: dict[tuple[str, ...], Context] = {}
@@ -375,7 +378,8 @@ def _located(found: FoundWorkload, autoscalers: Autoscalers) -> LocatedWorkload:
     subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
     scaling = autoscalers.found_horizontal(found) if autoscalers else None
     scaled_by = None if scaling is None else FoundAutoscaler(scaling[1], _other(scaling[0], metadata.namespace))
-    return LocatedWorkload(found.workload, subject, scaled_by)
+    workload = found.workload
+    return LocatedWorkload(replace(workload, pod=with_names(workload.pod)), subject, scaled_by)
 
 
 def _left_out(

@@ -98,6 +98,7 @@ class End(Struct, frozen=True, rename="camel", tag_field="kind", tag="End"):
 Note = NodeSummary | NodeKubelet | Missing | Restart | End
 
 
+_NOTE_BEGINS = 40
 _NOTES = {"NodeSummary", "NodeKubelet", "Missing", "Restart", "End"}
 _PODS = "PodList"
 _BESIDE = ("PodMetricsList", "NodeMetricsList", "EventList")
@@ -390,6 +391,15 @@ def read_snapshot(path: str) -> ClusterSnapshot:
 def is_cluster_snapshot(data: bytes) -> bool:
     """Whether a file's beginning is that of a snapshot of a cluster."""
     return data[:2] == b"\x1f\x8b" or KIND.encode() in data[:200]
+
+
+def noting_missing(lines: Iterable[bytes], missing: list[Assumption]) -> Iterator[bytes]:
+    """Pass on the lines of a snapshot, and keep what could not be read, with the right that would allow it."""
+    for line in lines:
+        # Notes are short lines of their own; lists are not decoded again.
+        if b'"kind":"Missing"' in line[:_NOTE_BEGINS]:
+            missing.append(msgspec.json.decode(line, type=Missing).assumption)
+        yield line
 
 
 def write_snapshot(lines: Iterable[bytes], path: str) -> int:

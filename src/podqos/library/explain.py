@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.admission.relevance import Question, tolerated, with_names
 from podqos.admission.stored import Stored, Storing
 from podqos.admission.validation import validate_resources
 from podqos.library.inputs.assumptions import (
@@ -274,7 +275,9 @@ def _accepted(objects: Objects, storing: Callable[[str], Storing]) -> Iterator[t
         if errors:
             objects.report(found, errors)
         else:
-            yield found, storing(found.source).store(found.workload)
+            objects.tolerate(found, tolerated(found.workload, Question.CLASS))
+            workload = found.workload
+            yield found, storing(found.source).store(replace(workload, pod=with_names(workload.pod)))
 
 
 def _is_left_out(found: FoundObject) -> bool:

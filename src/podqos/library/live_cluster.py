@@ -18,7 +18,7 @@ from podqos.cluster.metrics import NODE_METRICS, POD_METRICS
 from podqos.cluster.patience import ONCE
 from podqos.cluster.refusals import question
 from podqos.cluster.resources import Resource
-from podqos.errors import ClusterError, Forbidden, InputError, NotFound, Refused
+from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 from podqos.manifest.anonymous import Anonymizer
@@ -183,6 +183,7 @@ def list_lines(
         if page.is_first and has_begun:
             yield msgspec.json.encode(Restart(f"{resource.kind}List"))
         has_begun = True
+        page.check()
         line = pruned_list(page.data)
         if line is not None:
             yield line
@@ -260,7 +261,8 @@ def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
             asked = question("list", resource, namespace)
             answer = cluster.client.get(resource.path(namespace), asked=asked, patience=ONCE)
             line = pruned_list(answer.data)
-            if line is not None:
-                yield line
+            if line is None:
+                raise BadAnswer(f"in place of a list of {resource.plural} it sent something else")
+            yield line
     except (ClusterError, InputError) as error:
         yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server and the right to list these")

@@ -34,6 +34,7 @@ def node_overview(
         is_measured=state is not None and state.is_kubelets,
         next_evicted=_victim(next(iter(evicted), None)),
         next_killed=_victim(next(iter(killed), None)),
+        problem="" if report is None else report.problem,
     )
 
 

@@ -67,6 +67,8 @@ class NodeState(Struct, frozen=True):
     """Pods that count but that an answer is not about, as ``namespace/name``."""
     kubelet: Kubelet | None = None
     """The node's own, where that is known."""
+    is_of_cluster: bool = False
+    """Whether it is a node of a cluster, whose memory is known: what is assumed may not fit, and is then said."""
     owners: Mapping[str, tuple[str, str]] = {}
     """By uid of a pod the workload it is of: its kind and ``namespace/name``. Empty where only pods are known."""
 
@@ -229,7 +231,7 @@ def cluster_state(
 
 def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
     assumptions = tuple(dict.fromkeys((*state.assumptions, *cluster.assumptions)))
-    return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node))
+    return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node), is_of_cluster=True)
 
 
 def used_bytes(state: NodeState) -> int:
@@ -242,11 +244,18 @@ def available_bytes(state: NodeState, profile: Profile) -> int:
     return state.snapshot.node.available_bytes(used_by_pods(state), profile)
 
 
+def beyond_memory(state: NodeState, profile: Profile) -> str:
+    """Return in words that pods use more than there is, which unless it was measured is assumed wrongly; else empty."""
+    there, left = state.snapshot.node.memory_bytes, available_bytes(state, profile)
+    if left >= 0 or state.is_kubelets:
+        return ""
+    return f"the pods use {mebibytes(there - left)}, the node has {mebibytes(there)}"
+
+
 def check_fits(state: NodeState, profile: Profile) -> None:
     """Raise ``InputError`` where pods use more than there is: unless that was measured, it is assumed wrongly."""
-    there, left = state.snapshot.node.memory_bytes, available_bytes(state, profile)
-    if left < 0 and not state.is_kubelets:
-        what = f"the pods use {mebibytes(there - left)}, the node has {mebibytes(there)}"
+    what = beyond_memory(state, profile)
+    if what:
         raise InputError(what, fix="give the node's memory with --node-memory")
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.errors import InputError
 from podqos.library.check import run_checks
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.engines.fan_out import Progress
@@ -60,17 +63,28 @@ def _nodes(
     """Return every node; those nearest to running out with the pods that die next."""
     assumptions: list[Assumption] = []
     found: list[tuple[Node, NodeState | None, int | None]] = []
+    problems: dict[str, str] = {}
     for node in cluster.nodes.values():
-        state = cluster_state(cluster, node.name, profile=profile) if by_node.get(node.name) else None
-        found.append((node, state, None if state is None else headroom_bytes(state, profile)))
+        state = headroom = None
+        try:
+            if by_node.get(node.name):
+                state = cluster_state(cluster, node.name, profile=profile)
+                headroom = headroom_bytes(state, profile)
+        except InputError as error:
+            state, problems[node.name] = None, str(error)
+        found.append((node, state, headroom))
     found.sort(key=lambda each: (each[2] is None, each[2] or 0))
     made = []
     for number, (node, state, _) in enumerate(found, 1):
         report = None
         if state is not None and number <= MOST_RANKED:
-            report = rank(state, profile=profile)
-            assumptions += report.assumptions
-        made.append(node_overview(node, by_node.get(node.name, []), state, report, profile))
+            try:
+                report = rank(state, profile=profile)
+                assumptions += report.assumptions
+            except InputError as error:
+                problems[node.name] = str(error)
+        one = node_overview(node, by_node.get(node.name, []), state, report, profile)
+        made.append(replace(one, problem=problems.get(node.name, one.problem)))
         if progress is not None:
             progress(number, len(found))
     return made, assumptions

@@ -10,6 +10,7 @@ from fractions import Fraction
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from podqos.admission.relevance import Question
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.assumptions import (
@@ -18,7 +19,7 @@ from podqos.library.inputs.assumptions import (
     cluster_assumptions,
     without_policies,
 )
-from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.inputs.kubelet_node import Kubelet, check_kubelet, kubelet_of
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
@@ -30,7 +31,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
 from podqos.model.service import Service
 from podqos.placement import place as scheduler
-from podqos.placement.allocatable import SoftCoverage, node_allocatable
+from podqos.placement.allocatable import Allocatable, SoftCoverage, node_allocatable
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
@@ -73,7 +74,8 @@ class Placing:
         self._options = options
         # A directory may hold what belongs to several clusters.
         self._is_walked = any(source.scope is not None for source in objects.sources)
-        self._config = _kubelet(objects, options)
+        self._kubelet = _kubelet(objects, options)
+        self._config = None if self._kubelet is None else self._kubelet.config
         self._assumptions: list[Assumption] = [*of_version(options.profile)]
         self.nodes = tuple(self._nodes())
         self.pods: list[Pod] = []
@@ -162,7 +164,7 @@ class Placing:
         if config is None:
             pods = status.capacity.get(PODS)
             config = self._defaults(max_pods=pods.value if pods is not None else None)
-        divided = node_allocatable(status.capacity, config)
+        divided = self._divided(status.capacity, config)
         return replace(node, status=replace(status, allocatable={**status.allocatable, **divided.allocatable}))
 
     def _counted_nodes(self, count: int) -> Iterator[Node]:
@@ -170,7 +172,7 @@ class Placing:
         config = self._defaults() if self._config is None else self._config
         if PODS in capacity:
             config = replace(config, max_pods=capacity[PODS].value)
-        divided = node_allocatable(capacity, config)
+        divided = self._divided(capacity, config)
         width = len(str(count))
         for number in range(1, count + 1):
             name = f"node-{number:0{width}}"
@@ -183,6 +185,12 @@ class Placing:
                     declared_features=declared_by_default(self._options.profile),
                 ),
             )
+
+    def _divided(self, capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
+        """Divide a node as its kubelet does, which must be one that starts there."""
+        kubelet = Kubelet(config, None if self._kubelet is None else self._kubelet.path)
+        check_kubelet(kubelet, capacity, profile=self._options.profile)
+        return node_allocatable(capacity, config)
 
     def _defaults(self, max_pods: int | None = None) -> KubeletConfiguration:
         """Return the kubelet's defaults, on which the answer then rests."""
@@ -201,7 +209,7 @@ class Placing:
             workload = found.workload
             if workload.is_live and workload.kind != POD and pods_are_live:
                 continue
-            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile)
+            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile, Question.PLACEMENT)
             if pod is None:
                 continue
             if self._options.unbind and pod.spec.node_name:
@@ -237,20 +245,11 @@ def _no_search_for_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _kubelet(objects: Objects, options: PlaceOptions) -> KubeletConfiguration | None:
-    """Return the one kubelet's settings that were given; those with which it does not start are problems."""
-    from podqos.eviction.kubelet_file import check_thresholds
-
-    given = []
-    for each in objects.kubelets:
-        try:
-            check_thresholds(each.settings)
-        except InvalidConfiguration as error:
-            objects.note(each.found.source.problem(each.found.other.place, error.where, error.what, error.fix))
-        else:
-            given.append(each.settings.configuration)
+def _kubelet(objects: Objects, options: PlaceOptions) -> Kubelet | None:
+    """Return the one kubelet that was given, which must be one that starts."""
+    given = [kubelet_of(each) for each in objects.kubelets]
     if options.kubelet is not None:
-        given.append(options.kubelet.config)
+        given.append(options.kubelet)
     if len(given) > 1:
         raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one, for all nodes")
     return given[0] if given else None

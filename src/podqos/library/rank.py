@@ -12,7 +12,7 @@ from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import Objects
-from podqos.library.node_state import NodeState, check_fits, node_state
+from podqos.library.node_state import NodeState, beyond_memory, check_fits, node_state
 from podqos.library.watched_memory import watched_memory
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -54,10 +54,12 @@ def rank(
     )
     settings = watched.settings
     seen = outlook(state.snapshot, settings, profile, watched.exhaustion.thresholds)
-    check_fits(state, profile)
+    if not state.is_of_cluster:
+        check_fits(state, profile)
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
     own_score = kubelet.config.oom_score_adj
     report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet, profile))
+    report = replace(report, problem=beyond_memory(state, profile))
     return _about(report, state.neighbours) if state.neighbours else report
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
@@ -90,19 +89,13 @@ def _run(task: _Task) -> RunResult:
     run = simulate(task.scenario)
     summary = run_summary(run)
     names = [row.workload for row in summary.workloads]
-    ran = {entry.pod for entry in run.entries if entry.kind is Kind.STARTED}
-    others = {entry.pod for entry in run.entries if entry.pod is not None} - ran
-    never_ran = Counter(workload_of(pod, names) for pod in others)
     first = next((entry for entry in run.entries if entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}), None)
     return RunResult(
         key=task.key,
         values=task.point.values,
         seed=task.point.seed,
         workloads={
-            row.workload: msgspec.convert(
-                {**msgspec.to_builtins(row), "neverRan": never_ran[row.workload]}, WorkloadResult
-            )
-            for row in summary.workloads
+            row.workload: msgspec.convert(row, WorkloadResult, from_attributes=True) for row in summary.workloads
         },
         oom_kills=summary.oom_kills,
         evictions=summary.evictions,

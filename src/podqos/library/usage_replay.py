@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from podqos.admission.relevance import Question
 from podqos.advice.sizing.matching import container_of, owner_of
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
@@ -151,7 +152,7 @@ class _Replaying:
         self._specs: dict[Identity, Pod] = {}
         for found in objects.latest():
             workload = found.workload
-            pod = workload.pod if workload.is_live else admitted_pod(found, objects, LATEST)
+            pod = workload.pod if workload.is_live else admitted_pod(found, objects, LATEST, Question.PLACEMENT)
             if pod is not None:
                 name = workload.metadata.name or workload.metadata.generate_name.rstrip("-")
                 self._specs[Identity(workload.metadata.namespace or "default", workload.kind, name)] = pod

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from podqos.model.selector import LabelSelector
+
 
 class PodHolder(Struct, frozen=True):
     """A kind that is a pod or holds the template of one."""
@@ -32,6 +34,7 @@ class Scale(Struct, frozen=True):
     replicas: int | None = None
     parallelism: int | None = None
     completions: int | None = None
+    selector: LabelSelector | None = None
 
     @property
     def pods(self) -> int | None:
@@ -42,6 +45,8 @@ class Scale(Struct, frozen=True):
 
 
 _TEMPLATE = ("spec", "template")
+SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+"""The kinds of apps/v1, which must say by which labels they find their pods."""
 _WORKLOADS = ("apps", "extensions")
 
 POD_HOLDERS: dict[str, PodHolder] = {

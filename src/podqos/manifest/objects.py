@@ -17,6 +17,7 @@ from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
 from podqos.manifest.kinds import (
     POD_HOLDERS,
     POLICY_GROUPS,
+    SELECTING,
     PodHolder,
     Scale,
     group_of,
@@ -183,7 +184,7 @@ def _thorough(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
     cleaned, findings = examine(holder, value)
     if any(finding.severity is Severity.ERROR for finding in findings):
         return Interpretation(findings=findings)
-    return Interpretation(_build(holder, cleaned), findings)
+    return Interpretation(_build(holder, {**cleaned, "apiVersion": value.get("apiVersion")}), findings)
 
 
 def _has_unknown_fields(spec: dict[str, Plain]) -> bool:
@@ -233,7 +234,16 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
     )
-    return Workload(holder.kind, metadata, Pod(pod_metadata, template.spec), ".".join(holder.pod_path), scale.pods)
+    needs_selector = holder.kind in SELECTING and value.get("apiVersion") == holder.api_version
+    return Workload(
+        holder.kind,
+        metadata,
+        Pod(pod_metadata, template.spec),
+        ".".join(holder.pod_path),
+        scale.pods,
+        selector=scale.selector if needs_selector else None,
+        needs_selector=needs_selector,
+    )
 
 
 _IN_SPEC = ("spec", "template")

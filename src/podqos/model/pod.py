@@ -13,6 +13,7 @@ from msgspec import Struct
 from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
 from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
+from podqos.model.selector import LabelSelector
 
 # Priority from which a pod counts as critical (pkg/apis/scheduling/types.go: SystemCriticalPriority).
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
@@ -341,6 +342,9 @@ class Workload(Struct, frozen=True, gc=False):
     """How many pods run at a time, where the object says so: of a Job, its parallelism."""
     fields: tuple[tuple[str, str], ...] = ()
     """Where fields of the pod stand in an object without a template: the pod's path, the object's; the first counts."""
+    selector: LabelSelector | None = None
+    """By which an object with a template finds its pods, where its kind must have one."""
+    needs_selector: bool = False
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

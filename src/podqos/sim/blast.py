@@ -343,8 +343,9 @@ def _check(entries: Iterable[Entry]) -> None:
     for entry in sorted(entries, key=lambda entry: cause_of(entry.because) not in own):
         pod, fix = None, "check the units, and the node's memory"
         match entry.because:
-            case OOMKill(level=OOMLevel.CONTAINER, freed_bytes=used, limit_bytes=limit):
-                what = f"{entry.pod} {entry.container} uses {mebibytes(used)}, above its limit of {mebibytes(limit)}"
+            case OOMKill(level=OOMLevel.CONTAINER, freed_bytes=used, denied_bytes=denied, limit_bytes=limit):
+                uses, most = mebibytes(used + denied), mebibytes(limit)
+                what = f"{entry.pod} {entry.container} uses {uses}, above its limit of {most}"
                 pod, fix = entry.pod, "check the unit, and the limit"
             case OOMKill(level=OOMLevel.POD, limit_bytes=limit):
                 what = f"the containers of {entry.pod} use more than the pod's limit of {mebibytes(limit)}"

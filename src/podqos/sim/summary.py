@@ -1,5 +1,9 @@
 """How a run ended, per workload, counted from its journal alone.
 
+Every pod of the journal has one outcome: it never ran, was interrupted, waited for a node, was short of CPU, or was
+unaffected. A replacement is the pod it stands for. Times of a pod are unions: two containers that are down, or short of
+CPU, at the same time count once. Times of a workload are sums over its pods.
+
 The shape is part of what ``podqos simulate -o json`` prints: fields are added, never renamed or removed.
 """
 
@@ -12,18 +16,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.reasons import CPUThrottled, OOMKill, ReplacementFor, ThrottledBy, cause_of
+from podqos.agent.reasons import CPUThrottled, ExitedWith, OOMKill, ReplacementFor, ThrottledBy, cause_of
 from podqos.model.pod import QOSClass
 from podqos.qos.classes import qos_class_of
 from podqos.sim.run import FinishedRun
-from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 # From this many evictions of the same pod, under whatever name, a line of its own.
 _REPEATED = 3
-_ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us")
-# What ends a pod, or a container of it, until a replacement starts.
-_TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
-_ENDED = (Kind.EXITED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED)
+_OUTCOMES = ("never_ran", "interrupted", "waited", "throttled")
+_ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us", *_OUTCOMES)
+_ARRIVED = frozenset({Kind.PLACED, Kind.ADMITTED, Kind.ADOPTED})
+# What ends a pod until it or a replacement starts.
+_TAKEN = frozenset({Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST, Kind.FAILED})
+# What ends a pod for good, as was wanted.
+_OVER = frozenset({Kind.SUCCEEDED, Kind.DELETED})
+_ENDED = frozenset({Kind.OOM_KILLED, Kind.EXITED, Kind.STOPPED, Kind.CLEANED_UP, *_TAKEN, *_OVER})
 _DECIDED = (Kind.OOM_KILLED, Kind.EVICTED, Kind.WOULD_EVICT)
 
 _GONE = (Kind.EVICTED, Kind.PREEMPTED, Kind.DELETED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED, Kind.CLEANED_UP)
@@ -46,21 +54,32 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     priority: int
     pods: int
-    """How many of its pods ran or were rejected; a replacement is the pod it stands for."""
+    """All its pods, whether they ran or not; a replacement is the pod it stands for."""
     untouched: int
-    """Of those: neither killed nor evicted nor rejected, and never replaced."""
+    """Of those: unaffected, that is none of ``never_ran``, ``interrupted``, ``waited`` and ``throttled``."""
     oom_kills: int
     evictions: int
     restarts: int
     rejections: int
     downtime_us: int
-    """Summed over its pods: from being killed, evicted or lost until running again."""
+    """How long its pods did not run and should have, summed over its pods: from being killed, evicted, rejected or
+    lost, from ending with an error, or from finding no node, until running again. A pod is down while any of its
+    containers is."""
     throttled_us: int
-    """Summed over its pods: how long it got less CPU than it wanted."""
+    """How long its pods got less CPU than they wanted, summed over its pods: a pod is short of CPU while any of its
+    containers is."""
+    never_ran: int = 0
+    """Pods that found no node, were rejected, or did not get past their init containers."""
+    interrupted: int = 0
+    """Pods that ran and were killed, evicted, preempted or lost, or of which a container failed or was restarted."""
+    waited: int = 0
+    """Pods that had to wait for a node, and ran undisturbed then, but perhaps short of CPU."""
+    throttled: int = 0
+    """Pods to which nothing happened but that they were short of CPU."""
 
 
 class RunSummary(Struct, frozen=True, rename="camel"):
-    """How the run ended."""
+    """How the run ended; fields are those of all workloads together."""
 
     nodes: int
     pods: int
@@ -76,6 +95,10 @@ class RunSummary(Struct, frozen=True, rename="camel"):
     workloads: tuple[WorkloadSummary, ...]
     repeated_evictions: tuple[RepeatedEvictions, ...] = ()
     """Three times or more, most often first."""
+    never_ran: int = 0
+    interrupted: int = 0
+    waited: int = 0
+    throttled: int = 0
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -85,6 +108,12 @@ class Owner(Struct, frozen=True, gc=False):
     """``namespace/name``."""
     qos_class: QOSClass
     priority: int
+    regular: frozenset[str] | None = None
+    """The containers with which its pods run; None where those are the first to start."""
+    ephemeral: frozenset[str] = frozenset()
+    """Containers that are no part of what its pods do."""
+    until_us: int | None = None
+    """When it is deleted."""
 
 
 class SplitRun(FinishedRun, frozen=True):
@@ -111,11 +140,25 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
         owner = workload_of(key, found)
         if owner is not None:
             found[owner].append(key)
-    return {
-        key: Owner(name, qos_class_of(workload.pod, scenario.profile), workload.pod.spec.priority or 0)
-        for name, workload in workloads
-        for key in found[name]
-    }
+    owners: dict[str, Owner] = {}
+    for name, workload in workloads:
+        if found[name]:
+            one = _owner(name, workload, qos_class_of(workload.pod, scenario.profile))
+            owners.update(dict.fromkeys(found[name], one))
+    return owners
+
+
+def _owner(name: str, workload: ScenarioWorkload, qos_class: QOSClass) -> Owner:
+    spec = workload.pod.spec
+    is_prepared = any(not each.is_sidecar for each in spec.init_containers)
+    return Owner(
+        name,
+        qos_class,
+        spec.priority or 0,
+        regular=frozenset(each.name for each in spec.containers) if is_prepared else None,
+        ephemeral=frozenset(each.name for each in spec.ephemeral_containers),
+        until_us=workload.deleted_us,
+    )
 
 
 def workload_of(pod: str, workloads: Container[str]) -> str | None:
@@ -227,90 +270,145 @@ def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
 
 
 class _Tally:
-    """The running counts of one workload."""
+    """The running counts of one workload. Pods are known by the name of the one that was there first."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._pods: set[str] = set()
-        self._touched: set[str] = set()
+        self._not_run: set[str] = set()
+        """Those that have not run so far."""
+        self._interrupted: set[str] = set()
+        self._waited: set[str] = set()
+        self._over: set[str] = set()
+        """Those that ended as was wanted."""
         self._kinds: Counter[Kind] = Counter()
-        self._waits: dict[tuple[str, str | None], int] = {}
-        """Since when a pod, or a container of it, is missing."""
-        self._stands_for: dict[str, str] = {}
-        """The pod that is still missing, by its replacement."""
         self._firsts: dict[str, str] = {}
         """The pod that was there first, by its replacements."""
-        self._downtime_us = 0
-        self._short_since: dict[tuple[str, str | None], int] = {}
-        self._throttled_us = 0
+        self._down = _Spans()
+        self._short = _Spans()
 
     def take(self, entry: Entry) -> None:
         """Count an entry."""
-        kind, pod = entry.kind, entry.pod
-        assert pod is not None
+        assert entry.pod is not None
+        kind, pod = entry.kind, self._firsts.get(entry.pod, entry.pod)
+        if isinstance(entry.because, ReplacementFor):
+            self._firsts[entry.pod] = self._firsts.get(entry.because.pod, entry.because.pod)
+            return
+        if pod not in self._pods:
+            if kind is Kind.DELETED:
+                return  # the moment it arrived
+            self._pods.add(pod)
+            self._not_run.add(pod)
+        if pod in self._over or entry.container in self._owner.ephemeral:
+            return
         if kind is Kind.STARTED:
-            self._pods.add(self._firsts.get(pod, pod))
-            if entry.container is None:
-                self._started(pod, None, entry.time_us)
-        elif kind is Kind.RESTARTED:
-            self._kinds[kind] += 1
-            self._started(pod, entry.container, entry.time_us)
+            self._started(pod, entry)
+        elif kind not in _ARRIVED:
+            self._news(pod, entry)
+
+    def _news(self, pod: str, entry: Entry) -> None:
+        """Count what does not happen to a pod that just runs."""
+        kind, because, time_us = entry.kind, entry.because, entry.time_us
+        self._kinds[kind] += 1
+        if kind in _ENDED:
+            self._short.end(pod, entry.container, time_us)
+        if kind is Kind.RESTARTED:
+            self._down.end(pod, entry.container, time_us)
+        elif kind is Kind.PENDING:
+            self._down.begin(pod, None, time_us)
+        elif kind in _OVER:
+            self._down.end(pod, None, time_us)
+            self._over.add(pod)
         elif kind in _TAKEN:
-            self._kinds[kind] += 1
-            first = self._firsts.get(pod, pod)
-            self._pods.add(first)
-            self._touched.add(first)
-            self._taken(pod, entry.container, entry.time_us)
-            self._no_longer_short(entry)
-        elif kind in _ENDED:
-            self._no_longer_short(entry)
-        elif isinstance(entry.because, ReplacementFor):
-            self._firsts[pod] = self._firsts.get(entry.because.pod, entry.because.pod)
-            self._stands_for[pod] = self._stands_for.get(entry.because.pod, entry.because.pod)
-        elif isinstance(entry.because, CPUThrottled):
-            self._throttled(entry, entry.because)
+            self._interrupted.add(pod)
+            self._down.begin(pod, None, time_us)
+        elif isinstance(because, OOMKill):
+            self._interrupted.add(pod)
+            if not because.container_lives:
+                self._ended(pod, entry.container, time_us)
+        elif isinstance(because, ExitedWith) and (because.exit_code or because.restarts):
+            self._interrupted.add(pod)
+            self._ended(pod, entry.container, time_us if because.finished_us is None else because.finished_us)
+        elif isinstance(because, CPUThrottled):
+            if because.throttled_by is ThrottledBy.NOTHING:
+                self._short.end(pod, entry.container, time_us)
+            else:
+                self._short.begin(pod, entry.container, time_us)
+
+    def _started(self, pod: str, entry: Entry) -> None:
+        """Note that a pod runs, if it was its regular containers that started."""
+        regular = self._owner.regular
+        if entry.container is None if regular is None else entry.container in regular:
+            if pod in self._not_run:
+                self._not_run.remove(pod)
+                if self._down.end(pod, None, entry.time_us):
+                    self._waited.add(pod)
+            else:
+                self._down.end(pod, None, entry.time_us)
+
+    def _ended(self, pod: str, container: str | None, time_us: int) -> None:
+        """Note that a container no longer runs; of a pod that has not run yet, that it waits for more than that."""
+        self._down.begin(pod, None if pod in self._not_run else container, time_us)
 
     def row(self, end_us: int) -> WorkloadSummary:
         """Return what has been counted."""
-        kinds = self._kinds
+        owner, kinds = self._owner, self._kinds
+        until_us = end_us if owner.until_us is None else min(end_us, owner.until_us)
+        down_us, short_us = self._down.lengths(until_us), self._short.lengths(until_us)
+        interrupted = self._interrupted - self._not_run
+        waited = self._waited - interrupted
+        throttled = {pod for pod, length in short_us.items() if length} - interrupted - waited - self._not_run
+        affected = len(self._not_run) + len(interrupted) + len(waited) + len(throttled)
         return WorkloadSummary(
-            workload=self._owner.workload,
-            qos_class=self._owner.qos_class,
-            priority=self._owner.priority,
+            workload=owner.workload,
+            qos_class=owner.qos_class,
+            priority=owner.priority,
             pods=len(self._pods),
-            untouched=len(self._pods - self._touched),
+            untouched=len(self._pods) - affected,
             oom_kills=kinds[Kind.OOM_KILLED],
             evictions=kinds[Kind.EVICTED],
             restarts=kinds[Kind.RESTARTED],
             rejections=kinds[Kind.REJECTED],
-            downtime_us=self._downtime_us + sum(end_us - since for since in self._waits.values()),
-            throttled_us=self._throttled_us + sum(end_us - since for since in self._short_since.values()),
+            downtime_us=sum(down_us.values()),
+            throttled_us=sum(short_us.values()),
+            never_ran=len(self._not_run),
+            interrupted=len(interrupted),
+            waited=len(waited),
+            throttled=len(throttled),
         )
 
-    def _taken(self, pod: str, container: str | None, time_us: int) -> None:
-        """Start counting; a pod is missed once, whatever happens to it or its replacement before that runs."""
-        missed = self._stands_for.get(pod, pod)
-        known = [each for each in self._waits if each[0] == missed]
-        if not known or (container is not None and known[0][1] not in {None, container}):
-            self._waits[missed, container] = time_us
 
-    def _started(self, pod: str, container: str | None, time_us: int) -> None:
-        """End the wait for a container, or for a whole pod."""
-        missed = self._stands_for.pop(pod, pod)
-        for key in [each for each in self._waits if each[0] == missed and container in {None, each[1]}]:
-            self._downtime_us += time_us - self._waits.pop(key)
+class _Spans:
+    """Since when and for how long pods, or containers of them, have been in a state."""
 
-    def _throttled(self, entry: Entry, because: CPUThrottled) -> None:
-        assert entry.pod is not None
-        if because.throttled_by is ThrottledBy.NOTHING:
-            self._no_longer_short(entry)
-        else:
-            self._short_since.setdefault((entry.pod, entry.container), entry.time_us)
+    def __init__(self) -> None:
+        self._since: dict[str, dict[str | None, int]] = {}
+        self._ended: dict[str, list[tuple[int, int]]] = {}
 
-    def _no_longer_short(self, entry: Entry) -> None:
-        for key in [
-            (pod, container)
-            for pod, container in self._short_since
-            if pod == entry.pod and entry.container in {None, container}
-        ]:
-            self._throttled_us += entry.time_us - self._short_since.pop(key)
+    def begin(self, pod: str, container: str | None, time_us: int) -> None:
+        """Note that it has begun, for a container or the whole pod."""
+        self._since.setdefault(pod, {}).setdefault(container, time_us)
+
+    def end(self, pod: str, container: str | None, time_us: int) -> bool:
+        """Note that it has ended, for a container or the pod with all of them; return whether it took any time."""
+        since = self._since.get(pod)
+        if since is None:
+            return False
+        ended = [(since.pop(each), time_us) for each in list(since) if container is None or each == container]
+        if not since:
+            del self._since[pod]
+        if ended:
+            self._ended.setdefault(pod, []).extend(ended)
+        return any(begun_us < time_us for begun_us, _ in ended)
+
+    def lengths(self, end_us: int) -> dict[str, int]:
+        """Return for how long each pod was in the state, itself or with any of its containers, until the end."""
+        found: dict[str, int] = {}
+        for pod in dict.fromkeys((*self._ended, *self._since)):
+            going_on = ((since_us, end_us) for since_us in self._since.get(pod, {}).values())
+            total_us = reached_us = 0
+            for begun_us, ended_us in sorted((*self._ended.get(pod, ()), *going_on)):
+                total_us += max(0, min(ended_us, end_us) - max(begun_us, reached_us))
+                reached_us = max(reached_us, ended_us)
+            found[pod] = total_us
+        return found

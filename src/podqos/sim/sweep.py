@@ -13,6 +13,7 @@ from itertools import product
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
@@ -44,12 +45,14 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
     restarts: int
     downtime_us: int
     never_ran: int = 0
-    """Pods that could not be placed, or were rejected."""
+    """As in ``WorkloadSummary``, like all others."""
+    waited: int = 0
+    throttled: int = 0
 
     @property
     def survived(self) -> bool:
-        """Whether all its pods ran unaffected."""
-        return self.untouched == self.pods and not self.never_ran
+        """Whether all its pods ran and none was interrupted; some may have waited, or been short of CPU."""
+        return self.untouched + self.waited + self.throttled == self.pods and not self.never_ran
 
 
 class RunResult(Struct, frozen=True, rename="camel"):
@@ -82,7 +85,7 @@ class WorkloadSurvival(Struct, frozen=True, rename="camel"):
 
     workload: str
     survived: float
-    """The share of runs in which all its pods ran unaffected."""
+    """The share of runs in which all its pods ran and none was interrupted."""
     oom_kills: Distribution
     evictions: Distribution
     never_ran: Distribution
@@ -127,7 +130,8 @@ def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]
 
 def run_key(scenario: Scenario) -> str:
     """Return the key of a run: a hash of everything it depends on, and the version of podqos."""
-    data = msgspec.json.encode(scenario, enc_hook=_plain, order="deterministic")
+    # The same values are the same run, however they came about.
+    data = msgspec.json.encode(replace(scenario, changes=()), enc_hook=_plain, order="deterministic")
     return sha256(__version__.encode() + b"\0" + data).hexdigest()[:32]
 
 

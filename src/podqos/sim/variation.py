@@ -20,7 +20,7 @@ invalid value is reported where it always is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import cast
 
@@ -96,6 +96,9 @@ def parse_varied(text: str) -> Varied:
     return Varied(parameter, values)
 
 
+_DESCRIPTION = "spec.description"
+
+
 class Variation:
     """Values for some parameters, to be applied while a scenario is read."""
 
@@ -103,12 +106,14 @@ class Variation:
         self._assignments = assignments
         self._seed = seed
         self._applied: set[str] = set()
+        self._is_seed_changed = False
 
     def document(self, value: dict[str, Plain]) -> None:
         """Change lines of the scenario file."""
         if self._seed is not None:
             spec = value.get("spec")
             if isinstance(spec, dict):
+                self._is_seed_changed = spec.get("seed", 0) != self._seed
                 spec["seed"] = self._seed
         for parameter, text in self._assignments:
             if parameter.name.startswith("spec."):
@@ -138,7 +143,15 @@ class Variation:
                 raise InvalidOption(
                     f"the scenario has no workload {parameter.target}", where=parameter.text, fix=f"it has {known}"
                 )
-        return scenario
+        return replace(scenario, changes=tuple(self._changes()))
+
+    def _changes(self) -> Iterator[str]:
+        """Yield what differs from the file; a description that is given is about the scenario as changed."""
+        if any(parameter.name == _DESCRIPTION for parameter, _ in self._assignments):
+            return
+        yield from (f"{parameter.text}={value}" for parameter, value in self._assignments)
+        if self._is_seed_changed:
+            yield f"spec.seed={self._seed}"
 
 
 # ---- lines of the scenario file -----------------------------------------------------------------------------------

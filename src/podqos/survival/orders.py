@@ -75,8 +75,8 @@ class KilledContainer(Struct, frozen=True, gc=False):
 class Disagreement(Struct, frozen=True, gc=False, rename="camel"):
     """Two pods that kubelet and kernel kill in opposite orders, neither of them by a tie-break.
 
-    They are neighbours in the kubelet's order, with pods that it cannot distinguish in the kernel's order, and those it
-    never evicts at the end.
+    Of many such pairs only neighbours in the kubelet's order are listed, with pods that it cannot distinguish in the
+    kernel's order, and those it never evicts at the end.
     """
 
     evicted_first: str
@@ -99,7 +99,7 @@ class Orders(Struct, frozen=True, gc=False):
     """Containers; a pod's place is that of its first."""
     kernel_pods: tuple[Pod, ...]
     disagreements: tuple[Disagreement, ...]
-    """Empty exactly if nothing is reversed."""
+    """All reversed pairs; of more than a screenful, those of neighbours. Empty exactly if nothing is reversed."""
     reversed_pairs: int
     """How many pairs of pods, neighbours or not, are reversed."""
 
@@ -120,14 +120,15 @@ def both_orders(
     for killed in kernel:
         first.setdefault(killed.pod.metadata.uid, killed)
     compared = _compared(ranking_keys(ranking), eviction, first)
+    reversed_pairs = _reversed_pairs([each.killed.worst.points for each in compared])
     return Orders(
         ranking=ranking,
         domain=domain,
         eviction=eviction,
         kernel=kernel,
         kernel_pods=tuple(killed.pod for killed in first.values()),
-        disagreements=tuple(_disagreements(compared)),
-        reversed_pairs=_reversed_pairs([each.killed.worst.points for each in compared]),
+        disagreements=tuple(_disagreements(compared, ranking_keys(ranking), reversed_pairs)),
+        reversed_pairs=reversed_pairs,
     )
 
 
@@ -176,8 +177,12 @@ class _Compared(Struct, frozen=True, gc=False):
     killed: KilledContainer
     after_last_by: RankKey | None
     """What puts the last distinguishable pod before it; None for the first, and for spared pods."""
+    group: int
+    """Pods of one group are the same to the kubelet."""
 
 
+MOST_LISTED_PAIRS = 20
+"""Of more reversed pairs only those of neighbours are listed."""
 # Tie-breaks.
 _NO_DIFFERENCE = (RankKey.NAME, RankKey.INPUT_ORDER)
 
@@ -199,22 +204,30 @@ def _compared(orders_by: Sequence[RankKey], eviction: Sequence[RankedPod], first
     spared = [each for each in eviction if each.spared is not None and each.pod.metadata.uid in first]
     groups.append((None, spared))
     return [
-        _Compared(ranked, first[ranked.pod.metadata.uid], key)
-        for key, group in groups
+        _Compared(ranked, first[ranked.pod.metadata.uid], key, number)
+        for number, (key, group) in enumerate(groups)
         for ranked in sorted(group, key=lambda ranked: -first[ranked.pod.metadata.uid].worst.points)
     ]
 
 
-def _disagreements(compared: Sequence[_Compared]) -> Iterator[Disagreement]:
-    for one, other in pairwise(compared):
-        if one.killed.worst.points < other.killed.worst.points:
-            yield Disagreement(
-                evicted_first=one.ranked.pod.key,
-                killed_first=other.ranked.pod.key,
-                killed_by=killed_by(other.killed.worst, one.killed.worst),
-                evicted_by=other.after_last_by,
-                spared=other.ranked.spared,
-            )
+def _disagreements(
+    compared: Sequence[_Compared], orders_by: Sequence[RankKey], reversed_pairs: int
+) -> Iterator[Disagreement]:
+    for first, one in enumerate(compared) if reversed_pairs else ():
+        last = len(compared) if reversed_pairs <= MOST_LISTED_PAIRS else first + 2
+        keys: set[RankKey] = set()
+        for other in compared[first + 1 : last]:
+            if other.group != one.group and other.after_last_by is not None:
+                keys.add(other.after_last_by)
+            if one.killed.worst.points < other.killed.worst.points:
+                yield Disagreement(
+                    evicted_first=one.ranked.pod.key,
+                    killed_first=other.ranked.pod.key,
+                    killed_by=killed_by(other.killed.worst, one.killed.worst),
+                    # Two pods differ first in what comes first of all the differences between them.
+                    evicted_by=None if other.ranked.spared is not None else min(keys, key=orders_by.index),
+                    spared=other.ranked.spared,
+                )
 
 
 def _reversed_pairs(points: Sequence[int]) -> int:

@@ -122,6 +122,8 @@ class RankReport(Struct, frozen=True, rename="camel"):
     """What was assumed because it was not stated."""
     without_process: tuple[IdleContainer, ...] = ()
     """What the kernel could not kill: it has not started, waits to be started again, or has ended."""
+    problem: str = ""
+    """What contradicts itself: pods of a cluster that are assumed to use more than their node has."""
 
 
 def idle_containers(snapshot: Snapshot) -> tuple[IdleContainer, ...]:

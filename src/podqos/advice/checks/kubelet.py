@@ -19,6 +19,7 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
+from podqos.eviction.kubelet_start import check_settings
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
@@ -144,6 +145,13 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
 _kubelet_check = partial(check, effect=Effect.NODE, bundle_rule=kubelets)
 
 
+# By the setting with which a kubelet does not start: what lets it.
+_STARTING = {
+    "enforceNodeAllocatable": Patch.write(FieldEdit("cgroupsPerQOS", None, "false")),
+    "cpuManagerPolicy": Patch.write(FieldEdit("reservedSystemCPUs", "0")),
+}
+
+
 def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     """Yield everything; if the kubelet does not start with the settings, only that."""
     config, profile = kubelet.config, kubelet.options.profile
@@ -153,6 +161,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         return
     try:
         thresholds = parse_thresholds(config, profile)
+        check_settings(config, profile)
         # What the shares of thresholds are of, as far as that is known.
         signals = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
         known = {signal: kubelet.capacity[name].value for signal, name in signals.items() if name in kubelet.capacity}
@@ -160,7 +169,9 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from _held_back(kubelet)
     except InvalidConfiguration as error:
         path = error.where.replace('"', "") if error.where else ""
-        yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(str(error)), Patch.choose(Choice.THRESHOLD))
+        patch = _STARTING.get(path)
+        message = str(error) if patch is None else f"{path}: {error.what}"
+        yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(message), patch or Patch.choose(Choice.THRESHOLD))
         return
     if node_allocatable(kubelet.capacity, config).over_reserved:
         return

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
+from podqos.admission.relevance import Question
 from podqos.admission.stored import with_assumed_classes
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload, Resize
 from podqos.advice.checks.check_identity import CheckIdentity
@@ -118,7 +119,8 @@ class Context:
         # What it states wrongly itself would end admission before the policies are asked.
         spec = replace(pod.spec, priority=None, preemption_policy=None)
         cluster = replace(self.surroundings.cluster, policies=policies)
-        return Admissions(cluster, self.options.profile).create(replace(workload, pod=replace(pod, spec=spec)))
+        admissions = Admissions(cluster, self.options.profile, Question.CLASS)
+        return admissions.create(replace(workload, pod=replace(pod, spec=spec)))
 
     def missing_classes(self, pod: Pod) -> tuple[Missing, ...]:
         """Return the classes that a pod names and that were not given."""

@@ -31,6 +31,7 @@ from podqos.library.inputs.scenario_files import place_of
 from podqos.library.inputs.shipped_scenarios import shipped_scenario
 from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
+from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.simulation.blast import csv_table, table
 from podqos.report.simulation.html import page
 from podqos.sim.blast import BlastRadius, ImpossibleUsage
@@ -79,6 +80,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     if arguments.scenario is None:
         state, profile, errors = state_of(arguments, refuse_impossible=True)
         kubelet = options.kubelet_option(arguments.config) or state.kubelet or Kubelet()
+        state.cgroups(kubelet, CgroupVersion.V2, profile)  # a kubelet that does not start there is an error
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
         return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet, profile)), errors

@@ -44,7 +44,7 @@ from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
 from podqos.model.assumption import of_version
-from podqos.model.time_units import MINUTE_US
+from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.report.simulation.view import RunView
@@ -129,7 +129,10 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
         if value is not None:
             raise InvalidOption(f"{option} is about a cluster", where=option, fix="add --from cluster")
     scenario = scenario_argument(arguments.scenario, "simulate", variation)
-    return scenario if until_us is None else replace(scenario, duration_us=until_us)
+    if until_us is None or until_us == scenario.duration_us:
+        return scenario
+    changes = (*scenario.changes, f"spec.duration={until_us / SECOND_US:g}s")
+    return replace(scenario, duration_us=until_us, changes=changes)
 
 
 def _engine(arguments: argparse.Namespace) -> str | None:

@@ -18,11 +18,13 @@ import argparse
 import sys
 
 from podqos.cli.cluster import add_live_options
+from podqos.cli.output import say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cluster.cluster import connect
 from podqos.library.cluster_part import Part
-from podqos.library.cluster_snapshot import write_snapshot
+from podqos.library.cluster_snapshot import noting_missing, write_snapshot
 from podqos.library.live_cluster import snapshot_lines
+from podqos.model.assumption import Assumption
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,9 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     part = Part(namespace=arguments.namespace, node=arguments.node, usage=not arguments.no_usage, events=True)
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         lines = snapshot_lines(cluster, part, anonymous=arguments.anonymize, progress=progress_line("asking kubelet"))
+        missing: list[Assumption] = []
         if arguments.output == "-":
-            sys.stdout.buffer.writelines(line + b"\n" for line in lines)
-            return 0
-        write_snapshot(lines, arguments.output)
-    print(f"wrote {arguments.output}", file=sys.stderr)
+            sys.stdout.buffer.writelines(line + b"\n" for line in noting_missing(lines, missing))
+        else:
+            write_snapshot(noting_missing(lines, missing), arguments.output)
+            print(f"wrote {arguments.output}", file=sys.stderr)
+    say_assumptions(missing)
     return 0

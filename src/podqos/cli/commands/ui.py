@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
-from podqos.cli.main import EXIT_OK
+from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.node.client import STATE_DIR
 from podqos.errors import HostError, InvalidOption
 from podqos.model.time_units import SECOND_US
@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos ui``."""
     about = "manifests and their usage, a snapshot, a scenario, a kernel log or a run"
     parser.add_argument("source", metavar="SOURCE", nargs="*", help=about)
+    options.add_node_memory_option(
+        parser, "memory of the nodes of manifests", "of their Node in the files, or large enough for the pods"
+    )
     live = parser.add_argument_group("what is live, in place of SOURCE (read only)")
     add_live_options(live)
     about = "the live cluster of the current context"
@@ -117,10 +120,12 @@ def _started(arguments: argparse.Namespace) -> Started:
     if sum(given) > 1:
         what = "SOURCE, a live cluster, a running node and a guard cannot be combined"
         raise InvalidOption(what, fix="give one of them")
+    if arguments.node_memory is not None and not arguments.source:
+        raise InvalidOption("no manifests whose node it would be", where="--node-memory", fix="name a SOURCE")
     if arguments.source:
         if "-" in arguments.source:
             raise InvalidOption("standard input cannot be read again", where="SOURCE", fix="name a file")
-        files = FilesFeed(arguments.source)
+        files = FilesFeed(arguments.source, arguments.node_memory)
         return Started(files.first, files)
     if arguments.state_dir is not None:
         from podqos.cli.node.client import NodeClient
@@ -143,14 +148,22 @@ def _started(arguments: argparse.Namespace) -> Started:
 
 
 def _write(arguments: argparse.Namespace, viewer: str) -> int:
+    from podqos.cli.inputs import print_problems
+    from podqos.library.page.page import Page
     from podqos.library.page.sharing import shared_page
     from podqos.library.written_files import write_file
 
     started = _started(arguments)
     if started.source is None:
         raise InvalidOption("nothing to write", where="--html", fix="name a SOURCE")
-    write_file(arguments.html, shared_page(viewer, started.source))
-    return EXIT_OK
+    page = Page(started.source)
+    write_file(arguments.html, shared_page(viewer, page))
+    errors = print_problems(page.problems)
+    for node in page.nodes.nodes.values():
+        if node.problem:
+            _say(f"{node.name}: {node.problem}" if node.name else node.problem)
+            errors += started.source.cluster is None
+    return EXIT_BAD_INPUT if errors else EXIT_OK
 
 
 def _certificate(arguments: argparse.Namespace) -> Certificate | None:

@@ -6,6 +6,7 @@ What it would not store is noted as a problem, at its place in the file.
 from __future__ import annotations
 
 from podqos.admission.chain import admit
+from podqos.admission.relevance import Question, judge, rejected, with_names
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
@@ -13,11 +14,18 @@ from podqos.placement.constraints import unmeetable_bounds
 from podqos.report.admission.words import exempt
 
 
-def admitted_pod(found: FoundWorkload, objects: Objects, profile: Profile) -> Pod | None:
-    """Return the pod as the API server would store it; None where it would not, which is reported."""
-    errors = tuple(unmeetable_bounds(found.workload.pod))
+def admitted_pod(
+    found: FoundWorkload, objects: Objects, profile: Profile, question: Question = Question.SURVIVAL
+) -> Pod | None:
+    """Return the pod as the API server would store it; None where it would not, which is reported.
+
+    What it rejects and does not matter for the question is a warning.
+    """
+    workload, pod = found.workload, found.workload.pod
+    bounds = judge(unmeetable_bounds(pod), question)
+    errors = bounds.decisive
     policies = objects.namespace_policies(found.source)
-    admission = admit(found.workload.pod, policies.of(found.workload.pod.metadata.namespace), profile)
+    admission = admit(pod, policies.of(pod.metadata.namespace), profile, question=question)
     if admission.override is not None and admission.override.exempt is not None:
         objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")
     if admission.refusal is not None and admission.refusal.field_errors:
@@ -25,4 +33,7 @@ def admitted_pod(found: FoundWorkload, objects: Objects, profile: Profile) -> Po
     elif admission.refusal is not None:
         objects.refuse(found, admission.refusal.message)
     objects.report(found, errors)
-    return admission.pod if admission.allowed and not errors else None
+    if errors or not admission.allowed:
+        return None
+    objects.tolerate(found, rejected(workload, (*bounds.tolerated, *admission.tolerated)))
+    return with_names(admission.pod)

@@ -10,20 +10,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import check_thresholds, read_kubelet
+from podqos.eviction.kubelet_file import check_alone, read_kubelet
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_notes import ignored_problems
-from podqos.library.inputs.kubelet_settings import divided
 from podqos.manifest.problems import Problem
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.placement.kubelet_start import check_starts
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 
 if TYPE_CHECKING:
     from podqos.library.inputs.objects import Objects
+    from podqos.library.inputs.other_objects import KubeletObject
 
 
 class Kubelet(Struct, frozen=True):
@@ -39,9 +40,6 @@ class Kubelet(Struct, frozen=True):
         """Whether anything is known of it but the defaults."""
         return self.path is not None or self.config != KubeletConfiguration()
 
-
-# The default of older versions, which may stay in their files.
-_FORMER_THROTTLING_FACTOR = 0.9
 
 DEFAULT_KUBELET = Kubelet()
 """One whose configuration is not stated."""
@@ -61,12 +59,17 @@ def kubelet_among(objects: Objects) -> Kubelet | None:
     """Return the kubelet whose settings stand among the files; None where there are several, or none."""
     if len(objects.kubelets) != 1:
         return None
-    settings, path = objects.kubelets[0].settings, objects.kubelets[0].found.source.path
+    return kubelet_of(objects.kubelets[0])
+
+
+def kubelet_of(found: KubeletObject) -> Kubelet:
+    """Return the kubelet whose settings were found in a file; raise where it does not start with them."""
+    path = found.found.source.path
     try:
-        check_thresholds(settings)
+        check_alone(found.settings)
     except InvalidConfiguration as error:
         raise _located(path, error) from error
-    return Kubelet(settings.configuration, path)
+    return Kubelet(found.settings.configuration, path)
 
 
 def cgroups_of(
@@ -85,13 +88,18 @@ def cgroups_of(
     capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
     if cores is not None:
         capacity[CPU] = Quantity.of_milli(int(cores * 1000))
-    try:
-        _check_starts(kubelet.config, capacity, swap_bytes, profile)
-    except InvalidConfiguration as error:
-        raise _located(kubelet.path, error) from error
+    check_kubelet(kubelet, capacity, swap_bytes=swap_bytes, profile=profile)
     return cgroup_settings(
         kubelet.config, capacity, swap_bytes=swap_bytes, cgroup_version=cgroup_version, profile=profile
     )
+
+
+def check_kubelet(kubelet: Kubelet, capacity: ResourceList, *, swap_bytes: int = 0, profile: Profile = LATEST) -> None:
+    """Raise ``InvalidConfiguration``, with the file, where a kubelet does not start on such a node."""
+    try:
+        check_starts(kubelet.config, capacity, swap_bytes=swap_bytes, profile=profile)
+    except InvalidConfiguration as error:
+        raise _located(kubelet.path, error) from error
 
 
 def judged_cgroups(
@@ -115,26 +123,6 @@ def judged_cgroups(
     )
     # Only limits count here, and every container has to be somewhere (see ``cgroup_paths``).
     return settings if settings.cgroups_per_qos else replace(settings, cgroup_driver=CgroupDriver.CGROUPFS)
-
-
-def _check_starts(config: KubeletConfiguration, capacity: ResourceList, swap_bytes: int, profile: Profile) -> None:
-    """Refuse a configuration with which the kubelet does not start on such a node."""
-    needs_memory_qos = config.memory_throttling_factor not in (None, _FORMER_THROTTLING_FACTOR)
-    if profile.memory_qos == "beta" and needs_memory_qos and not config.has_memory_qos(profile):
-        what = "it is set, and featureGates turns MemoryQoS off: the kubelet does not start"
-        raise InvalidConfiguration(what, where="memoryThrottlingFactor", fix="remove it, or turn MemoryQoS on")
-    if not config.cgroups_per_qos and config.enforce_node_allocatable:
-        what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
-        raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")
-    if config.cpu_manager_policy == "static" and not any(
-        amounts.get(CPU) for amounts in (config.reserved_for_kube, config.reserved_for_system)
-    ):
-        what = "static needs CPUs that are reserved for the system: the kubelet does not start"
-        raise InvalidConfiguration(what, where="cpuManagerPolicy", fix='add reservedSystemCPUs: "0"')
-    if swap_bytes and config.fail_swap_on:
-        what = "it is true, and the node has swap: the kubelet does not start"
-        raise InvalidConfiguration(what, where="failSwapOn", fix="write failSwapOn: false")
-    divided(capacity, config)
 
 
 def _located(path: str | None, error: InvalidConfiguration) -> InvalidConfiguration:

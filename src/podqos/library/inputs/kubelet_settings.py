@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import check_thresholds
+from podqos.eviction.kubelet_file import check_alone
 from podqos.eviction.signals import Signal
 from podqos.manifest.kubelet import kubelet_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
-from podqos.placement.allocatable import Allocatable, node_allocatable
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podqos.placement.allocatable import Allocatable
+from podqos.placement.kubelet_start import divided
 
 
 def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:
@@ -19,7 +20,7 @@ def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:
     try:
         settings = kubelet_settings({"kubeletArguments": {name: [*values] for name, values in flags.items()}})
         assert settings is not None
-        check_thresholds(settings)
+        check_alone(settings)
     except InvalidConfiguration as error:
         where = error.where.replace("kubeletArguments.", "--")
         raise InvalidConfiguration(error.what, where=where, fix=error.fix) from None
@@ -36,13 +37,3 @@ def memory_allocatable(
     if Signal.NODEFS in capacities:
         capacity[EPHEMERAL_STORAGE] = Quantity.of_units(capacities[Signal.NODEFS], "BinarySI")
     return divided(capacity, config)
-
-
-def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
-    """Divide a node as this kubelet does; it must not reserve more than there is."""
-    allocatable = node_allocatable(capacity, config)
-    for resource in allocatable.over_reserved:
-        withheld, there = allocatable.reservation[resource], capacity[resource]
-        what = f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"
-        raise InvalidConfiguration(what, fix="reserve less, or describe the node as it is, for example --node-memory")
-    return allocatable

@@ -7,7 +7,7 @@ the same. Objects other than workloads and policies are read when their kind is 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -380,6 +380,10 @@ class Objects:
         """Note what is wrong with a workload, at the places where it stands."""
         for error in errors:
             self._report(found, found.workload.at(error.path), error.words)
+
+    def tolerate(self, found: FoundWorkload, errors: Sequence[FieldError]) -> None:
+        """Warn of what the API server rejects about a workload and an answer does not depend on."""
+        self.note(*self._by_path[found.source].tolerated(found.place, errors))
 
     def refuse(self, found: FoundWorkload, what: str, fix: str = "", field: str = "") -> None:
         """Note why a workload cannot be used: as a whole, or because of a field."""

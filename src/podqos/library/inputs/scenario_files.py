@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.admission.relevance import Question, rejected, with_names
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
@@ -244,7 +245,7 @@ class _Fetched:
             policies.take(source)
         cluster = policies.cluster()
         self.problems += policies.problems
-        admissions = Admissions(cluster, self._profile())
+        admissions = Admissions(cluster, self._profile(), Question.PLACEMENT)
         workloads = []
         for source in sources:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
@@ -291,7 +292,8 @@ class _Fetched:
             return None
         if admission.pods == 0:
             return None
-        return _scenario_workload(admission.workload, admission.first.pod, admission.pods)
+        self.problems += source.tolerated(place, rejected(admission.workload, admission.first.tolerated))
+        return _scenario_workload(admission.workload, with_names(admission.first.pod), admission.pods)
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
         configs: dict[str, KubeletConfiguration] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -21,8 +21,10 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
+from podqos.wording import counted
 
 if TYPE_CHECKING:
+    from podqos.admission.field_errors import FieldError
     from podqos.manifest.lookup import Lookup
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.pod import ObjectMeta
@@ -166,6 +168,17 @@ class Source:
     def syntax_problem(self, problem: SyntaxProblem) -> Problem:
         """Return why a document cannot be read."""
         return Problem(self.name, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
+
+    def tolerated(self, place: Place, errors: Sequence[FieldError]) -> tuple[Problem, ...]:
+        """Return the warning of what the API server rejects about an object and an answer does not depend on.
+
+        Paths are those of the object. A part of a manifest is not held to what the rest of it may say.
+        """
+        if not errors or place.taken_for:
+            return ()
+        first, more = errors[0], f", and {counted(len(errors) - 1, 'more error')}" if len(errors) > 1 else ""
+        fix = "the API server rejects it, see `podqos admit`; this answer doesn't depend on it"
+        return (self.problem(place, first.path, f"{first.words}{more}", fix, severity=Severity.WARNING),)
 
     def locate(self, place: Place, field: str | FieldPath) -> Position:
         """Return line and column of a field of the object at ``place``; zeros where it comes from a cluster."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import Entry, decode
-from podqos.errors import HostError, InputError
+from podqos.errors import HostError, InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
@@ -54,10 +54,11 @@ class FilesFeed:
 
     pause_seconds = 0.5
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], node_memory_bytes: int | None = None) -> None:
         self._paths = tuple(paths)
+        self._node_memory_bytes = node_memory_bytes
         self._seen = signature(paths)
-        self.first = read_paths(paths)
+        self.first = self._read()
         self._watched = (*self._paths, *self.first.looked_at)
         self._seen = signature(self._watched)
 
@@ -67,10 +68,17 @@ class FilesFeed:
         if now == self._seen:
             return None
         self._seen = now
-        source = read_paths(self._paths)
+        source = self._read()
         self._watched = (*self._paths, *source.looked_at)
         self._seen = signature(self._watched)
         return source
+
+    def _read(self) -> PageSource:
+        source, memory_bytes = read_paths(self._paths), self._node_memory_bytes
+        if memory_bytes is not None and source.kind is not SourceKind.MANIFESTS:
+            what = f"a {source.kind} has nodes of its own"
+            raise InvalidOption(what, where="--node-memory", fix="give it with manifests")
+        return replace(source, node_memory_bytes=memory_bytes)
 
 
 class ClusterFeed:

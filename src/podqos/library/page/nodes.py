@@ -255,10 +255,11 @@ class PageNodes:
             usage = (*self._usage_by_node.get(name, ()), *strangers)
         if not objects.workloads:
             raise NoPods("it has no pods")
-        state = node_state(objects, usage, node=name, profile=self.profile)
+        stated_bytes = self._source.node_memory_bytes
+        state = node_state(objects, usage, node=name, node_memory_bytes=stated_bytes, profile=self.profile)
         if not is_assumed:
             return state
-        if used_bytes(state) >= state.snapshot.node.memory_bytes:
+        if stated_bytes is None and used_bytes(state) >= state.snapshot.node.memory_bytes:
             memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
             large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
             state = node_state(objects, usage, node=name, node_memory_bytes=memory_bytes, profile=self.profile)

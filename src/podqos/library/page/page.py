@@ -29,6 +29,7 @@ from podqos.library.page.places import Places, before, is_safer
 from podqos.library.page.shown import Shown, controller, owner, workload_of
 from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank
+from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod
@@ -83,15 +84,22 @@ class Page(Shown):
             node.shown = ShownNode(self._panel(node), tuple(self._blocks(node)), tuple(self._assumptions(node)))
         return node.shown
 
-    def _notes(self) -> Iterator[str]:
-        """Yield what is wrong with the source, and which pods the API server would not store."""
-        found = dict.fromkeys(
-            (
-                *self.source.problems,
-                *(each for node in self.nodes.nodes.values() for each in node.objects.problems),
-                *self.nodes.objects.problems,
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the source, and with pods as far as they have been asked for."""
+        return list(
+            dict.fromkeys(
+                (
+                    *self.source.problems,
+                    *(each for node in self.nodes.nodes.values() for each in node.objects.problems),
+                    *self.nodes.objects.problems,
+                )
             )
         )
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what is wrong with the source, and which pods the API server would not store."""
+        found = self.problems
         yield from map(str, islice(found, _MOST_NOTES))
         if len(found) > _MOST_NOTES:
             yield f"and {len(found) - _MOST_NOTES} more"
@@ -106,6 +114,7 @@ class Page(Shown):
             figures = replace(
                 figures, is_measured=all(each.state_with != USAGE.state_with for each in state.assumptions)
             )
+        figures = replace(figures, problem=node.problem or figures.problem)
         return NodePanel(
             **asdict(figures),
             memory_bytes=_bytes(capacity.get(MEMORY)) if state is None else state.snapshot.node.memory_bytes,
@@ -113,7 +122,6 @@ class Page(Shown):
             threshold_bytes=0 if state is None else threshold_bytes(state, profile),
             is_assumed=node.is_assumed,
             reversed_pairs=0 if report is None else report.reversed_pairs,
-            problem=node.problem,
         )
 
     def _assumptions(self, node: PageNode) -> Sequence[Assumption]:
@@ -234,7 +242,10 @@ class Page(Shown):
 
     @cached_property
     def _checked(self) -> Checked:
-        return run_checks(self.declared, CheckOptions(profile=self.nodes.profile))
+        return run_checks(
+            self.declared,
+            CheckOptions(profile=self.nodes.profile, node_memory_bytes=self.source.node_memory_bytes),
+        )
 
     def check(self) -> CheckView:
         """Return what ``podqos check`` finds."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 from podqos.admission.policies import NamespacePolicies
 from podqos.admission.quota import check_quotas
 from podqos.admission.refusal import forbidden_pod
+from podqos.admission.relevance import Question
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.library.admit import policies_for
@@ -82,7 +83,7 @@ class Quotas:
 
     def _admitted(self, namespace: str, written: Mapping[Key, FoundWorkload]) -> dict[Key, WorkloadAdmission]:
         """Create all workloads of a namespace, some of them edited."""
-        admissions = Admissions(self._objects.cluster(), self._profile)
+        admissions = Admissions(self._objects.cluster(), self._profile, Question.SURVIVAL)
         made = {}
         for found in self._objects.latest(warn=False):
             if found.workload.metadata.namespace == namespace and not found.workload.is_live:

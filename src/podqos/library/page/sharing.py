@@ -52,9 +52,9 @@ def views_of(source: PageSource) -> tuple[str, ...]:
     return ("cluster", "what-if", "forecast", "blast", "check", *(("autopsy",) if source.logs else ()))
 
 
-def shared_page(viewer: str, source: PageSource) -> bytes:
-    """Return a page about a source that needs no server."""
-    page = Page(source)
+def shared_page(viewer: str, page: Page) -> bytes:
+    """Return a page that needs no server."""
+    source = page.source
     info = source_info(START, source)
     answers: dict[str, msgspec.Raw] = {}
     if "cluster" in info.views:

@@ -87,6 +87,8 @@ class PageSource(Struct, frozen=True):
     """The scenario's file, which is the first, and those that it refers to."""
     usage: tuple[UsageRow, ...] | None = None
     """What the pods of manifests use, where that was given."""
+    node_memory_bytes: int | None = None
+    """The memory of their nodes, where a command states it; None: that of Nodes among them, or assumed."""
     logs: tuple[LogFile, ...] = ()
     run: RunView | None = None
     guard: GuardPanel | None = None

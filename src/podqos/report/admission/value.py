@@ -256,8 +256,8 @@ def _refusal(outcome: WorkloadAdmission, locate: Locate, listed_kinds: Collectio
         return None
     fields = []
     for path, message in _fields_at_fault(refusal, step, outcome.first.pod):
-        line, column = locate(outcome.workload.at(path))
-        fields.append(FieldReport(outcome.workload.at(path), line, column, message))
+        own = path if refusal.is_of_holder else outcome.workload.at(path)
+        fields.append(FieldReport(own, *locate(own), message))
     return RefusalReport(
         step=step,
         code=refusal.code,

@@ -59,6 +59,8 @@ class NodeOverview(Struct, frozen=True, rename="camel"):
     next_killed: NextVictim | None = None
     headroom: Headroom | None = None
     """The threshold that ``headroomBytes`` is about; null without figures, and where the kubelet has none."""
+    problem: str = ""
+    """What keeps its pods from being ranked, or contradicts itself; empty where nothing does."""
 
 
 class NamespaceOverview(Struct, frozen=True, rename="camel"):
@@ -157,6 +159,7 @@ def _nodes(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
     yield from columns((*headers, "EVICTED NEXT", "KILLED NEXT", "CONDITIONS"), rows, style)
     if len(whole.nodes) > len(shown):
         yield style.faint(f"and {counted(len(whole.nodes) - len(shown), 'more node')} with more headroom (-o wide)")
+    yield from (style.alarm(f"{node.name}: {node.problem}") for node in whole.nodes if node.problem)
 
 
 def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:

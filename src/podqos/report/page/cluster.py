@@ -30,8 +30,6 @@ class NodePanel(NodeOverview, frozen=True, rename="camel"):
     """Whether no such node is known: all pods are taken to run on one."""
     reversed_pairs: int = 0
     """How many pairs of pods kubelet and kernel take in opposite orders."""
-    problem: str = ""
-    """Why its pods are in no order; empty where they are."""
 
 
 class PodBlock(Struct, frozen=True, gc=False, rename="camel"):

@@ -90,7 +90,7 @@ def compare(before: RunView, after: RunView) -> CompareView:
 def _runs_in_both(pod: str, known: Sequence[Mapping[str, str]], fared: Sequence[Mapping[str, WorkloadSummary]]) -> bool:
     """Whether no run lacks a pod and has fewer of its workload: a replacement is there only where a pod had died."""
     workload = next((own[pod] for own in known if pod in own), "")
-    counts = [0 if (summary := of.get(workload)) is None else summary.pods for of in fared]
+    counts = [_running(of.get(workload)) for of in fared]
     return all(pod in own or count == max(counts) for own, count in zip(known, counts, strict=True))
 
 
@@ -101,7 +101,10 @@ def _victim(kill: Kill) -> Victim:
 def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath, ...]) -> str:
     old, new = _deaths(before), _deaths(after)
     if all(each.verdict is Verdict.SAME for each in deaths) and old == new:
-        return f"The same in both: {counted(old, 'death')}."
+        same = f"The same in both: {counted(old, 'death')}"
+        if before.untouched == after.untouched and before.pods == after.pods:
+            return f"{same}."
+        return f"{same}, but {_unaffected(after)} instead of {_unaffected(before)} pods unaffected."
     fared = [{each.workload: _deaths(each) for each in run.workloads} for run in (before, after)]
     turned = [(fared[0].get(name, 0), fared[1].get(name, 0), name) for name in {**fared[0], **fared[1]}]
     turned = sorted((each for each in turned if each[0] != each[1]), key=lambda each: -abs(each[0] - each[1]))
@@ -113,12 +116,19 @@ def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath
 
 def _fewer(workloads: list[ComparedWorkload]) -> str:
     """Return of which workloads fewer pods run after than before: those cannot die, and nothing was gained for them."""
-    counts = [
-        (each, each.before.pods, 0 if each.after is None else each.after.pods) for each in workloads if each.before
-    ]
+    counts = [(each, _running(each.before), _running(each.after)) for each in workloads]
     fewer = [f"{each.workload} {now} instead of {then}" for each, then, now in counts if now < then]
     more = [counted(len(fewer) - _MOST_NAMED, "more workload")] if len(fewer) > _MOST_NAMED else []
     return f" Fewer pods run: {listed([*fewer[:_MOST_NAMED], *more])}." if fewer else ""
+
+
+def _running(summary: WorkloadSummary | None) -> int:
+    """Return how many of its pods ran at all."""
+    return 0 if summary is None else summary.pods - summary.never_ran
+
+
+def _unaffected(summary: RunSummary) -> str:
+    return f"{summary.untouched:,} of {summary.pods:,}"
 
 
 def _deaths(of: RunSummary | WorkloadSummary) -> int:

@@ -208,6 +208,8 @@ _REFUSALS = {
 
 def _nowhere(nowhere: r.NoPlace) -> str:
     """Return why a pod fits on no node."""
+    if nowhere.bound_to:
+        return f"it is bound to {nowhere.bound_to}, which is not there"
     reasons = [
         f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
         for each in nowhere.refusing
@@ -270,6 +272,10 @@ def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
         yield f"{kill.killed_processes} processes died {how} and freed {mebibytes(kill.freed_bytes)}."
     elif kill.freed_bytes:
         yield f"It freed {mebibytes(kill.freed_bytes)}."
+    if kill.denied_bytes:
+        yield f"It had asked for {mebibytes(kill.denied_bytes)} more, which it never got."
+    if kill.container_lives:
+        yield "The container keeps running without that process."
     if kill.kept_bytes:
         yield f"{mebibytes(kill.kept_bytes)} that it wrote into volumes in memory stay with the pod."
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:

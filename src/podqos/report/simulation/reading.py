@@ -19,6 +19,7 @@ from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.oom import oom_scores
 from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
 from podqos.report.simulation.journal_words import cause, line, reasons, subject, verb
+from podqos.report.simulation.outcome import headline
 from podqos.report.simulation.story import story
 from podqos.report.simulation.view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.report.survival.ranking import amount, rank_report
@@ -28,6 +29,7 @@ from podqos.sim.hindsight import Hindsight, hindsights
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.series import (
     EvictionRank,
     KernelRank,
@@ -54,15 +56,15 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     pods = tuple(pod for node in nodes.values() for pod in _pods(node))
     of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
     kills = tuple(_kill(found, nodes[found.entry.node]) for found in hindsights(of_shown, nodes))
-    firsts = first_pods(of_shown)
+    firsts, summary = first_pods(of_shown), run_summary(run)
     return RunView(
         name=scenario.name,
-        description=scenario.description,
+        description=_description(scenario),
         seed=scenario.seed,
         end_us=int(run.end_us),
         kubernetes_version=".".join(map(str, scenario.profile.version)),
         policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
-        summary=run_summary(run),
+        summary=summary,
         pods=pods,
         nodes=tuple(
             _node(
@@ -76,7 +78,17 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
         assumptions=of_version(scenario.profile),
+        headline=headline(summary),
+        changes=scenario.changes,
     )
+
+
+def _description(scenario: Scenario) -> str:
+    """Return what a scenario is about. What its author says of it need not hold for changed values."""
+    if not scenario.changes:
+        return scenario.description
+    left_out = " The scenario's own description is left out: it may no longer hold." if scenario.description else ""
+    return f"With {', '.join(scenario.changes)}.{left_out}"
 
 
 def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:

@@ -16,7 +16,7 @@ from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.report.simulation.marks import rail
 from podqos.report.simulation.panels import panels
 from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plot_of
-from podqos.report.simulation.timeline import headline, seconds
+from podqos.report.simulation.timeline import seconds
 from podqos.report.simulation.view import NodeView, RunView
 from podqos.report.text import palette
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, rect, sign, text, through
@@ -49,7 +49,7 @@ def run_svg(view: RunView, node: NodeView) -> str:
     height = round(bottom + 34)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" {_FONT}>',
-        f"<title>{escape(view.name)}: {escape(headline(view.summary))}</title>",
+        f"<title>{escape(view.name)}: {escape(view.headline)}</title>",
         f'{rect(0, 0, WIDTH, height)} fill="{PAPER}"/>',
         f'<clipPath id="c">{rect(LEFT, 0, RIGHT - LEFT, height)}/></clipPath>',
         *_head(plot),
@@ -67,7 +67,7 @@ def _head(plot: Plot) -> Iterator[str]:
     node = f", {plot.node.name}" if view.summary.nodes > 1 else ""
     yield text(LEFT, 32, view.name, size=20, weight=650, fill=INK)
     yield text(RIGHT, 32, f"{facts}{node}", anchor="end")
-    yield text(LEFT, 53, headline(view.summary), size=13, fill=INK)
+    yield text(LEFT, 53, view.headline, size=13, fill=INK)
     x = LEFT
     for qos_class in QOSClass:
         yield f'{rect(x, 64, 11, 11)} rx="3" fill="{palette.SHADES[qos_class][2]}"/>'

@@ -18,12 +18,13 @@ from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation import story
 from podqos.report.simulation.journal_words import again, away, size
+from podqos.report.simulation.outcome import many
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.sim.summary import RunSummary, WorkloadSummary
-from podqos.wording import counted, mebibytes
+from podqos.wording import mebibytes
 
 _BAR_COLUMNS = 16
 # On a narrower terminal there is no bar, so that the events have room.
@@ -38,6 +39,7 @@ _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
 # What is left is shown as it was before these.
 _FREEING = (*_KILLS, Kind.RECLAIMED)
 _COUNTED = {INODES: "inodes", PIDS: "pids"}
+_CSV_NAMES = {"qos_class": "class", "downtime_us": "downtime_seconds", "throttled_us": "cpu_short_seconds"}
 _SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
 
 
@@ -52,9 +54,13 @@ def timeline(view: RunView, style: Style) -> list[str]:
 
 def csv_table(summary: RunSummary) -> Table:
     """Return headings, and a row per workload: its fields, with times in seconds."""
-    name, _, *figures, _, _ = WorkloadSummary.__struct_fields__
-    return (name, "class", *figures, "downtime_seconds", "cpu_short_seconds"), (
-        (*astuple(row)[:-2], row.downtime_us / SECOND_US, row.throttled_us / SECOND_US) for row in summary.workloads
+    names = WorkloadSummary.__struct_fields__
+    headings = [_CSV_NAMES.get(name, name) for name in names]
+    return headings, (
+        tuple(
+            each / SECOND_US if name.endswith("_us") else each for name, each in zip(names, astuple(row), strict=True)
+        )
+        for row in summary.workloads
     )
 
 
@@ -80,7 +86,7 @@ def heading(view: RunView, style: Style) -> list[str]:
         f"{view.policy} ranking",
     )
     lines = [f"{style.strong(view.name)}  {style.faint(' · '.join(facts))}"]
-    lines += map(style.strong, wrapped(headline(view.summary), style, ""))
+    lines += map(style.strong, wrapped(view.headline, style, ""))
     if view.description:
         lines += wrapped(view.description, style, "")
     return lines
@@ -221,6 +227,7 @@ def ending(view: RunView, style: Style) -> list[str]:
             style.qos_class(row.qos_class),
             f"{row.priority}",
             f"{row.untouched}/{row.pods}",
+            *([_some(row.never_ran)] if summary.never_ran else []),
             _some(row.oom_kills),
             _some(row.evictions),
             _some(row.restarts),
@@ -229,7 +236,9 @@ def ending(view: RunView, style: Style) -> list[str]:
         )
         for row in summary.workloads
     ]
-    headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNAFFECTED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
+    never_ran = ["NEVER RAN"] if summary.never_ran else []
+    figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
+    headers = ("WORKLOAD", "CLASS", "PRIORITY", *figures)
     return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]
 
 
@@ -239,19 +248,7 @@ def _repeated(summary: RunSummary) -> Iterator[str]:
         yield f"evicted repeatedly: {each.pod} {each.times:,} times, {when}"
     more = len(summary.repeated_evictions) - _REPEATED_SHOWN
     if more > 0:
-        yield f"evicted repeatedly: {_many(more, 'more pod')}"
-
-
-def headline(summary: RunSummary) -> str:
-    """Return the outcome in one sentence."""
-    killed = f"The kernel killed {_many(summary.oom_kills, 'container')}"
-    evicted = f"the kubelet evicted {_many(summary.evictions, 'pod')}"
-    were = "was" if summary.pods == 1 else "were"
-    return f"{killed}, {evicted}; {summary.untouched:,} of {counted(summary.pods, 'pod')} {were} unaffected."
-
-
-def _many(count: int, what: str) -> str:
-    return f"no {what}s" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
+        yield f"evicted repeatedly: {many(more, 'more pod')}"
 
 
 def _some(count: int) -> str:

@@ -150,5 +150,10 @@ class RunView(Struct, frozen=True, rename="camel"):
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]
     assumptions: tuple[Assumption, ...] = ()
+    headline: str = ""
+    """The outcome in one sentence."""
+    changes: tuple[str, ...] = ()
+    """What was set to another value than the scenario has. Its description may no longer hold then, and ``description``
+    says what was changed instead."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SimulationReport"

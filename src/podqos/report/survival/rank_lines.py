@@ -164,6 +164,9 @@ def _agreement(report: RankReport) -> str:
 
 def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
+    if report.problem:
+        what = f"{report.problem[0].upper()}{report.problem[1:]}"
+        yield f"{what}: usage is assumed or stale. The orders are for this usage."
     left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     headroom = headroom_sentence(node.headroom)
@@ -172,7 +175,9 @@ def _remarks(report: RankReport) -> Iterator[str]:
         yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
         return
     pairs = f"{report.reversed_pairs} pair{'s' if report.reversed_pairs > 1 else ''}"
-    yield f"The orders disagree about {pairs} of pods:"
+    listed_pairs = len(report.disagreements)
+    only = "" if listed_pairs == report.reversed_pairs else f"; {listed_pairs} of them"
+    yield f"The orders disagree about {pairs} of pods{only}:"
     for each in report.disagreements:
         kubelet = f"the kubelet evicts {each.evicted_first} before {each.killed_first} ({each.evicted_by})"
         if each.spared is not None:

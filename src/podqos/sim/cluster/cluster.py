@@ -12,7 +12,7 @@ from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, ReplacementFor
+from podqos.agent.reasons import Because, NoPlace, ReplacementFor
 from podqos.agent.state import Phase
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
@@ -200,6 +200,8 @@ class SimCluster:
         if node is not None:
             node.report(PodBound(pod))
         else:
+            _, name = self.pods[pod.metadata.uid]
+            self.note(Kind.PENDING, pod, name, By.CONTROLLER, NoPlace(bound_to=name or ""))
             self._plan_loss(pod.metadata.uid, pod, self.queue.now_us + NOTICED_AFTER_US)
 
     def _delete(self, workload: ScenarioWorkload, now_us: int) -> None:

@@ -51,8 +51,9 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     done = kill(selection, processes[victim], groups, cgroup_version=memory.machine.cgroup_version)
     has_ended = done.group is not None or pid == victim.first_pid
     others = {container: own for container, own in processes.items() if container is not victim}
+    denied = lacking.get(victim.path, 0)
     freed = (
-        victim.usage_bytes(time_us) - victim.tmpfs_bytes(time_us)
+        victim.usage_bytes(time_us) - victim.tmpfs_bytes(time_us) - denied
         if has_ended
         else selection.victim.process.rss_pages * PAGE_BYTES
     )
@@ -69,6 +70,8 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
         freed_bytes=freed,
         kept_bytes=_left_in_files(victim, members, group, time_us) if has_ended else 0,
         would_evict=would_evict,
+        denied_bytes=denied,
+        container_lives=not has_ended,
     )
     return Killed(victim, _with_runner_up(because, selection, others), has_ended=has_ended)
 

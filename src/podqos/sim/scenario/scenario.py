@@ -171,6 +171,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] | None = None
     """In a shard (``sim.shards``): the nodes that are simulated, in the order of ``nodes``. There no pod may ask the
     scheduler."""
+    changes: tuple[str, ...] = ()
+    """What was set to another value than the file has, as in ``phase=2s``. The description is that of the file."""
 
     @property
     def node_names(self) -> Sequence[str]:

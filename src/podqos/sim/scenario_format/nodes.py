@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from podqos.errors import InputError
-from podqos.eviction.thresholds import parse_thresholds
 from podqos.kernel.memory import Watermarks
 from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.placement.kubelet_start import check_starts
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, MachineSpec, NodeGroup
 from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart, demands
@@ -112,11 +113,14 @@ class NodeReader:
     def _kubelet(self, part: NodePart, path: FieldPath) -> KubeletConfiguration:
         kubelet = part.kubelet
         config = kubelet.config or self._kubelets.get(kubelet.path) or KubeletConfiguration()
+        sizes = {CPU: part.capacity.cpu, MEMORY: part.capacity.memory}
+        capacity = {name: size for name, size in sizes.items() if size is not None and size.sign > 0}
         try:
-            parse_thresholds(config, self._profile)
+            check_starts(config, capacity, profile=self._profile)
         except InputError as error:
             place = f"{error.where}: " if error.where else ""
-            self._report(path, f"the kubelet would not start: {place}{error.what}", error.fix)
+            starts = "" if "does not start" in f"{error.what} {error.fix}" else "the kubelet would not start: "
+            self._report(path, f"{starts}{place}{error.what}", error.fix)
         if config.kernel_memcg_notification and part.cgroup_version != 1 and not part.fast_path:
             what = "kernelMemcgNotification does nothing on cgroup v2: the kubelet's notifier there never fires"
             self._warn(path, what, "cgroupVersion: 1, or fastPath: true for podqos' own node agent")

@@ -86,7 +86,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
         <>
           <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind={after.oomKills > 0 ? "kernel" : ""} />
           <Tile value={count(after.evictions)} name="evicted by the kubelet" note={was(before.evictions, after.evictions)} kind={after.evictions > 0 ? "kubelet" : ""} />
-          <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods unaffected" note={was(before.untouched, after.untouched)} />
+          <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods unaffected" note={before.pods === after.pods ? was(before.untouched, after.untouched) : `was ${count(before.untouched)}/${count(before.pods)}`} />
           <Tile value={duration(after.downtimeUs)} name="downtime of pods" note={before.downtimeUs === after.downtimeUs ? "as before" : `was ${duration(before.downtimeUs)}`} />
         </>
       }
@@ -120,11 +120,13 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
             { name: "Workload", cell: (each) => each.workload },
             { name: "Class", cell: (each) => <Turned from={each.before?.qosClass ?? null} to={each.after?.qosClass ?? null} show={(value) => <Chip qosClass={String(value)} />} /> },
             { name: "Pods", number: true, cell: (each) => <Turned from={each.before?.pods ?? null} to={each.after?.pods ?? null} /> },
+            ...(view.workloads.some((each) => (each.before?.neverRan || each.after?.neverRan) ?? 0) ? [{ name: "Never ran", number: true, cell: (each: ComparedWorkload) => <Turned from={each.before?.neverRan ?? null} to={each.after?.neverRan ?? null} /> }] : []),
             { name: "Killed", number: true, cell: (each) => <Turned from={each.before?.oomKills ?? null} to={each.after?.oomKills ?? null} /> },
             { name: "Evicted", number: true, cell: (each) => <Turned from={each.before?.evictions ?? null} to={each.after?.evictions ?? null} /> },
             { name: "Restarts", number: true, cell: (each) => <Turned from={each.before?.restarts ?? null} to={each.after?.restarts ?? null} /> },
             { name: "Unaffected", number: true, cell: (each) => <Turned from={each.before?.untouched ?? null} to={each.after?.untouched ?? null} /> },
             { name: "Downtime", number: true, cell: (each) => <Turned from={each.before?.downtimeUs ?? null} to={each.after?.downtimeUs ?? null} show={(value) => duration(Number(value))} /> },
+            ...(view.workloads.some((each) => (each.before?.throttledUs || each.after?.throttledUs) ?? 0) ? [{ name: "CPU short", number: true, cell: (each: ComparedWorkload) => <Turned from={each.before?.throttledUs ?? null} to={each.after?.throttledUs ?? null} show={(value) => duration(Number(value))} /> }] : []),
           ]}
         />
       </Card>

@@ -1,0 +1,191 @@
+"""Which errors of validation matter for which question: the one place that says what keeps a pod out of an answer.
+
+The API server rejects a pod for any error. But a missing image cannot change which pod is evicted first, so a command
+that answers that question warns and goes on; only an error in a field that decides the answer leaves the pod out. Each
+question includes the ones before it. What is not listed here decides nothing that podqos computes.
+
+Fields that are not in a pod's model are judged by ``admit`` alone: no other question reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.field_errors import FieldError
+from podqos.manifest.kinds import POD_HOLDERS
+from podqos.model.pod import Container, Pod, Workload
+
+
+class Question(IntEnum):
+    """What is asked about pods, from what reads the fewest of their fields to what reads all."""
+
+    CLASS = 1
+    """What a pod is promised: its class, oom scores, cgroups."""
+    SURVIVAL = 2
+    """Who is slowed, evicted or killed on a node."""
+    PLACEMENT = 3
+    """Where pods run, and what happens to them over time."""
+    ADMISSION = 4
+    """Whether the API server takes it."""
+
+
+_CONTAINERS = r"(containers|initContainers|ephemeralContainers)"
+_DECISIVE: dict[Question, tuple[str, ...]] = {
+    Question.CLASS: (
+        r"spec\.containers",
+        rf"spec\.{_CONTAINERS}\.resources\b.*",
+        r"spec\.resources\b.*",
+        r"spec\.overhead\b.*",
+        r"spec\.os\b.*",
+        r"spec\.initContainers\.restartPolicy",
+    ),
+    Question.SURVIVAL: (
+        r"spec\.(priority|priorityClassName|runtimeClassName)",
+        r"spec\.(restartPolicy|activeDeadlineSeconds)",
+        rf"spec\.{_CONTAINERS}\.restartPolicy(Rules\b.*)?",
+        r"spec\.volumes\.emptyDir\b.*",
+    ),
+    Question.PLACEMENT: (
+        r"metadata\.labels",
+        r"spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints|schedulingGates)\b.*",
+        r"spec\.(nodeName|preemptionPolicy)",
+        rf"spec\.{_CONTAINERS}\.ports\.hostPort",
+    ),
+}
+_INDEX = re.compile(r"\[\d+\]")
+_PATTERNS = [(question, re.compile("|".join(patterns))) for question, patterns in _DECISIVE.items()]
+
+
+def decides(path: str) -> Question:
+    """Return the first question that a field of a pod decides."""
+    return _decides(_INDEX.sub("", path))
+
+
+@cache
+def _decides(path: str) -> Question:
+    return next((question for question, pattern in _PATTERNS if pattern.fullmatch(path)), Question.ADMISSION)
+
+
+class Judged(Struct, frozen=True, gc=False):
+    """Errors, sorted by what they mean for a question."""
+
+    decisive: tuple[FieldError, ...] = ()
+    """The answer depends on them: the pod is left out."""
+    tolerated: tuple[FieldError, ...] = ()
+    """The answer is the same without them."""
+
+
+def judge(errors: Iterable[FieldError], question: Question) -> Judged:
+    """Sort errors about a pod by whether they matter for a question."""
+    errors = tuple(errors)
+    if not errors or question is Question.ADMISSION:
+        return Judged(errors)
+    decisive = tuple(error for error in errors if decides(error.path) <= question)
+    return Judged(decisive, tuple(error for error in errors if error not in decisive))
+
+
+def tolerated(workload: Workload, question: Question) -> tuple[FieldError, ...]:
+    """Return what the API server rejects about a workload as written and the answer does not depend on.
+
+    Paths are those of the object.
+    """
+    if not _is_judged(workload) or _is_ordinary(workload):
+        return ()
+    from podqos.admission.pod_validation import validate_new_pod  # few need it
+
+    return rejected(workload, judge(validate_new_pod(workload.pod), question).tolerated)
+
+
+def rejected(workload: Workload, of_pod: Iterable[FieldError]) -> tuple[FieldError, ...]:
+    """Return the errors about a workload as written: those of the object around its pod, and those of the pod."""
+    if not _is_judged(workload):
+        return ()
+    from podqos.admission.selectors import holder_errors
+
+    return (*holder_errors(workload), *(replace(error, path=workload.at(error.path)) for error in of_pod))
+
+
+def with_names(pod: Pod) -> Pod:
+    """Return a pod whose containers all have a name to know them by: one without is named by its place."""
+    spec = pod.spec
+    if all(each.name for each in (*spec.containers, *spec.init_containers)):
+        return pod
+    return replace(
+        pod,
+        spec=replace(
+            spec,
+            containers=_named(spec.containers, "containers"),
+            init_containers=_named(spec.init_containers, "initContainers"),
+        ),
+    )
+
+
+def _named(containers: tuple[Container, ...], field: str) -> tuple[Container, ...]:
+    return tuple(
+        each if each.name else replace(each, name=f"{field}[{index}]") for index, each in enumerate(containers)
+    )
+
+
+def _is_judged(workload: Workload) -> bool:
+    """Whether an API server is still to judge the pod; that of a custom resource is its controller's to complete."""
+    return not workload.is_live and workload.kind in POD_HOLDERS
+
+
+# What nearly all names, keys and values look like; the rest is for the rules themselves to judge.
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_KEY = re.compile(r"([a-z0-9][-a-z0-9]{0,61}[a-z0-9](\.[a-z0-9][-a-z0-9]{0,61}[a-z0-9]){0,3}/)?" + _WORD.pattern)
+_SHORT = 4096
+
+
+def _is_ordinary(workload: Workload) -> bool:
+    """Whether there is clearly nothing to complain about: so it is with most, and few rules have to be loaded."""
+    pod = workload.pod
+    metadata, spec = pod.metadata, pod.spec
+    if workload.needs_selector and not _is_selected(workload):
+        return False
+    names = (metadata.name, *(each.name for each in spec.volumes), *(each.name for each in spec.containers))
+    return (
+        all(map(_LABEL.fullmatch, names))
+        and _are_labels(metadata.labels)
+        and all(_KEY.fullmatch(key) and len(value) < _SHORT for key, value in metadata.annotations.items())
+        and all(map(_is_plain, spec.containers))
+        and spec.restart_policy in {"", "Always"}
+        and not (spec.init_containers or spec.ephemeral_containers or spec.resource_claims)
+        and not (spec.node_name or spec.node_selector or spec.affinity or spec.topology_spread_constraints)
+        and not (spec.scheduling_gates or spec.tolerations or spec.os or spec.preemption_policy)
+        and not (spec.priority_class_name or spec.runtime_class_name or spec.active_deadline_seconds is not None)
+    )
+
+
+def _is_selected(workload: Workload) -> bool:
+    """Whether a workload selects its own pods by labels alone."""
+    selector, labels = workload.selector, workload.pod.metadata.labels
+    return (
+        selector is not None
+        and bool(selector.match_labels)
+        and not selector.match_expressions
+        and selector.matches(labels)
+    )
+
+
+def _is_plain(container: Container) -> bool:
+    """Whether a container has nothing but what every version of every rule lets through."""
+    return (
+        container.image.isascii()
+        and container.image != ""
+        and not (container.image[0].isspace() or container.image[-1].isspace())
+        and container.restart_policy is None
+        and not container.restart_policy_rules
+        and not container.resize_policy
+    )
+
+
+def _are_labels(labels: Mapping[str, str]) -> bool:
+    return all(_KEY.fullmatch(key) and (not value or _WORD.fullmatch(value)) for key, value in labels.items())

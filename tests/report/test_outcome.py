@@ -1,0 +1,137 @@
+"""A headline holds for the table below it, and both count every pod of the scenario, shipped or drawn."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from podqos.placement.workloads import DAEMON_SET
+from podqos.report.simulation.outcome import headline
+from podqos.report.simulation.reading import run_view
+from podqos.report.simulation.timeline import timeline
+from podqos.report.text.style import Style
+from podqos.sim.run import FinishedRun, simulate
+from report.runs import SUMMARY
+from scenarios.runs import NAMES, run_of
+from sim.test_properties import scenarios
+
+PARTS = {
+    "unaffected": r"([\d,]+) of [\d,]+ pods? (?:was|were) unaffected",
+    "pods": r"[\d,]+ of ([\d,]+) pods?",
+    "killed": r"killed ([\d,]+|no) containers?",
+    "evicted": r"evicted ([\d,]+|no) pods?",
+    "interrupted": r"([\d,]+) (?:was|were) interrupted",
+    "never ran": r"([\d,]+) never ran",
+    "waited": r"([\d,]+) waited for a node",
+    "short of CPU": r"([\d,]+) (?:was|were) short of CPU",
+}
+
+
+def said(sentence: str) -> dict[str, int]:
+    """Return the numbers of a headline."""
+    found = {name: re.search(pattern, sentence) for name, pattern in PARTS.items()}
+    return {
+        name: 0 if match[1] == "no" else int(match[1].replace(",", ""))
+        for name, match in found.items()
+        if match is not None
+    }
+
+
+def table(lines: list[str]) -> list[dict[str, str]]:
+    """Return the rows of the table at the end of a report, by heading."""
+    start = next(index for index, each in enumerate(lines) if each.startswith("WORKLOAD"))
+    headings = re.split(r"\s{2,}", lines[start])
+    rows = []
+    for each in lines[start + 1 :]:
+        if not each:
+            break
+        rows.append(dict(zip(headings, re.split(r"\s{2,}", each), strict=True)))
+    return rows
+
+
+def number(cell: str) -> int:
+    """Return the number in a cell; a dash is none."""
+    return 0 if cell == "–" else int(cell.replace(",", ""))
+
+
+def check(done: FinishedRun) -> None:
+    """Hold what is printed against itself, and against the scenario."""
+    lines = timeline(run_view(done, {}), Style())
+    first, rows = said(lines[1]), table(lines)
+    for column, name in {"OOM KILLS": "killed", "EVICTED": "evicted", "NEVER RAN": "never ran"}.items():
+        assert sum(number(row.get(column, "–")) for row in rows) == first.get(name, 0), (lines[1], column)
+    unaffected, pods = zip(*(map(int, row["UNAFFECTED"].split("/")) for row in rows), strict=True)
+    assert (sum(unaffected), sum(pods)) == (first["unaffected"], first["pods"]), lines[1]
+    for row, own, every in zip(rows, unaffected, pods, strict=True):
+        happened = [name for name, cell in list(row.items())[4:] if cell != "–"]
+        assert bool(happened) == (own < every), (row, happened)
+    named = sum(first.get(name, 0) for name in ("interrupted", "never ran", "waited", "short of CPU"))
+    if named:
+        assert first["unaffected"] + named == first["pods"], lines[1]
+    else:
+        assert first["unaffected"] == first["pods"] or first["killed"] + first["evicted"], lines[1]
+    check_sums(done)
+
+
+def check_sums(done: FinishedRun) -> None:
+    """Hold the summary against the scenario: every pod has one outcome, and none is down longer than it is wanted."""
+    summary = run_view(done, {}).summary
+    found = {row.workload: row for row in summary.workloads}
+    for part in (summary, *summary.workloads):
+        assert part.pods == part.untouched + part.interrupted + part.never_ran + part.waited + part.throttled
+    for workload in done.scenario.workloads:
+        until_us = done.end_us if workload.deleted_us is None else min(done.end_us, workload.deleted_us)
+        wanted_us = until_us - workload.arrives_us
+        row = found.get(f"{workload.namespace}/{workload.name}")
+        if wanted_us <= 0:
+            assert row is None or not row.pods
+        elif workload.kind != DAEMON_SET and workload.replicas:
+            assert row is not None
+            assert row.pods == workload.replicas
+            assert max(row.downtime_us, row.throttled_us) <= row.pods * wanted_us
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_headline_of_a_shipped_scenario_holds_for_its_table_and_counts_every_pod(name):
+    check(run_of(name))
+
+
+@settings(max_examples=12)
+@given(scenarios())
+def test_the_headline_of_any_run_holds_for_its_table_and_counts_every_pod(scenario):
+    check(simulate(scenario))
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(scenarios())
+def test_a_thousand_headlines_hold_for_their_tables(scenario):
+    check(simulate(scenario))
+
+
+HEADLINES = [
+    pytest.param({}, "1 of 3 pods were unaffected.", id="kills and evictions tell"),
+    pytest.param(
+        {"interrupted": 1, "never_ran": 1},
+        "1 of 3 pods were unaffected, 1 was interrupted, 1 never ran.",
+        id="one never ran",
+    ),
+    pytest.param(
+        {"oom_kills": 0, "evictions": 0},
+        "1 of 3 pods were unaffected, 2 were interrupted.",
+        id="neither killed nor evicted",
+    ),
+    pytest.param(
+        {"interrupted": 0, "waited": 1, "throttled": 1},
+        "1 of 3 pods were unaffected, 1 waited for a node, 1 was short of CPU.",
+        id="slowed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "end"), HEADLINES)
+def test_a_headline_says_how_pods_were_affected_where_kills_and_evictions_do_not_tell(changes, end):
+    assert headline(replace(SUMMARY, **changes)).endswith(f"; {end}")
