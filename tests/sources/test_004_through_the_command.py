@@ -236,13 +236,17 @@ _LIMITS = "      limits:\n        cpu: {}\n        memory: {}\n"
 _BOTH = f"{_LIMITS}      requests:\n        cpu: {{}}\n        memory: {{}}\n"
 PRINTED = {
     "limits alone": (
-        f"containers:\n  name: foo\n    resources:\n{_LIMITS.format('10m', '1Gi')}"
-        f"  name: bar\n    resources:\n{_LIMITS.format('100m', '100Mi')}\n",
+        (
+            f"containers:\n  name: foo\n    resources:\n{_LIMITS.format('10m', '1Gi')}"
+            f"  name: bar\n    resources:\n{_LIMITS.format('100m', '100Mi')}\n"
+        ),
         "Guaranteed",
     ),
     "requests and limits": (
-        f"containers:\n  name: foo\n    resources:\n{_BOTH.format('10m', '1Gi', '10m', '1Gi')}"
-        f"  name: bar\n    resources:\n{_BOTH.format('100m', '100Mi', '100m', '100Mi')}\n",
+        (
+            f"containers:\n  name: foo\n    resources:\n{_BOTH.format('10m', '1Gi', '10m', '1Gi')}"
+            f"  name: bar\n    resources:\n{_BOTH.format('100m', '100Mi', '100m', '100Mi')}\n"
+        ),
         "Guaranteed",
     ),
     "bar without resources": (
@@ -250,8 +254,10 @@ PRINTED = {
         "Burstable",
     ),
     "one limit each": (
-        "containers:\n  name: foo\n    resources:\n      limits:\n        memory: 1Gi\n"
-        "  name: bar\n    resources:\n      limits:\n        cpu: 100m\n\n",
+        (
+            "containers:\n  name: foo\n    resources:\n      limits:\n        memory: 1Gi\n"
+            "  name: bar\n    resources:\n      limits:\n        cpu: 100m\n\n"
+        ),
         "Burstable",
     ),
     "resources left empty": ("containers:\n  name: foo\n    resources:\n  name: bar\n    resources:\n\n", "BestEffort"),
@@ -266,7 +272,8 @@ def test_an_example_as_printed_lacks_its_dashes_and_the_error_says_so(command, n
     assert code == 2
     assert err.startswith(
         "example.yaml:3:14: error: broken YAML: mapping values are not allowed in this context "
-        '("name: foo" has its value already: begin an item of a list with a dash, "- name: foo", or indent both alike)\n'
+        '("name: foo" has its value already: begin an item of a list with a dash, "- name: foo", or indent both '
+        "alike)\n"
     )
 
 
