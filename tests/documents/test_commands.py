@@ -150,7 +150,6 @@ def test_nothing_is_installed_that_is_not_published():
 FOREIGN = {
     "--build-arg",
     "--cgroups-per-qos",
-    "--config-settings",
     "--containers",
     "--cpu-period",
     "--cpu-quota",
