@@ -218,15 +218,15 @@ def ranked(tmp_path, capsys):
 
 def test_rank_shows_what_proc_pid_oom_score_would(ranked):
     """A tenth of the node in use and an adjustment of 900: the whole node, less what the kernel rounds off."""
-    headers, row = _table(ranked(), "CONTAINER CLASS USES ADJ BADNESS SCORE")
+    headers, row = _table(ranked(), "CONTAINER CLASS USES SHARE + ADJ = POINTS BADNESS SCORE")
     assert "SCORE" in headers
-    assert "900 10.0Gi 1332" in row
+    assert "100.0 + 900 = 1000.0 10.0Gi 1332" in row
 
 
 def test_the_shown_score_is_of_the_machine_also_where_the_pods_cgroup_runs_out(ranked):
     """``oom_score`` in /proc knows no cgroups; only the badness at the kill is of the limit that was hit."""
-    _, row = _table(ranked("--pods-memory", "5Gi"), "CONTAINER CLASS USES ADJ BADNESS SCORE")
-    assert "900 5.5Gi 1332" in row
+    _, row = _table(ranked("--pods-memory", "5Gi"), "CONTAINER CLASS USES SHARE + ADJ = POINTS BADNESS SCORE")
+    assert "200.1 + 900 = 1100.1 5.5Gi 1332" in row
 
 
 def _table(lines: list[str], headers: str) -> tuple[str, str]:

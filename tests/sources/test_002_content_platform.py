@@ -267,8 +267,8 @@ def _burstable_only(tmp_path, name: str):
     ("example", "cpu"),
     [
         # 32 ÷ 14 = 2.29, 32 ÷ 6 = 5.33: four times 500m and four times 1 are 6, where the document says 8
-        pytest.param("wide.yaml", ["32", "2.29× > 2×", "5.33×", "2.29×", "–"], id="32 of 14: 2.3x"),
-        pytest.param("narrow.yaml", ["16", "1.14×", "2.00×", "1.14×", "–"], id="16 on 8 requested: 2x"),
+        pytest.param("wide.yaml", ["32", "2.29× > 2×", "5.33×", "2.29× of 14", "–"], id="32 of 14: 2.3x"),
+        pytest.param("narrow.yaml", ["16", "1.14×", "2.00×", "1.14× of 14", "–"], id="16 on 8 requested: 2x"),
     ],
 )
 def test_place_shows_all_three_ratios_of_the_overcommit_examples(capsys, tmp_path, example, cpu):
@@ -278,7 +278,7 @@ def test_place_shows_all_three_ratios_of_the_overcommit_examples(capsys, tmp_pat
     assert cells == ["node-1", "cpu", *cpu]
 
 
-@pytest.mark.parametrize(("example", "ratio"), [("wide.yaml", "4.00×"), ("narrow.yaml", "2.00×")])
+@pytest.mark.parametrize(("example", "ratio"), [("wide.yaml", "4.00× of 8"), ("narrow.yaml", "2.00× of 8")])
 def test_place_holds_what_bursts_against_the_8_cores_that_guaranteed_pods_leave(capsys, example, ratio):
     """32 demanded, 8 available; and 16 demanded, 8 available."""
     assert _ratios(capsys, BURSTS / example)[1][-2] == ratio
