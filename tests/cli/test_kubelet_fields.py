@@ -285,7 +285,7 @@ def test_a_misspelt_feature_gate_is_named_with_the_one_that_was_meant():
 
 def test_a_setting_whose_gate_is_off_is_named():
     ignored = ignored_settings({"qosReserved": {"memory": "50%"}, "memoryThrottlingFactor": 0.9})
-    assert ignored.without_gate == (Gated("qosReserved", "QOSReserved", "1.11"),)
+    assert ignored.without_gate == (Gated("qosReserved", "QOSReserved", (1, 11)),)
 
 
 def test_a_gate_that_is_on_since_1_37_has_to_be_named_up_to_1_36_unless_it_is_turned_off():
@@ -303,7 +303,7 @@ def test_some_settings_are_read_by_a_check_but_by_no_simulation():
 
 def test_a_setting_is_named_for_one_reason():
     ignored = ignored_settings({"memoryThrottlingFactor": 0.5}, "simulation")
-    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS", until="1.36"),))
+    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS", until=(1, 36)),))
     gated = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
     assert ignored_settings(gated, "simulation").fields == ("memoryThrottlingFactor",)
     assert not ignored_settings(gated)

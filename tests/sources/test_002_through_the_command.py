@@ -227,3 +227,104 @@ def test_a_word_that_the_matrix_does_not_have_is_refused_with_the_nearest(run, t
 
     assert code == 2
     assert err.endswith("restartCost: 'Hihg' is none of none, low, medium, high (write high)\n")
+
+
+# The manifests indented, and otherwise as printed: no images, and a Deployment without selector and labels.
+
+SLOW_INDENTED = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: article-service
+spec:
+  containers:
+  - name: article-service
+    resources:
+      requests:
+        cpu: "2"
+        memory: "4Gi"
+      limits:
+        cpu: "2"
+        memory: "4Gi"
+  - name: envoy-sidecar
+    resources:
+      requests:
+        cpu: "100m"
+        memory: "128Mi"
+      # Missing limits: entire pod becomes Burstable
+"""
+FAST_INDENTED = f"""\
+{SLOW_INDENTED.rpartition("      #")[0]}\
+      limits:
+        cpu: "100m" # Matches request
+        memory: "128Mi" # Matches request
+"""
+DEPLOYMENT_INDENTED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: article-service
+spec:
+  template:
+    spec:
+      priorityClassName: latency-critical
+      containers:
+      - name: article-service
+        resources:
+          requests:
+            cpu: "2"
+            memory: "4Gi"
+          limits:
+            cpu: "2"
+            memory: "4Gi"
+"""
+NODE = ("--nodes", "1", "--node-capacity", "cpu=16,memory=64Gi")
+OF_COMMAND = {
+    "explain": (),
+    "check": ("--fail-on", "never"),
+    "rank": (),
+    "place": NODE,
+    "cpu": ("--cores", "4"),
+    "forecast": ("--growing", "article-service:article-service", "--rate", "1Gi/s"),
+    "blast": (),
+}
+
+
+@pytest.mark.parametrize("name", [*OF_COMMAND])
+@pytest.mark.parametrize(
+    ("manifest", "place"),
+    [
+        (SLOW_INDENTED, "7:5: warning: spec.containers[0].image: Required value"),
+        (FAST_INDENTED, "7:5: warning: spec.containers[0].image: Required value"),
+        (DEPLOYMENT_INDENTED, "5:1: warning: spec.selector: Required value"),
+    ],
+    ids=["SLOW", "FAST", "Deployment"],
+)
+def test_a_manifest_without_images_is_answered_and_warned_about_once_in_every_command(command, name, manifest, place):
+    code, out, err = command(name, manifest, *OF_COMMAND[name])
+
+    assert code == 0
+    assert out
+    (warning,) = [line for line in err.splitlines() if line.startswith("example.yaml:")]
+    assert warning.startswith(f"example.yaml:{place}")
+    assert warning.endswith("(the API server rejects it, see `podqos admit`; this answer doesn't depend on it)")
+
+
+@pytest.mark.parametrize("manifest", [SLOW_INDENTED, DEPLOYMENT_INDENTED], ids=["Pod", "Deployment"])
+def test_admit_rejects_a_manifest_without_images(command, manifest):
+    code, out, _ = command("admit", manifest)
+
+    assert code == 1
+    assert "refused, 422 Invalid" in out
+    assert "containers[0].image: Required value" in out
+
+
+def test_the_two_lines_of_the_fix_are_what_drift_shows_between_slow_and_fast(run, tmp_path):
+    (tmp_path / "slow.yaml").write_text(SLOW_INDENTED)
+    (tmp_path / "fast.yaml").write_text(FAST_INDENTED)
+
+    code, out, _ = run("drift", "slow.yaml", "fast.yaml")
+
+    assert code == 0
+    assert "Burstable → Guaranteed  999 (envoy-sidecar) → -997" in out
+    assert "  envoy-sidecar: limits.cpu none → 100m\n  envoy-sidecar: limits.memory none → 128Mi\n" in out

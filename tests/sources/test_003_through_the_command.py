@@ -63,3 +63,27 @@ def test_signals_without_a_threshold_are_named(command, text, version, signals):
     _, out, _ = command("thresholds", text, "--kubernetes-version", version)
 
     assert f"\nno threshold: {signals}\n" in out
+
+
+# qos-reserved: in the document's version it needs no feature gate.
+
+QOS_RESERVED = """\
+    kubeletArguments:
+      experimental-qos-reserved:
+      - 'memory=50%'
+"""
+
+
+def test_qos_reserved_as_printed_has_ceilings_in_its_version_and_nothing_says_otherwise(command):
+    code, out, err = command("thresholds", QOS_RESERVED, "--node-memory", "16Gi", "--kubernetes-version", "1.9")
+
+    assert (code, err) == (0, "")
+    assert "  Burstable   16Gi less 50% of what Guaranteed pods request\n" in out
+
+
+def test_qos_reserved_without_its_gate_has_no_effect_today_and_that_is_said(command):
+    code, out, err = command("thresholds", QOS_RESERVED, "--node-memory", "16Gi", "--kubernetes-version", "1.36")
+
+    assert code == 0
+    assert "qos-reserved has no effect without featureGates.QOSReserved: true (since 1.11)" in err
+    assert "Memory ceilings of the classes" not in out

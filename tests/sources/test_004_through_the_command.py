@@ -100,6 +100,17 @@ def test_the_text_says_the_tree_once_and_what_it_assumes(capsys, tmp_path):
     assert "the requests of the class, 250m" in out
 
 
+@pytest.mark.parametrize(
+    ("version", "below"),
+    [("v2", "/sys/fs/cgroup"), ("v1", "/sys/fs/cgroup/cpu and /sys/fs/cgroup/memory")],
+)
+def test_the_text_says_below_which_mounts_the_directories_are(capsys, tmp_path, version, below):
+    """The document asks `mount | grep cgroup` for it, and lists what is below."""
+    (tmp_path / "pods.yaml").write_text(PODS)
+    main(["explain", "-v", "-f", str(tmp_path / "pods.yaml"), "--cgroup", version])
+    assert f"  All of these are directories below {below}.\n" in capsys.readouterr().out
+
+
 def test_reservations_lower_the_ceiling_of_all_pods(explain):
     whole = explain("systemReserved: {memory: 2Gi, cpu: '1'}\nkubeReserved: {memory: 2Gi}\n", "--cores", "16")
     assert _tiers(whole)[NODE] == {"cpu.weight": "586", "memory.max": str(60 * GIB)}
@@ -216,3 +227,75 @@ def test_every_pod_counts_once_whatever_else_a_list_of_the_cluster_holds(capsys,
     out = capsys.readouterr().out
     assert "all 2 pods on one node of 64Gi (they run on 2), one of each workload" in out
     assert "the requests of the class, 2" in out
+
+
+# The document's five examples: as printed, where every item of the list lacks its dash, and with the dashes. They have
+# neither kind nor images.
+
+_LIMITS = "      limits:\n        cpu: {}\n        memory: {}\n"
+_BOTH = f"{_LIMITS}      requests:\n        cpu: {{}}\n        memory: {{}}\n"
+PRINTED = {
+    "limits alone": (
+        (
+            f"containers:\n  name: foo\n    resources:\n{_LIMITS.format('10m', '1Gi')}"
+            f"  name: bar\n    resources:\n{_LIMITS.format('100m', '100Mi')}\n"
+        ),
+        "Guaranteed",
+    ),
+    "requests and limits": (
+        (
+            f"containers:\n  name: foo\n    resources:\n{_BOTH.format('10m', '1Gi', '10m', '1Gi')}"
+            f"  name: bar\n    resources:\n{_BOTH.format('100m', '100Mi', '100m', '100Mi')}\n"
+        ),
+        "Guaranteed",
+    ),
+    "bar without resources": (
+        f"containers:\n  name: foo\n    resources:\n{_BOTH.format('10m', '1Gi', '10m', '1Gi')}  name: bar\n\n",
+        "Burstable",
+    ),
+    "one limit each": (
+        (
+            "containers:\n  name: foo\n    resources:\n      limits:\n        memory: 1Gi\n"
+            "  name: bar\n    resources:\n      limits:\n        cpu: 100m\n\n"
+        ),
+        "Burstable",
+    ),
+    "resources left empty": ("containers:\n  name: foo\n    resources:\n  name: bar\n    resources:\n\n", "BestEffort"),
+}
+
+
+@pytest.mark.parametrize("name", ["explain", "check", "rank", "admit"])
+@pytest.mark.parametrize("printed", [text for text, _ in PRINTED.values()], ids=[*PRINTED])
+def test_an_example_as_printed_lacks_its_dashes_and_the_error_says_so(command, name, printed):
+    code, _, err = command(name, printed)
+
+    assert code == 2
+    assert err.startswith(
+        "example.yaml:3:14: error: broken YAML: mapping values are not allowed in this context "
+        '("name: foo" has its value already: begin an item of a list with a dash, "- name: foo", or indent both '
+        "alike)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("explain", ()),
+        ("rank", ()),
+        ("cpu", ("--cores", "2")),
+        ("place", ("--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize(("printed", "qos_class"), PRINTED.values(), ids=[*PRINTED])
+def test_an_example_with_its_dashes_is_answered_although_it_has_no_kind_and_no_images(
+    command, name, options, printed, qos_class
+):
+    code, out, err = command(name, printed.replace("  name:", "  - name:"), *options)
+
+    assert code == 0
+    assert err.splitlines()[0] == (
+        "example.yaml:1:1: warning: no kind: taken for Pod example (add apiVersion: v1, kind: Pod and spec:)"
+    )
+    assert qos_class in out or name == "place"
+    assert "example" in out

@@ -50,7 +50,7 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
                 path,
                 known=known,
                 most_shown=arguments.top,
-                kubelet=options.kubelet_option(arguments.kubelet_config),
+                kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
                 growth_bytes_per_second=arguments.growth,
                 profile=profile,
                 say=_say,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
-from podqos.model.profile import NEWEST, RECORDED
+from podqos.model.profile import NEWEST, RECORDED, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 
@@ -234,14 +234,15 @@ def rate_option(text: str, option: str) -> int:
     return rate
 
 
-def kubelet_option(path: str | None) -> Kubelet | None:
-    """Return the kubelet that a file describes; print a note about settings that change no answer."""
+def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> Kubelet | None:
+    """Return the kubelet that a file describes; print a note about settings that change no answer in that version."""
     if path is None:
         return None
+    version = None if kubernetes_version is None else parse_version(kubernetes_version).version
     # What reads a configuration takes longer to load than a pod to explain.
     from podqos.library.inputs.kubelet_node import load_kubelet
 
-    kubelet = load_kubelet(path)
+    kubelet = load_kubelet(path, version)
     for problem in kubelet.problems:
         print(problem, file=sys.stderr)
     return kubelet

@@ -59,9 +59,9 @@ class KubeletSettings(Struct, frozen=True):
     other_flags: tuple[str, ...] = ()
     """Flags that decide nothing about pods."""
 
-    def ignored_by(self, reader: Reader) -> Ignored:
-        """Return what ``reader`` ignores of them, in the words of their notation."""
-        ignored = ignored_settings(self.fields, reader)
+    def ignored_by(self, reader: Reader, version: tuple[int, int] | None = None) -> Ignored:
+        """Return what ``reader`` ignores of them in a version, or in any, in the words of their notation."""
+        ignored = ignored_settings(self.fields, reader, version)
         if self.notation is not Notation.ARGUMENTS:
             return ignored
         return Ignored(

@@ -114,8 +114,8 @@ _GATED_FIELDS: dict[str, tuple[str, tuple[object, ...]]] = {
     "qosReserved": (QOS_RESERVED_GATE, ()),
 }
 # Where the setting is older than its gate, and where the gate came to be on by default.
-_GATED_SINCE = {"qosReserved": "1.11"}
-_GATED_UNTIL = {"memoryReservationPolicy": "1.36", "memoryThrottlingFactor": "1.36"}
+_GATED_SINCE = {"qosReserved": (1, 11)}
+_GATED_UNTIL = {"memoryReservationPolicy": (1, 36), "memoryThrottlingFactor": (1, 36)}
 
 
 class Gated(Struct, frozen=True, gc=False):
@@ -123,10 +123,14 @@ class Gated(Struct, frozen=True, gc=False):
 
     field: str
     gate: str
-    since: str = ""
-    """From this version on; empty: from the first with the setting."""
-    until: str = ""
-    """Up to this version: since then the gate is on unless it is turned off. Empty: to the last."""
+    since: tuple[int, int] | None = None
+    """From this version on; None: from the first with the setting."""
+    until: tuple[int, int] | None = None
+    """Up to this version: since then the gate is on unless it is turned off. None: to the last."""
+
+    def is_of(self, version: tuple[int, int]) -> bool:
+        """Whether that is so in a version."""
+        return (self.since is None or version >= self.since) and (self.until is None or version <= self.until)
 
 
 class IgnoredGate(Struct, frozen=True, gc=False):
@@ -155,19 +159,27 @@ def gate_is_on(gates: Mapping[str, bool], name: str, *, default: bool = False) -
     return gates.get(name, gates.get("AllBeta" if default else "AllAlpha", default))
 
 
-def ignored_settings(document: Mapping[str, object], reader: Reader = "plan") -> Ignored:
-    """Return what ``reader`` ignores of a configuration that was accepted, as decoded."""
+def ignored_settings(
+    document: Mapping[str, object], reader: Reader = "plan", version: tuple[int, int] | None = None
+) -> Ignored:
+    """Return what ``reader`` ignores of a configuration that was accepted, as decoded; None: in any version."""
     given = document.get("featureGates")
     gates = {name: on for name, on in given.items() if isinstance(on, bool)} if isinstance(given, Mapping) else {}
     gated = tuple(
-        Gated(name, gate, _GATED_SINCE.get(name, ""), "" if gates.get(gate) is False else _GATED_UNTIL.get(name, ""))
+        gated
         for name, (gate, values) in _GATED_FIELDS.items()
         if _asks(document.get(name), values) and not gate_is_on(gates, gate)
+        for gated in [Gated(name, gate, _GATED_SINCE.get(name), _gated_until(name, gates.get(gate)))]
+        if version is None or gated.is_of(version)
     )
     told = {each.field for each in gated}
     unread = {**_BEARING_FIELDS, **_UNREAD_BY[reader]}
     fields = sorted(name for name, values in unread.items() if name not in told and _asks(document.get(name), values))
     return Ignored(tuple(fields), tuple(_ignored_gates(gates)), gated)
+
+
+def _gated_until(name: str, stated: bool | None) -> tuple[int, int] | None:
+    return None if stated is False else _GATED_UNTIL.get(name)
 
 
 def _asks(value: object, defaults: Collection[object]) -> bool:

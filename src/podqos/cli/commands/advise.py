@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             descriptions=descriptions,
             describe=ask_description if arguments.ask else None,
             node_memory_bytes=arguments.node_memory,
-            kubelet=options.kubelet_option(arguments.kubelet_config),
+            kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
             profile=profile,
         )
         if found is not None:

@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         objects=objects,
         cluster=cluster,
         most_shown=arguments.top,
-        kubelet=options.kubelet_option(arguments.kubelet_config),
+        kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
     )

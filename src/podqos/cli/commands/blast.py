@@ -79,7 +79,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("leak")
     if arguments.scenario is None:
         state, profile, errors = state_of(arguments, refuse_impossible=True)
-        kubelet = options.kubelet_option(arguments.config) or state.kubelet or Kubelet()
+        kubelet = options.kubelet_option(arguments.config, arguments.kubernetes_version) or state.kubelet or Kubelet()
         state.cgroups(kubelet, CgroupVersion.V2, profile)  # a kubelet that does not start there is an error
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)

@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = cluster_of(arguments, node_part(arguments))
     inputs = given_files(arguments, "divide the CPU among", in_order_of_apply=True)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
-    kubelet = options.kubelet_option(arguments.kubelet_config) or _kubelet(cluster, arguments.node)
+    kubelet = options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version) or _kubelet(
+        cluster, arguments.node
+    )
     try:
         report = cpu(
             objects,

@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             names=(arguments.old or "the cluster", arguments.new),
             injectors=injectors,
             node_memory_bytes=arguments.node_memory,
-            kubelet=options.kubelet_option(arguments.kubelet_config),
+            kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
             allowed=Allowed(frozenset(arguments.allow), shifted=arguments.allow_shifted),
             profile=profile,
         )

@@ -143,7 +143,7 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
         node_memory_bytes=arguments.node_memory,
         node_swap_bytes=arguments.node_swap or 0,
         cores=arguments.cores,
-        kubelet=options.kubelet_option(arguments.kubelet_config),
+        kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         profile=profile_of(arguments),
         cgroup_version=arguments.cgroup,
         cgroup_driver=arguments.driver,

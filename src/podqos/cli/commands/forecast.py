@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         state,
         growing=arguments.growing or "",
         rates=rates,
-        kubelet=options.kubelet_option(arguments.config),
+        kubelet=options.kubelet_option(arguments.config, arguments.kubernetes_version),
         wanted=arguments.win,
         interval_us=arguments.interval,
         statistics_age_us=arguments.statistics_age,

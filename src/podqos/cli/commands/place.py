@@ -98,7 +98,7 @@ def _options(arguments: argparse.Namespace) -> PlaceOptions:
     return PlaceOptions(
         node_count=_node_count(arguments),
         node_capacity=arguments.node_capacity or {},
-        kubelet=options.kubelet_option(arguments.kubelet_config),
+        kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         order=arguments.order,
         unbind=arguments.unbind,
         budgets={resource: getattr(arguments, f"{resource}_budget") for resource in DEFAULT_BUDGETS},

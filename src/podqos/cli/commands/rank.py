@@ -61,7 +61,7 @@ def _rank(arguments: argparse.Namespace) -> int:
     state, profile, errors = state_of(arguments)
     report = rank(
         state,
-        kubelet=options.kubelet_option(arguments.kubelet_config),
+        kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         signal=arguments.signal,
         policy=arguments.policy,
         hard=not arguments.soft,

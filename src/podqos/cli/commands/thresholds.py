@@ -125,4 +125,4 @@ def _kubelet(arguments: argparse.Namespace) -> Kubelet | None:
     if flags:
         fix = "put everything into the file, or leave -f out"
         raise InvalidOption(f"-f and --{min(flags)} cannot be combined", fix=fix)
-    return options.kubelet_option(file)
+    return options.kubelet_option(file, arguments.kubernetes_version)

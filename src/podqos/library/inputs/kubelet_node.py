@@ -45,14 +45,15 @@ DEFAULT_KUBELET = Kubelet()
 """One whose configuration is not stated."""
 
 
-def load_kubelet(path: str | os.PathLike[str]) -> Kubelet:
+def load_kubelet(path: str | os.PathLike[str], version: tuple[int, int] | None = None) -> Kubelet:
     """Return the kubelet that a file describes: a KubeletConfiguration, its /configz, or one of OpenShift's files.
 
-    Raises InputError where the file cannot be read, or the kubelet would not start with it.
+    ``version`` is that of its Kubernetes, where it is known: some settings have no effect in some versions. Raises
+    InputError where the file cannot be read, or the kubelet would not start with it.
     """
     name = os.fspath(path)
     settings = read_kubelet(name, read_bytes(name))
-    return Kubelet(settings.configuration, name, tuple(ignored_problems(settings, name)))
+    return Kubelet(settings.configuration, name, tuple(ignored_problems(settings, name, version=version)))
 
 
 def kubelet_among(objects: Objects) -> Kubelet | None:

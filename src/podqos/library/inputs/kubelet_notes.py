@@ -12,9 +12,13 @@ from podqos.report.text.kubelet_words import ignored_words
 
 
 def ignored_problems(
-    settings: KubeletSettings, source: str, place: tuple[int, int] = (0, 0), reader: Reader = "plan"
+    settings: KubeletSettings,
+    source: str,
+    place: tuple[int, int] = (0, 0),
+    reader: Reader = "plan",
+    version: tuple[int, int] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the one warning about settings that were accepted, if there is anything to tell."""
-    words = ignored_words(settings.ignored_by(reader))
+    """Yield the one warning about settings that were accepted, if there is anything to tell about them in a version."""
+    words = ignored_words(settings.ignored_by(reader, version))
     if words:
         yield Problem(source, *place, Severity.WARNING, format_path(settings.notation.path), words)

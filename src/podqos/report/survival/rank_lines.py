@@ -154,6 +154,14 @@ def _used(used_bytes: int, is_measured: bool) -> str:
     return mebibytes(used_bytes) if is_measured else "?"
 
 
+def _agreement(report: RankReport) -> str:
+    """Return that the orders agree, and why their places may differ all the same."""
+    kernel = [each.kernel_place for each in report.eviction_order if each.kernel_place]
+    if kernel == sorted(kernel):
+        return "Both orders agree."
+    return "Both orders agree; places differ only between pods that are equal to one of the two."
+
+
 def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
     if report.problem:
@@ -164,7 +172,7 @@ def _remarks(report: RankReport) -> Iterator[str]:
     headroom = headroom_sentence(node.headroom)
     yield f"Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}."
     if not report.disagreements:
-        yield "The orders disagree about other pods only." if report.reversed_pairs else "Both orders agree."
+        yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
         return
     pairs = f"{report.reversed_pairs} pair{'s' if report.reversed_pairs > 1 else ''}"
     listed_pairs = len(report.disagreements)

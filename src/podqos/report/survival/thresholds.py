@@ -184,7 +184,7 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     if any(each.is_derived for each in report.thresholds):
         lines.append("* derived: allocatableMemory from memory, containerfs from its filesystem")
     if unwatched := [signal for signal in _OWN_SIGNALS if signal not in signals]:
-        lines.append(f"no threshold: {', '.join(unwatched)}")
+        lines += wrapped(f"no threshold: {', '.join(unwatched)}", style, "")
     transition = short_duration(report.pressure_transition_seconds)
     return [
         *lines,

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from podqos.report.text.style import Style, columns
 from podqos.survival.components import ComponentReport
 
+_EXEMPT = "The kernel never kills at oom_score_adj -1000. Otherwise it kills the highest badness, however low that is."
+
 
 def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
-    """Return a line per process of the node itself."""
+    """Return a line per process of the node itself, and which processes the kernel never kills."""
     rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
-    return columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style)
+    return [*columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style), _EXEMPT]

@@ -26,5 +26,6 @@ def _parts(ignored: Ignored) -> Iterator[str]:
         if gate.meant:
             yield f"featureGates.{gate.name} is not read: did you mean {gate.meant}?"
     for each in ignored.without_gate:
-        when = f" (since {each.since})" if each.since else f" (up to {each.until})" if each.until else ""
+        since, until = (".".join(map(str, version or ())) for version in (each.since, each.until))
+        when = f" (since {since})" if since else f" (up to {until})" if until else ""
         yield f"{each.field} has no effect without featureGates.{each.gate}: true{when}"
