@@ -102,6 +102,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 # The archives of a release, and the manifest for krew.
 dist: $(STAMP) viewer
+	@test -s $(PAGE) || { echo "no release without the page: $(PAGE) is not built (\`make viewer\`, needs npm)" >&2; exit 1; }
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t sdist -t wheel
 	$(BIN)/python tools/krew.py dist

@@ -39,13 +39,15 @@ def test_the_content_platforms_kubelet_explained(capsys):
 
 @pytest.fixture
 def bar(capsys):
-    """Return the lines of the bar: memory, what its parts are, the last part, who acts there."""
+    """Return the lines of the bar: memory, what its parts are, the last part; and who acts there."""
 
     def of(*arguments: object, memory: str = "64Gi") -> list[str]:
         out = thresholds(capsys, *arguments, "--node-memory", memory)[1]
         lines = out.splitlines()
         start = next(number for number, line in enumerate(lines) if line.startswith("Memory  "))
-        return [line.removeprefix("Memory").strip() for line in lines[start : start + 4]]
+        falls = lines.index("As memory.available falls") + 1
+        actors = [line[2:] for line in lines[falls:] if line.startswith("  ")]
+        return [line.removeprefix("Memory").strip() for line in lines[start : start + 3]] + ["; ".join(actors)]
 
     return of
 
@@ -56,12 +58,11 @@ def test_memory_is_a_bar_of_reservations_allocatable_and_hard_eviction(bar):
     assert size == "64Gi"
     assert [cells.count(glyph) for glyph in "█▓▒"] == [1, 1, 1]
     assert (cells[:2], cells[-1], {*cells[2:-1]}) == ("█▓", "▒", {"░"})
-    for part in ("█ kube-reserved 2Gi", "▓ system-reserved 2Gi", "░ allocatable 61340Mi", "▒ hard eviction 100Mi"):
-        assert part in parts
+    assert parts == "█ kube-reserved  ▓ system-reserved  ░ allocatable  ▒ hard eviction"
     ruler, _, size = last.partition("  ")
     assert (ruler.replace("─", ""), size) == ("SRKH", "last 1000Mi")
     assert ruler.index("S") == round((len(ruler) - 1) / 2)
-    assert actors.split("   ")[2:] == ["K the kernel kills 325.0Mi", "H hard threshold 100Mi"]
+    assert "K  325.0Mi  the kernel kills if nothing is left to reclaim; H    100Mi  hard threshold" in actors
 
 
 @pytest.mark.parametrize(

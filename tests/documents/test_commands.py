@@ -150,11 +150,17 @@ def test_nothing_is_installed_that_is_not_published():
 FOREIGN = {
     "--build-arg",
     "--cgroups-per-qos",
-    "--config-settings",
     "--containers",
+    "--cpu-percent",
     "--cpu-period",
     "--cpu-quota",
     "--cpu-shares",
+    "--cpuset-cpus",
+    "--cpuset-mems",
+    "--kernel-memory",
+    "--memory-reservation",
+    "--memory-swap",
+    "--memory-swappiness",
 } | {
     "--oom-kill-disable",
     "--oom-score-adj",

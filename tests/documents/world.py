@@ -62,8 +62,6 @@ spec:
 _FILES = {
     "kern.log": "[ 5864.7] Out of memory: Killed process 4711 (article-service)\n",
     "pod.yaml": _POD,
-    "qos-demo.yaml": _POD,
-    "snippet.yaml": "spec:\n  containers:\n    - name: web\n      image: web\n",
     "new.yaml": _POD,
     "policy.yaml": """\
 apiVersion: podqos.dev/v1alpha1
@@ -71,20 +69,6 @@ kind: Policy
 metadata: {name: rollout}
 spec:
   rules: [{name: no-best-effort, require: {minClass: Burstable}, action: Warn}]
-""",
-    "node-config.yaml": """\
-kubeletArguments:
-  system-reserved: ["cpu=200m,memory=2Gi"]
-  eviction-hard: ["memory.available<500Mi"]
-""",
-    "master-config.yaml": """\
-admissionConfig:
-  pluginConfig:
-    ClusterResourceOverride:
-      configuration:
-        apiVersion: v1
-        kind: ClusterResourceOverrideConfig
-        memoryRequestToLimitPercent: 25
 """,
 }
 

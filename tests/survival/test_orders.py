@@ -50,6 +50,14 @@ def test_a_best_effort_pod_with_a_priority_of_a_million(policy, expected):
 # ---- the kernel's order ------------------------------------------------------------------------------------------
 
 
+def test_of_equal_containers_the_sidecar_is_killed_last_as_it_started_first():
+    sidecar = container("proxy", restart_policy="Always")
+    made = pod_of("a", container("one"), container("two"), init_containers=(sidecar,))
+    rows = [UsageRow("a", name, memory=Quantity.parse("1Gi")) for name in ("one", "two", "proxy")]
+    found = orders(from_usage([NodePod(made, "default/a")], rows, NodeUsage(64 * GI)))
+    assert [place.usage.name for place in found.kernel] == ["two", "one", "proxy"]
+
+
 def test_badness_is_what_the_kernel_would_compute():
     node = snapshot(using(pod("a", "memory=4130Mi"), "6Gi", processes=2, page_tables="8Mi", swap="4Mi"))
     (place,) = orders(node).kernel

@@ -16,7 +16,7 @@ from podqos.cli.streams import discard_output, for_programs
 from podqos.cli.terminal import add_colour_option, output_columns, style_for
 from podqos.model.assumption import Assumption
 from podqos.report.text.controls import cell, one_line
-from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_bytes
+from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_text
 from podqos.report.text.style import Style, fitted, wrapped
 
 FOR_PEOPLE = ("text", "table", "wide")
@@ -121,13 +121,13 @@ def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> Non
     if notation == "json":
         print(json_bytes(value).decode())
     else:
-        print(yaml_bytes(value).decode(), end="")
+        print(yaml_text(value), end="")
 
 
 def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
     """Print objects as YAML documents."""
     for_programs()
-    print("---\n".join(msgspec.yaml.encode(document).decode() for document in documents), end="")
+    print("---\n".join(map(yaml_text, documents)), end="")
 
 
 def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]]) -> None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -40,6 +39,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
 from podqos.report.advice.value import worded, worded_node
+from podqos.report.text.encoding import yaml_bytes
 from podqos.survival.drift import Identity, WorkloadDrift
 
 T = TypeVar("T")
@@ -337,7 +337,7 @@ class _New(Struct, frozen=True):
 def _created(described: DescribedWorkload) -> _New:
     """Make a Deployment for a workload of which there is no manifest."""
     objects = Objects()
-    objects.add_text(f"{described.source or '(asked)'} {described.name}", msgspec.yaml.encode(_deployment(described)))
+    objects.add_text(f"{described.source or '(asked)'} {described.name}", yaml_bytes(_deployment(described)))
     if not objects.workloads:
         raise InputError(f"{described.name!r} cannot be the name of a workload", fix="write name or namespace/name")
     (found,) = objects.workloads

@@ -17,6 +17,7 @@ from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, ResourceList
 from podqos.model.time_units import SECOND_US
+from podqos.report.text.encoding import yaml_text
 from podqos.sim.scenario_format.document import API_VERSION, KIND
 
 Part = dict[str, object]
@@ -25,12 +26,12 @@ Part = dict[str, object]
 
 def scenario_text(name: str, spec: Part) -> str:
     """Return the text of a scenario file."""
-    return _yaml({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
+    return yaml_text({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
 
 
 def manifests_text(manifests: Iterable[Part]) -> str:
     """Return the text of a file with manifests."""
-    return "---\n".join(map(_yaml, manifests))
+    return "---\n".join(map(yaml_text, manifests))
 
 
 def pod_manifest(pod: Pod, metadata: ObjectMeta, *, keeps_node: bool = False) -> Part:
@@ -101,7 +102,3 @@ def _stated(value: object) -> object:
         made = {name: _stated(each) for name, each in value.items()}
         return {name: each for name, each in made.items() if each is not None and each not in ("", [], {})}
     return [_stated(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _yaml(value: object) -> str:
-    return msgspec.yaml.encode(value).decode()

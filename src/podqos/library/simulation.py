@@ -141,7 +141,10 @@ def built_viewer() -> str:
     try:
         return (files("podqos.report") / "viewer.html").read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        what = "the page is not built: run `make viewer` in the source tree (it needs npm), or install a released wheel"
+        what = (
+            "podqos was installed without the page: run `make viewer` in the source tree (needs npm) and install it "
+            "again, or install a released wheel"
+        )
         raise HostError(what) from error
 
 

@@ -63,6 +63,34 @@ def resolve(text: str) -> Scalar:
     return text if number is None or abs(number) == float("inf") else _as_json(number)
 
 
+# YAML 1.1 as its types are defined (https://yaml.org/type/) and PyYAML reads them, which takes more for numbers than
+# Kubernetes does, and dates as well.
+_OF_YAML_1_1 = re.compile(
+    r"""
+      [-+]?0b[01_]+ | [-+]?[0-9][0-9_]* | [-+]?0x[0-9a-fA-F_]+
+    | [-+]?[0-9][0-9_]*(?: : [0-5]?[0-9])+(?: \.[0-9_]*)?
+    | [-+]?[0-9][0-9_]*\.[0-9_]*(?: [eE][-+]?[0-9]+)? | [-+]?\.[0-9_]+(?: [eE][-+]?[0-9]+)?
+    | [0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?: (?: [Tt]|[ \t]+)[0-9].*)?
+    """,
+    re.ASCII | re.VERBOSE | re.DOTALL,
+)
+_OF_YAML_1_1_WORDS = frozenset(("=", "<<"))
+
+
+def is_text(text: str) -> bool:
+    """Whether the unquoted scalar ``text`` is a text to Kubernetes and to every other reader of YAML."""
+    if text in WORDS or text in _OF_YAML_1_1_WORDS:
+        return False
+    if text[0] not in _MAYBE_NUMBER:
+        return True
+    if _OF_YAML_1_1.fullmatch(text) or _FLOAT.fullmatch(text.replace("_", "")):
+        return False
+    try:
+        return isinstance(resolve(text), str)
+    except UnfitScalar:
+        return False
+
+
 def resolve_tagged(text: str, tag: str) -> Scalar:
     """Return what ``text`` means under an explicit tag; under an unknown tag it is a text."""
     kind = tag.removeprefix(_TAG_PREFIX)

@@ -39,7 +39,10 @@ class ContainerProcesses(Struct, frozen=True, gc=False):
 def container_processes(
     snapshot: Snapshot, settings: CgroupSettings, profile: Profile = LATEST
 ) -> tuple[ContainerProcesses, ...]:
-    """Return every container of every pod, in the order of the snapshot; process ids are given out in that order."""
+    """Return every container of every pod, in the order of the snapshot.
+
+    Process ids are given out in the order in which containers start: a pod's sidecars before its other containers.
+    """
     found = []
     next_pid = FIRST_PID
     for entry in snapshot.pods:
@@ -48,11 +51,16 @@ def container_processes(
             score.container: score for score in oom_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
         }
         paths = container_paths(entry, qos_class, settings)
-        for usage in entry.containers:
-            score, path = scores[usage.name], paths[usage.name]
-            processes = tuple(_processes(usage, score.value, path, next_pid))
+        started: dict[str, tuple[Process, ...]] = {}
+        sidecars = {container.name for container in entry.pod.spec.init_containers}
+        for usage in sorted(entry.containers, key=lambda usage: usage.name not in sidecars):
+            processes = tuple(_processes(usage, scores[usage.name].value, paths[usage.name], next_pid))
             next_pid += len(processes)
-            found.append(ContainerProcesses(entry, qos_class, usage, score, processes))
+            started[usage.name] = processes
+        found += [
+            ContainerProcesses(entry, qos_class, usage, scores[usage.name], started[usage.name])
+            for usage in entry.containers
+        ]
     return tuple(found)
 
 

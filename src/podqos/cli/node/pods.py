@@ -34,7 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.format(client.get("/pods"), indent=2).decode())
         return 0
     if arguments.output == "yaml":
-        sys.stdout.write(msgspec.yaml.encode(msgspec.json.decode(client.get("/pods"))).decode())
+        from podqos.report.text.encoding import yaml_text
+
+        sys.stdout.write(yaml_text(msgspec.json.decode(client.get("/pods"))))
         return 0
     from podqos.host.api.status_document import NodeStatus
     from podqos.report.node.lines import pods_table

@@ -14,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.manifest.plain import Number, Plain
-from podqos.manifest.scalars import UnfitScalar, resolve
+from podqos.manifest.scalars import is_text
 
 # Fewer than YAML allows: nothing here means anything else in any notation or to any reader of YAML.
 _PLAIN = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=-]*", re.ASCII)
+_SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 class BlockStyle(Struct, frozen=True):
@@ -64,7 +65,7 @@ def scalar(value: Plain, quote: str = "", *, is_json: bool = False) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _text(value, '"' if is_json else quote)
+        return _json_text(value) if is_json else _text(value, quote)
     if isinstance(value, float):
         return value.text if isinstance(value, Number) else repr(value)
     if isinstance(value, int):
@@ -77,17 +78,27 @@ def _text(value: str, quote: str) -> str:
         return "'" + value.replace("'", "''") + "'"
     if quote != '"' and reads_as_itself(value):
         return value
-    return json.dumps(value, ensure_ascii=not value.isprintable())
+    return f'"{"".join(map(_escaped, value))}"'
+
+
+def _json_text(value: str) -> str:
+    if value.isprintable():
+        return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value).replace("\x7f", "\\u007f")  # which JSON allows, and YAML does not
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return f"\\{character}" if character in '"\\' else character
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    code = ord(character)
+    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def reads_as_itself(value: str) -> bool:
     """Whether a text needs no quotes."""
-    if _PLAIN.fullmatch(value) is None:
-        return False
-    try:
-        return resolve(value) == value
-    except UnfitScalar:
-        return False
+    return _PLAIN.fullmatch(value) is not None and is_text(value)
 
 
 def block_lines(value: Mapping[str, Plain], column: int, style: BlockStyle) -> Iterator[str]:
@@ -122,7 +133,7 @@ def _item_lines(items: list[Plain], column: int, style: BlockStyle) -> Iterator[
 
 def flow_member(key: str, value: Plain, style: FlowStyle) -> str:
     """Write a member of a mapping in brackets."""
-    name = _text(key, '"' if style.is_json else style.key_quote)
+    name = _json_text(key) if style.is_json else _text(key, style.key_quote)
     colon = style.colon if name[0] == '"' or style.colon[-1:].isspace() else ": "
     return f"{name}{colon}{flow_value(value, style)}"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from podqos.report.admission.changes import change_lines
 from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
-from podqos.report.text.style import Style, columns, labelled, wrapped
+from podqos.report.text.style import Style, columns, labelled
 from podqos.report.text.words import edits as edit_lines
 from podqos.report.text.words import flag_fate
 
@@ -137,8 +137,8 @@ def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
         else:
             shown = path.removeprefix(f"{parent}/") if parent else path
             name = _SANDBOX if cgroup.level == "sandbox" else cgroup.container
-            lines += wrapped(f"{name}: {shown}", style, " " * (2 + _LABEL))
-            lines += wrapped(files_text(cgroup), style, " " * (4 + _LABEL))
+            # Without a cgroup of the pod the containers stand alone.
+            lines += _labelled("" if lines else "cgroup", [f"{name}: {shown}", f"  {files_text(cgroup)}"], style)
     given = dict.fromkeys(each.oci_path for each in item.cgroups if each.oci_path and each.oci_path != each.path)
     return lines + _labelled("oci", [f"{path}   # cgroupsPath, not a directory" for path in given], style)
 

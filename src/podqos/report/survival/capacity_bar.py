@@ -67,6 +67,11 @@ def marks_of(steps: Sequence[ExhaustionStep]) -> tuple[Mark, ...]:
     return tuple(Mark(step.left, *_MARKS[step.actor]) for step in steps if step.signal is Signal.MEMORY)
 
 
+def letter_of(step: ExhaustionStep) -> str:
+    """Return the letter that stands for who acts on the ruler."""
+    return _MARKS[step.actor][0]
+
+
 def last_part_bytes(marks: Sequence[Mark], capacity_bytes: int) -> int:
     """Return how much of the memory is enlarged: twice the largest mark."""
     return min(capacity_bytes, max(mark.left_bytes for mark in marks) * 2)
@@ -83,7 +88,7 @@ _WIDEST = 100
 
 
 def bar_lines(memory: Division | None, steps: Sequence[ExhaustionStep], style: Style) -> list[str]:
-    """Return the bar and the ruler of its last part, each with what its signs mean."""
+    """Return the bar, what its signs mean, and the ruler of its last part; ``letter_of`` says who acts there."""
     if memory is None or not memory.capacity.value:
         return []
     capacity, indent = memory.capacity.value, " " * (len(_TITLE) + 2)
@@ -93,13 +98,11 @@ def bar_lines(memory: Division | None, steps: Sequence[ExhaustionStep], style: S
     bar = "".join(part.glyph * count for part, count in zip(parts, cells, strict=True))
     lines = [
         f"{style.strong(_TITLE)}  {bar}  {amount(capacity, MEMORY)}",
-        *wrapped("   ".join(f"{part.glyph} {_named(part.name, part.size_bytes)}" for part in parts), style, indent),
+        *wrapped("  ".join(f"{part.glyph} {part.name}" for part in parts), style, indent),
     ]
     if marks:
         last = last_part_bytes(marks, capacity)
-        actors = "   ".join(f"{mark.letter} {_named(mark.name, mark.left_bytes)}" for mark in marks)
         lines.append(f"{indent}{_ruler(marks, last, room)}  last {amount(last, MEMORY)}")
-        lines += wrapped(actors, style, indent)
     return lines
 
 

@@ -19,7 +19,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
-from podqos.report.survival.capacity_bar import bar_lines
+from podqos.report.survival.capacity_bar import bar_lines, letter_of
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.durations import duration, short_duration
 from podqos.report.text.encoding import Table, csv_table
@@ -199,7 +199,7 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
     """Return what happens as memory runs out, and the growth up to which the kubelet is sure to act first."""
     steps = [step for step in report.steps if step.signal is Signal.MEMORY]
     lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
-    lines += [f"  {_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
+    lines += [f"  {letter_of(step)} {_shown(step.signal, step.left):>8}  {step.text}" for step in steps]
     return [*lines, *_sure_growth_lines(report, style)]
 
 

@@ -5,18 +5,26 @@ Decisions are encoded as they are; this is the only module that knows their spec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from podqos.model.quantity import Quantity
 from podqos.report.text.controls import readable
 
+if TYPE_CHECKING:
+    from yaml import SafeDumper
+
 Table = tuple[Iterable[str], Iterable[Sequence[object]]]
 """Headings, and the rows below them."""
 MANIFEST_WIDTH = 116
 """Where lines of objects for kubectl are broken."""
+# Which end a line to YAML 1.1, and not to 1.2; and the mark that no reader keeps.
+_ODD_LINE_END = re.compile("[\r\x85\u2028\u2029\ufeff]")
 
 
 def json_bytes(value: object) -> bytes:
@@ -30,26 +38,55 @@ def json_line(value: object) -> bytes:
 
 
 def yaml_bytes(value: object) -> bytes:
+    """Return a value as YAML; texts stay texts to every reader."""
+    return _encoded(_yaml, value)
+
+
+def yaml_text(value: object) -> str:
     """Return a value as YAML."""
-    return _encoded(msgspec.yaml.encode, value)
+    return yaml_bytes(value).decode()
 
 
 def manifest_yaml(value: object) -> str:
     """Return an object that people read before they apply it as YAML: long texts stand over several lines."""
+    return _dumped(value, width=MANIFEST_WIDTH)
+
+
+def _yaml(value: object, enc_hook: Callable[[object], object] | None = None) -> bytes:
+    return _dumped(msgspec.to_builtins(value, enc_hook=enc_hook)).encode()
+
+
+def _dumped(value: object, width: int | None = None) -> str:
     import yaml  # loaded by few commands, and slow to load
 
+    return yaml.dump(value, Dumper=_dumper(width), sort_keys=False, width=width, allow_unicode=True)
+
+
+@cache
+def _dumper(width: int | None) -> type[SafeDumper]:
+    """Return what writes YAML; ``width``: a long line, and a text of several, as block."""
+    import yaml
+
+    from podqos.manifest.scalars import is_text
+
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # the one in C may be missing
-        """Writes texts of several lines as they are, and a long line over several, which are read as one."""
+        """Puts in quotes what another reader of YAML would not take for the same text."""
 
         def ignore_aliases(self, _: object) -> bool:
             return True
 
     def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in data else ">" if " " in data and len(data) > MANIFEST_WIDTH else None
+        style = None
+        if not data or not is_text(data):
+            style = "'"
+        elif _ODD_LINE_END.search(data):
+            style = '"'
+        elif width is not None:
+            style = "|" if "\n" in data else ">" if " " in data and len(data) > width else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
     Dumper.add_representer(str, text)
-    return yaml.dump(value, Dumper=Dumper, sort_keys=False, width=MANIFEST_WIDTH, allow_unicode=True)
+    return Dumper
 
 
 def _encoded(encode: Callable[..., bytes], value: object) -> bytes:

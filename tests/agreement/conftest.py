@@ -1,0 +1,5 @@
+"""Settings for these tests."""
+
+import pytest
+
+pytest.register_assert_rewrite("agreement.headlines", "agreement.printed")

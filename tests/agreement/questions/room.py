@@ -1,0 +1,125 @@
+"""What a node leaves to pods, and which pods it has room for."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agreement.asking import Asking
+from agreement.printed import Rounded, agrees, amount, rounded, table
+from agreement.question import Answers, Question, Reader
+from agreement.settings import NODE, Setting, key
+from agreement.settings import amount as exact
+
+MEMORY, CPU = "memory", "cpu"
+
+
+def thresholds(asking: Asking) -> tuple[str, ...]:
+    """Return how thresholds is asked."""
+    cores = "--node-cpu", f"{asking.setting.cpu_milli}m"
+    return "thresholds", "-f", asking.file("kubelet.yaml"), *asking.memory, *cores, *asking.version
+
+
+def _milli(text: str) -> int:
+    return int(text.removesuffix("m")) if text.endswith("m") else int(float(text) * 1000)
+
+
+def _quantity(resource: str, text: str) -> int:
+    return exact(text) if resource == MEMORY else _milli(text)
+
+
+def _divided(asking: Asking) -> Answers:
+    found = asking.json(*thresholds(asking))["allocatable"]
+    return {each["resource"]: _quantity(each["resource"], each["allocatable"]) for each in found}
+
+
+def _divided_text(asking: Asking) -> Answers:
+    rows = re.findall(r"^(memory|cpu) +(\S+) = ", asking.text(*thresholds(asking)), re.MULTILINE)
+    return {name: _printed(name, text) for name, text in rows}
+
+
+def _printed(resource: str, text: str) -> Rounded:
+    if resource == MEMORY:
+        return amount(text)
+    return Rounded(_milli(text), _milli(text)) if text.endswith("m") else rounded(text, 1000)
+
+
+def place(asking: Asking) -> tuple[str, ...]:
+    """Return how place is asked: some pods run, others wait."""
+    files = "-f", asking.file("waiting.yaml"), "-f", asking.file("node.yaml")
+    return "place", *files, *asking.kubelet, *asking.version
+
+
+def _placed(asking: Asking) -> Answers:
+    (node,) = asking.json(*place(asking))["nodes"]
+    return {name: _quantity(name, text) for name, text in node["allocatable"].items() if name in {MEMORY, CPU}}
+
+
+def _placed_text(asking: Asking) -> Answers:
+    row = next(each for each in table(asking.text(*place(asking)), "NODE", "PODS") if each["NODE"] == NODE)
+    found = {name: re.search(r" of (\S+)", row[name.upper()]) for name in (MEMORY, CPU)}
+    return {name: _printed(name, each[1]) for name, each in found.items() if each}
+
+
+def _overview(asking: Asking) -> Answers:
+    (node,) = asking.json("overview", *asking.snapshot)["nodes"]
+    return {name: node[name]["allocatable"] for name in (MEMORY, CPU)}
+
+
+def _panel(asking: Asking) -> Answers:
+    (node,) = asking.cluster["nodes"]
+    return {name: node[name]["allocatable"] for name in (MEMORY, CPU)}
+
+
+def _evaluated(asking: Asking) -> Answers:
+    setting = asking.setting
+    hard = setting.kubelet.get("evictionHard", {"memory.available": "100Mi"})
+    (found,) = asking.evaluated(
+        "allocatable",
+        {
+            "capacity": {"cpu": f"{setting.cpu_milli}m", "memory": str(setting.memory_bytes)},
+            "maxPods": 110,
+            "podsPerCore": 0,
+            "kubeReserved": setting.kubelet.get("kubeReserved", {}),
+            "systemReserved": setting.kubelet.get("systemReserved", {}),
+            "evictionHard": {name: text for name, text in hard.items() if name.startswith("memory")},
+        },
+    )
+    status = found["nodeStatusAllocatable"]
+    return {name: _quantity(name, status[name]) for name in (MEMORY, CPU)}
+
+
+ALLOCATABLE = Question(
+    "what a node leaves to pods",
+    (
+        Reader("thresholds", _divided, _divided_text),
+        Reader("(the kubelet's formula)", lambda asking: {name: asking.setting.allocatable(name) for name in (MEMORY, CPU)}),
+        Reader("place", _placed, _placed_text),
+        Reader("overview", _overview),
+        Reader("ui", _panel),
+        Reader("eval", _evaluated),
+    ),
+)
+
+
+# ---- what fits -------------------------------------------------------------------------------------------------------
+
+
+def _whereabouts(asking: Asking) -> Answers:
+    report = asking.json(*place(asking))
+    found: dict[object, object] = {f"{each['namespace']}/{each['name']}": each["node"] or None for each in report["pods"]}
+    return found
+
+
+def _arrived(asking: Asking) -> Answers:
+    run = asking.json("simulate", asking.file("placement.yaml"))
+    return {each["key"]: each["node"] or None for each in run["pods"]}
+
+
+FITS = Question(
+    "where pods fit",
+    (
+        Reader("place", _whereabouts),
+        Reader("simulate", _arrived),
+    ),
+)

@@ -1,0 +1,26 @@
+"""All questions that more than one command answers, and the commands that answer none of them."""
+
+from __future__ import annotations
+
+from agreement.question import Question
+from agreement.questions import growth, orders, pods, room
+
+QUESTIONS: tuple[Question, ...] = tuple(
+    each for module in (pods, orders, growth, room) for each in vars(module).values() if isinstance(each, Question)
+)
+
+NO_QUESTION = {
+    "advise": "says what should be, not what is; its thresholds are compared in tests/advice",
+    "policy": "judges by rules of its own",
+    "snapshot": "writes down what other commands read",
+    "webhook": "answers one review at a time, with what `check` and `policy` decide",
+    "sweep": "counts outcomes of many runs of `simulate`",
+    "scenario": "writes and validates files",
+    "node": "runs on this machine",
+    "rehearse": "runs on this machine, and compares with `simulate` itself",
+    "guard": "runs on this machine",
+    "autopsy": "is about what happened, not about what would",
+    "demo": "shows the output of other commands",
+    "completion": "is about the command line",
+    "help": "is about the command line",
+}
