@@ -130,7 +130,7 @@ def test_both_nodes_of_the_oscillation_are_in_one_picture(tmp_path, capsys):
 def test_thresholds_says_when_the_scheduler_sees_pressure(command, text, within):
     _, out, _ = command("thresholds", text)
 
-    assert f"Status      the scheduler sees pressure within {within}, when the node updates its status\n" in out
+    assert f"Status      the scheduler sees pressure within {within} (the node's status update)\n" in out
 
 
 @pytest.mark.parametrize(

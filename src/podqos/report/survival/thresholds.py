@@ -211,7 +211,7 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
         *lines,
         "",
         f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
-        f"{style.strong('Status')}      the scheduler sees pressure within {status}, when the node updates its status",
+        f"{style.strong('Status')}      the scheduler sees pressure within {status} (the node's status update)",
         f"{style.strong('Pod grace')}   {_grace(report)}",
         *_labelled("Scheduling", _by_condition(report, lambda each: _REPELS[each.repels], "repels"), style),
         *_labelled("Admission", _by_condition(report, lambda each: _REFUSES[each.refuses], "rejects"), style),
