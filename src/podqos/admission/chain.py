@@ -1,11 +1,11 @@
 """The whole way of a new pod through the API server, step by step.
 
-Order: defaulting → mutating admission (LimitRange defaults, Priority, default tolerations, RuntimeClass overhead, the
-override with LimitRange run again) → since 1.37 pod-level amounts → validation (422) → validating admission (LimitRange
-bounds, RuntimeClass, quota: 403). Reading the object (400) comes before and is in ``decoding``. What is stored is
-defaulted once more whenever it is read, which up to 1.36 fills in pod-level amounts from what admission gave the
-containers; the class is settled by then. Each step records what it changed and the class before and after; nothing else
-is decided here.
+Order: defaulting → mutating admission (LimitRange defaults, Priority, default tolerations, where it is enabled
+PodTolerationRestriction, RuntimeClass overhead, the override with LimitRange run again) → since 1.37 pod-level amounts
+→ validation (422) → validating admission (LimitRange bounds, RuntimeClass, quota: 403). Reading the object (400) comes
+before and is in ``decoding``. What is stored is defaulted once more whenever it is read, which up to 1.36 fills in
+pod-level amounts from what admission gave the containers; the class is settled by then. Each step records what it
+changed and the class before and after; nothing else is decided here.
 
 Source: Kubernetes v1.36 pkg/kubeapiserver/options/plugins.go (order of the plug-ins; those enabled by default that
 touch resources, priority or tolerations), staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go.
@@ -25,14 +25,14 @@ from podqos.admission.field_errors import FieldError
 from podqos.admission.limit_range import ConflictingDefaults, apply_limit_ranges
 from podqos.admission.limit_range_bounds import first_denial
 from podqos.admission.pod_validation import validate_new_pod
-from podqos.admission.policies import Policies
+from podqos.admission.policies import AdmissionPlugin, Policies
 from podqos.admission.priority import apply_priority
 from podqos.admission.quota import check_quotas
 from podqos.admission.refusal import Code, Denied, Failed, Refusal, forbidden_pod, invalid_pod
 from podqos.admission.relevance import Question, judge
 from podqos.admission.resource_override import OverrideUse, apply_override, is_overridden, override_use
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
-from podqos.admission.tolerations import with_default_tolerations
+from podqos.admission.tolerations import with_default_tolerations, with_memory_pressure_toleration
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, PodStatus, QOSClass
 from podqos.model.policy import LimitRange, ResourceQuota
@@ -50,6 +50,7 @@ class Step(StrEnum):
     LIMIT_RANGER = "LimitRanger"
     PRIORITY = "Priority"
     DEFAULT_TOLERATION_SECONDS = "DefaultTolerationSeconds"
+    POD_TOLERATION_RESTRICTION = "PodTolerationRestriction"
     RUNTIME_CLASS = "RuntimeClass"
     CLUSTER_RESOURCE_OVERRIDE = "ClusterResourceOverride"
     LIMIT_RANGER_AGAIN = "LimitRanger (again)"
@@ -173,6 +174,11 @@ def _steps(
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
     yield Step.PRIORITY, lambda pod, record: _judged(pod, apply_priority(pod, policies.priority_classes, record))
     yield Step.DEFAULT_TOLERATION_SECONDS, with_default_tolerations
+    if AdmissionPlugin.POD_TOLERATION_RESTRICTION in policies.enabled_plugins:
+        yield (
+            Step.POD_TOLERATION_RESTRICTION,
+            lambda pod, record: with_memory_pressure_toleration(pod, classify(pod, profile).qos_class, record),
+        )
     yield (
         Step.RUNTIME_CLASS,
         lambda pod, record: _judged(pod, apply_runtime_class(pod, policies.runtime_classes, record)),

@@ -48,6 +48,8 @@ class Why(StrEnum):
     """The pods of a DaemonSet stay on lost nodes and run on nodes under pressure."""
     TOLERATION_OF_LOST_NODES = "TolerationOfLostNodes"
     """Pods stay five minutes on a node that is not ready or unreachable, unless they say otherwise."""
+    MEMORY_PRESSURE_TOLERATION = "MemoryPressureToleration"
+    """PodTolerationRestriction lets pods that are not BestEffort onto nodes under memory pressure."""
     RUNTIME_CLASS_SCHEDULING = "RuntimeClassScheduling"
     """Where pods of the runtime class may run."""
     MEMORY_REQUEST_FROM_LIMIT = "MemoryRequestFromLimit"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import TypeVar
 
 from msgspec import Struct
@@ -31,6 +32,12 @@ DEFAULT_NAMESPACE = "default"
 _ALWAYS_THERE = (DEFAULT_NAMESPACE, "kube-system", "kube-public", "kube-node-lease")
 
 
+class AdmissionPlugin(StrEnum):
+    """Plug-ins of the API server that are off by default, by the names that ``--enable-admission-plugins`` takes."""
+
+    POD_TOLERATION_RESTRICTION = "PodTolerationRestriction"
+
+
 class Policies(Struct, frozen=True):
     """What admission looks at besides the pod."""
 
@@ -42,6 +49,8 @@ class Policies(Struct, frozen=True):
     runtime_classes: tuple[RuntimeClass, ...] = ()
     override: ClusterResourceOverride | None = None
     override_profile: OverrideProfile = CURRENT
+    enabled_plugins: tuple[AdmissionPlugin, ...] = ()
+    """Those that are on besides the default ones."""
 
     def stored_limit_ranges(self) -> tuple[LimitRange, ...]:
         """Return the limit ranges with their own defaults filled in."""

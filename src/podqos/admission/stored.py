@@ -158,7 +158,7 @@ def _assumed_classes(
 
 def _concerns(pod: Pod, policies: Policies) -> bool:
     """Whether policies decide more about a pod than its priority."""
-    if policies.limit_ranges or policies.resource_quotas or policies.override is not None:
+    if policies.limit_ranges or policies.resource_quotas or policies.override is not None or policies.enabled_plugins:
         return True
     namespace, name = policies.namespace, pod.spec.runtime_class_name
     if namespace is None or namespace.status.phase == "Terminating":

@@ -49,11 +49,16 @@ def _speaks_of(toleration: Toleration, key: str, effect: str) -> bool:
     return toleration.key in {"", key} and toleration.effect in {"", effect}
 
 
-def with_memory_pressure_toleration(pod: Pod, qos_class: QOSClass) -> Pod:
+def with_memory_pressure_toleration(pod: Pod, qos_class: QOSClass, record: Record = None) -> Pod:
     """Let a pod that is not BestEffort onto nodes under memory pressure: the PodTolerationRestriction plug-in."""
     if qos_class is QOSClass.BEST_EFFORT:
         return pod
-    return _with(pod, (Toleration(MEMORY_PRESSURE, "Exists", "", "NoSchedule"),))
+    own = Toleration(MEMORY_PRESSURE, "Exists", "", "NoSchedule")
+    after = merged(pod.spec.tolerations, (own,))
+    if record is not None and own in after and own not in pod.spec.tolerations:
+        path = f"spec.tolerations[{after.index(own)}]"
+        record.append(FieldChange(path, None, own.key, Why.MEMORY_PRESSURE_TOLERATION))
+    return replace(pod, spec=replace(pod.spec, tolerations=after))
 
 
 def with_daemon_set_tolerations(pod: Pod, record: Record = None) -> Pod:

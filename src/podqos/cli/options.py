@@ -18,6 +18,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 
 if TYPE_CHECKING:
+    from podqos.admission.policies import AdmissionPlugin
     from podqos.library.inputs.kubelet_node import Kubelet
     from podqos.model.policy import PriorityClass, RuntimeClass
 
@@ -86,6 +87,25 @@ def add_kubelet_option(
         help="the kubelet's configuration: a KubeletConfiguration, the output of its /configz, or OKD's "
         f"kubeletArguments (default: {default})",
     )
+
+
+def add_plugins_option(parser: Parser) -> None:
+    """Declare ``--enable-admission-plugins``."""
+    about = "plug-ins that the API server runs besides the default ones; PodTolerationRestriction lets pods that are "
+    about += "not BestEffort onto nodes with MemoryPressure (default: none)"
+    name = "--enable-admission-plugins"
+    parser.add_argument(name, metavar="NAME,…", type=lambda text: _plugins(text, name), default=(), help=about)
+
+
+def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
+    from podqos.admission.policies import AdmissionPlugin
+
+    known = [each.value for each in AdmissionPlugin]
+    for name in filter(None, text.split(",")):
+        if name not in known:
+            what = f"{name!r} is not a plug-in that podqos knows and that is off by default"
+            raise InvalidOption(what, where=option, fix=f"use {', '.join(known)}")
+    return tuple(AdmissionPlugin(each) for each in dict.fromkeys(filter(None, text.split(","))))
 
 
 def add_node_memory_option(

@@ -32,6 +32,21 @@ class AdmissionRule(StrEnum):
     OTHER_PRESSURE = "OtherPressure"
 
 
+class Refused(StrEnum):
+    """Which pods the kubelet refuses under a condition; critical ones never."""
+
+    BEST_EFFORT = "BestEffort"
+    BEST_EFFORT_WITHOUT_TOLERATION = "BestEffortWithoutToleration"
+    ALL = "All"
+
+
+def refused(condition: NodeCondition, profile: Profile = LATEST) -> Refused:
+    """Return which pods the kubelet refuses while its node has this condition alone."""
+    if condition is not NodeCondition.MEMORY_PRESSURE:
+        return Refused.ALL
+    return Refused.BEST_EFFORT_WITHOUT_TOLERATION if profile.memory_pressure_toleration else Refused.BEST_EFFORT
+
+
 class Admission(Struct, frozen=True, gc=False):
     """The answer, in the words of the kubelet where it is no."""
 
@@ -51,7 +66,8 @@ def admit(pod: Pod, conditions: Collection[NodeCondition], profile: Profile = LA
     if _memory_pressure_decides(conditions, profile):
         if qos_class_of(pod, profile) is not QOSClass.BEST_EFFORT:
             return Admission(admit=True, rule=AdmissionRule.NOT_BEST_EFFORT)
-        if profile.memory_pressure_toleration and _tolerates_memory_pressure(pod):
+        whom = refused(NodeCondition.MEMORY_PRESSURE, profile)
+        if whom is Refused.BEST_EFFORT_WITHOUT_TOLERATION and _tolerates_memory_pressure(pod):
             return Admission(admit=True, rule=AdmissionRule.TOLERATES_MEMORY_PRESSURE)
         rule = AdmissionRule.BEST_EFFORT_UNDER_MEMORY_PRESSURE
     return Admission(admit=False, rule=rule, reason=REASON, message=node_condition_text(conditions))

@@ -10,6 +10,7 @@ from fractions import Fraction
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from podqos.admission.policies import AdmissionPlugin
 from podqos.admission.relevance import Question
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
@@ -55,6 +56,8 @@ class PlaceOptions(Struct, frozen=True, kw_only=True):
     budgets: Mapping[str, Fraction] = field(default_factory=lambda: DEFAULT_BUDGETS)
     """How much the limits of a node may add up to, in times its allocatable, by resource."""
     profile: Profile = LATEST
+    admission_plugins: tuple[AdmissionPlugin, ...] = ()
+    """Of the API server, enabled besides the default ones."""
 
 
 def place(objects: Objects, options: PlaceOptions | None = None) -> PlacementReport:
@@ -209,7 +212,10 @@ class Placing:
             workload = found.workload
             if workload.is_live and workload.kind != POD and pods_are_live:
                 continue
-            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile, Question.PLACEMENT)
+            plugins = self._options.admission_plugins
+            pod = (
+                workload.pod if workload.is_live else admitted_pod(found, objects, profile, Question.PLACEMENT, plugins)
+            )
             if pod is None:
                 continue
             if self._options.unbind and pod.spec.node_name:

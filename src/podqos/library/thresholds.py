@@ -58,7 +58,7 @@ def thresholds(
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
     rests_on = (*of_version(profile), *assumptions, *assumed)
-    return thresholds_report(found, ".".join(map(str, profile.version)), rests_on, sure_growth)
+    return thresholds_report(found, profile, rests_on, sure_growth)
 
 
 def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:

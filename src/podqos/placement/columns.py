@@ -290,7 +290,9 @@ class NodeMasks:
                 for state in self._states
             )
             if not self._profile.conditions_become_taints:
-                mask &= _mask(refusing_condition(state.node, shape.qos_class) is None for state in self._states)
+                mask &= _mask(
+                    refusing_condition(state.node, shape.qos_class, self._profile) is None for state in self._states
+                )
             self._masks[key] = mask
         return self._masks[key]
 

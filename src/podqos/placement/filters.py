@@ -107,7 +107,7 @@ def static_reasons(view: PodView, state: NodeState, profile: Profile) -> Iterato
     if taint is not None:
         yield UntoleratedTaint(taint)
     elif not profile.conditions_become_taints:
-        condition = refusing_condition(state.node, shape.qos_class)
+        condition = refusing_condition(state.node, shape.qos_class, profile)
         if condition is not None:
             yield UnderPressure(condition)
     yield from mismatch(shape.spec, state.node)

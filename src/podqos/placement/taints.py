@@ -12,6 +12,7 @@ node_lifecycle_controller.go (nodeConditionToTaintKeyStatusMap); v1.11 pkg/sched
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 from podqos.model.node import (
     TAINT_DISK_PRESSURE,
@@ -26,6 +27,16 @@ from podqos.model.node import (
 )
 from podqos.model.pod import QOSClass, Toleration
 from podqos.model.profile import Profile
+
+
+class Repelled(StrEnum):
+    """Which pods a condition of a node keeps away at scheduling."""
+
+    WITHOUT_TOLERATION = "WithoutToleration"
+    """Every pod that does not tolerate the condition's taint."""
+    ALL = "All"
+    BEST_EFFORT = "BestEffort"
+
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -76,11 +87,19 @@ def taints_of(node: Node, profile: Profile) -> tuple[Taint, ...]:
     return (*node.spec.taints, *added)
 
 
-def refusing_condition(node: Node, qos_class: QOSClass) -> str | None:
+def repelled(condition: str, profile: Profile) -> Repelled:
+    """Return which pods the scheduler keeps away from a node with this condition."""
+    if profile.conditions_become_taints:
+        return Repelled.WITHOUT_TOLERATION
+    return Repelled.ALL if condition in _FOR_EVERY_POD else Repelled.BEST_EFFORT
+
+
+def refusing_condition(node: Node, qos_class: QOSClass, profile: Profile) -> str | None:
     """Return the condition that keeps a pod of this class away by itself, as before 1.12."""
     for condition in node.status.conditions:
         if (condition.type, condition.status) not in _TAINT_OF_CONDITION:
             continue
-        if condition.type in _FOR_EVERY_POD or qos_class is QOSClass.BEST_EFFORT:
+        whom = repelled(condition.type, profile)
+        if whom is Repelled.ALL or (whom is Repelled.BEST_EFFORT and qos_class is QOSClass.BEST_EFFORT):
             return condition.type
     return None

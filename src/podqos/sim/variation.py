@@ -74,6 +74,7 @@ class Varied(Struct, frozen=True):
 
 
 Assignment = tuple[Parameter, str]
+_PLUGINS = "enableAdmissionPlugins"
 
 
 def parse_assignment(text: str) -> Assignment:
@@ -102,19 +103,25 @@ _DESCRIPTION = "spec.description"
 class Variation:
     """Values for some parameters, to be applied while a scenario is read."""
 
-    def __init__(self, assignments: Sequence[Assignment] = (), seed: int | None = None) -> None:
+    def __init__(
+        self, assignments: Sequence[Assignment] = (), seed: int | None = None, plugins: Sequence[str] = ()
+    ) -> None:
+        """``plugins`` of the API server are enabled besides those of the scenario."""
         self._assignments = assignments
         self._seed = seed
+        self._plugins = plugins
         self._applied: set[str] = set()
         self._is_seed_changed = False
 
     def document(self, value: dict[str, Plain]) -> None:
         """Change lines of the scenario file."""
-        if self._seed is not None:
-            spec = value.get("spec")
-            if isinstance(spec, dict):
-                self._is_seed_changed = spec.get("seed", 0) != self._seed
-                spec["seed"] = self._seed
+        spec = value.get("spec")
+        if self._seed is not None and isinstance(spec, dict):
+            self._is_seed_changed = spec.get("seed", 0) != self._seed
+            spec["seed"] = self._seed
+        if self._plugins and isinstance(spec, dict):
+            own = spec.get(_PLUGINS)
+            spec[_PLUGINS] = [*(own if isinstance(own, list) else ()), *self._plugins]
         for parameter, text in self._assignments:
             if parameter.name.startswith("spec."):
                 _set_line(value, parameter.name, resolve(text))
@@ -152,6 +159,8 @@ class Variation:
         yield from (f"{parameter.text}={value}" for parameter, value in self._assignments)
         if self._is_seed_changed:
             yield f"spec.seed={self._seed}"
+        if self._plugins:
+            yield f"spec.{_PLUGINS}={','.join(self._plugins)}"
 
 
 # ---- lines of the scenario file -----------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "what each of --nodes has"
     options.add_value_option(parser, "--node-capacity", options.capacity_option, about, "cpu=16,memory=64Gi,pods=110")
     options.add_kubelet_option(parser)
+    options.add_plugins_option(parser)
     about = "priority: all pods wait together, the more important first; arrival: each is placed as it arrives and may "
     about += "be preempted by a later one"
     options.add_choice_option(parser, "--order", QueueOrder, about, QueueOrder.PRIORITY)
@@ -103,6 +104,7 @@ def _options(arguments: argparse.Namespace) -> PlaceOptions:
         unbind=arguments.unbind,
         budgets={resource: getattr(arguments, f"{resource}_budget") for resource in DEFAULT_BUDGETS},
         profile=profile_of(arguments),
+        admission_plugins=arguments.enable_admission_plugins,
     )
 
 

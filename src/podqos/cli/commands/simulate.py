@@ -33,6 +33,7 @@ from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.options import (
     add_engine_options,
     add_list_option,
+    add_plugins_option,
     add_scenario_argument,
     add_value_option,
     duration_option,
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="origin", choices=("cluster",), help=about)
     add_whole_cluster_options(parser)
     add_list_option(parser, "--what-if", "PARAMETER=VALUE", "with this instead; parameters are those of `podqos sweep`")
+    add_plugins_option(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of random demands (default: the scenario's)")
     about = "how long to run, such as 90s or 2h (default: the scenario's; of a cluster 1h)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
@@ -118,8 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     until_us: int | None = arguments.until or arguments.duration
-    variation = Variation([*map(parse_assignment, arguments.what_if)], seed=arguments.seed)
+    plugins = [each.value for each in arguments.enable_admission_plugins]
+    variation = Variation([*map(parse_assignment, arguments.what_if)], seed=arguments.seed, plugins=plugins)
     if arguments.origin is not None:
+        if plugins:
+            what = "the pods of a cluster have been admitted, with the plug-ins that it has"
+            raise InvalidOption(what, where="--enable-admission-plugins", fix="leave it out")
         if arguments.scenario is not None:
             raise InvalidOption(f"two scenarios: {arguments.scenario} and a cluster", where="--from", fix="give one")
         from podqos.cli.from_cluster import scenario_now

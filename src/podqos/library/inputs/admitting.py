@@ -5,7 +5,10 @@ What it would not store is noted as a problem, at its place in the file.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from podqos.admission.chain import admit
+from podqos.admission.policies import AdmissionPlugin
 from podqos.admission.relevance import Question, judge, rejected, with_names
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
@@ -15,17 +18,22 @@ from podqos.report.admission.words import exempt
 
 
 def admitted_pod(
-    found: FoundWorkload, objects: Objects, profile: Profile, question: Question = Question.SURVIVAL
+    found: FoundWorkload,
+    objects: Objects,
+    profile: Profile,
+    question: Question = Question.SURVIVAL,
+    plugins: tuple[AdmissionPlugin, ...] = (),
 ) -> Pod | None:
     """Return the pod as the API server would store it; None where it would not, which is reported.
 
-    What it rejects and does not matter for the question is a warning.
+    What it rejects and does not matter for the question is a warning. ``plugins`` are enabled besides the default ones.
     """
     workload, pod = found.workload, found.workload.pod
     bounds = judge(unmeetable_bounds(pod), question)
     errors = bounds.decisive
-    policies = objects.namespace_policies(found.source)
-    admission = admit(pod, policies.of(pod.metadata.namespace), profile, question=question)
+    policies = objects.namespace_policies(found.source).of(pod.metadata.namespace)
+    enabled = replace(policies, enabled_plugins=plugins) if plugins else policies
+    admission = admit(pod, enabled, profile, question=question)
     if admission.override is not None and admission.override.exempt is not None:
         objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")
     if admission.refusal is not None and admission.refusal.field_errors:

@@ -244,6 +244,8 @@ class _Fetched:
             self.problems += source.reading.problems
             policies.take(source)
         cluster = policies.cluster()
+        plugins = self._spec.enable_admission_plugins
+        cluster = replace(cluster, policies=replace(cluster.policies, enabled_plugins=plugins))
         self.problems += policies.problems
         admissions = Admissions(cluster, self._profile(), Question.PLACEMENT)
         workloads = []

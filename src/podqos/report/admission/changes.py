@@ -31,6 +31,7 @@ _REASONS = {
     Why.PRIORITY_WITHOUT_CLASS: "no PriorityClass is named, and none is the default",
     Why.DAEMON_SET_TOLERATION: "pods of a DaemonSet stay on lost nodes and run on nodes under pressure",
     Why.TOLERATION_OF_LOST_NODES: "five minutes on a lost node, then it goes elsewhere",
+    Why.MEMORY_PRESSURE_TOLERATION: "PodTolerationRestriction adds it to every pod that is not BestEffort",
     Why.RUNTIME_CLASS_SCHEDULING: "where RuntimeClass {source} can run",
     Why.MEMORY_REQUEST_FROM_LIMIT: "the override's percentage of the memory limit",
     Why.CPU_LIMIT_FROM_MEMORY: "the override's cores for the memory limit",

@@ -6,19 +6,22 @@ classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.eviction.admission import Refused, refused
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.signals import SIGNALS, Signal
+from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
 from podqos.model.assumption import Assumption
+from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
+from podqos.placement.taints import Repelled, repelled
 from podqos.report.survival.capacity_bar import bar_lines, letter_of
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.durations import duration, short_duration
@@ -31,6 +34,7 @@ _NOTHING = "–"
 # Those that can be set: the others are derived from them.
 _DERIVED = {Signal.ALLOCATABLE_MEMORY, Signal.CONTAINERFS, Signal.CONTAINERFS_INODES}
 _OWN_SIGNALS = tuple(signal for signal in Signal if signal not in _DERIVED)
+_LABEL = len("Scheduling  ")
 
 
 class SoftCoverageReport(Struct, frozen=True, rename="camel"):
@@ -55,6 +59,16 @@ class WarningReport(Struct, frozen=True):
     text: str
 
 
+class PressureReport(Struct, frozen=True, rename="camel"):
+    """Which pods a condition of the node keeps away."""
+
+    condition: NodeCondition
+    repels: Repelled
+    """At scheduling."""
+    refuses: Refused
+    """By the kubelet, of pods that are bound to it; critical ones never."""
+
+
 class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos thresholds -o json``."""
 
@@ -76,6 +90,8 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """Whether a shorter grace period of the pod's own counts."""
     hard_pod_grace_seconds: int | None = None
     """What a pod evicted by a hard threshold is given; null: its own grace period."""
+    pressure: tuple[PressureReport, ...] = ()
+    """Which pods each condition keeps away."""
     qos_reserved: QOSReserved | None = None
     """Null where the lower classes have no ceiling."""
     api_version: str = "podqos.dev/v1alpha1"
@@ -88,13 +104,14 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
 
 def thresholds_report(
     exhaustion: Exhaustion,
-    kubernetes_version: str,
+    profile: Profile,
     assumptions: tuple[Assumption, ...] = (),
     sure_growth: SureGrowth | None = None,
 ) -> ThresholdsReport:
     """Render thresholds into the documented shape."""
     return ThresholdsReport(
-        kubernetes_version=kubernetes_version,
+        kubernetes_version=".".join(map(str, profile.version)),
+        pressure=tuple(PressureReport(each, repelled(each, profile), refused(each, profile)) for each in NodeCondition),
         thresholds=exhaustion.thresholds,
         steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
         warnings=(
@@ -191,8 +208,36 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
         "",
         f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
         f"{style.strong('Pod grace')}   {_grace(report)}",
-        f"{style.strong('Scheduling')}  MemoryPressure repels BestEffort pods, Disk- and PIDPressure all",
+        *_labelled("Scheduling", _by_condition(report, lambda each: _REPELS[each.repels], "repels"), style),
+        *_labelled("Admission", _by_condition(report, lambda each: _REFUSES[each.refuses], "rejects"), style),
     ]
+
+
+def _labelled(label: str, text: str, style: Style) -> list[str]:
+    return wrapped(text, style, " " * _LABEL, style.strong(label) + " " * (_LABEL - len(label)))
+
+
+_REPELS = {
+    Repelled.WITHOUT_TOLERATION: "every pod without its toleration",
+    Repelled.ALL: "every pod",
+    Repelled.BEST_EFFORT: "BestEffort pods",
+}
+_REFUSES = {
+    Refused.BEST_EFFORT: "BestEffort pods",
+    Refused.BEST_EFFORT_WITHOUT_TOLERATION: "BestEffort pods without its toleration",
+    Refused.ALL: "all but critical pods",
+}
+
+
+def _by_condition(report: ThresholdsReport, words: Callable[[PressureReport], str], verb: str) -> str:
+    """Return which pods each condition keeps away, those alike together."""
+    found: dict[str, list[str]] = {}
+    for each in report.pressure:
+        found.setdefault(words(each), []).append(each.condition.removesuffix("Pressure"))
+    if len(found) == 1:
+        return f"pressure of any kind {verb} {next(iter(found))}"
+    parts = [f"{'- and '.join(names)}Pressure {verb} {what}" for what, names in found.items()]
+    return ", ".join([parts[0], *(each.replace(f" {verb} ", " ", 1) for each in parts[1:])])
 
 
 def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:

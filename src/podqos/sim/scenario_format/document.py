@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, field
 
+from podqos.admission.policies import AdmissionPlugin
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.manifest.examine import Examination
@@ -241,6 +242,8 @@ class ScenarioSpec(_Part, frozen=True):
     """Absent: the newest."""
     eviction_policy: Policy | None = None
     """How pods are ranked for eviction; absent: as in the Kubernetes version."""
+    enable_admission_plugins: tuple[AdmissionPlugin, ...] = ()
+    """Of the API server, enabled besides the default ones."""
     namespace: str = "default"
     """For objects in the manifests without one."""
     manifests: tuple[str, ...] = ()
