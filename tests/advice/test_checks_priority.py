@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from advice.bundles import check_text
 from advice.test_checks_class import BURST, FULL, pod
+from podqos.cli.main import main
 
 
 def priority_class(name: str, value: int, *, default: bool = False) -> str:
@@ -73,15 +76,50 @@ def test_classes_to_choose_from_are_listed_highest_first():
 
 @pytest.mark.parametrize(
     ("priority", "expected"),
-    [("high", "; its priority of 1,000 does not help"), ("none", "")],
+    [("high", "; its priority of 1,000 delays its eviction, not an OOM kill"), ("none", "")],
     ids=["above zero", "zero"],
 )
-def test_a_priority_that_does_not_help_is_part_of_what_the_pod_lacks(priority, expected):
+def test_what_a_priority_does_for_a_pod_that_requests_nothing_is_part_of_the_finding(priority, expected):
     text = CLASSES + priority_class("none", 0) + "---\n" + named(pod("{}"), "p", priority)
     (finding,) = check_text(text)
 
     assert finding.check == "PQ102"
     assert finding.facts.what("") == f"c0 requests no cpu and no memory{expected}"
+
+
+@pytest.fixture
+def checked(tmp_path, capsys):
+    """Return what ``podqos check`` finds in a text, by the rules of a version."""
+
+    def check(text, version):
+        (tmp_path / "pods.yaml").write_text(text)
+        main(["check", "-f", str(tmp_path), "-o", "json", "--kubernetes-version", version])
+        return json.loads(capsys.readouterr().out)["items"]
+
+    return check
+
+
+JOB = (
+    "apiVersion: batch/v1\nkind: Job\nmetadata: {name: job}\nspec: {template: {spec: {priorityClassName: high, "
+    "restartPolicy: Never, containers: [{name: c, image: i}]}}}\n"
+)
+OTHERS = "---\n" + named(pod("{}"), "best-effort-0") + "---\n" + named(pod(BURST), "burstable-0")
+
+
+@pytest.mark.parametrize(
+    ("version", "evicted_before", "does"),
+    [
+        pytest.param("1.36", None, "delays its eviction, not an OOM kill", id="by priority"),
+        pytest.param("1.8", "default/burstable-0", "delays neither its eviction nor an OOM kill", id="by class"),
+    ],
+)
+@pytest.mark.parametrize("text", [named(pod("{}"), "be-1k", "high"), JOB], ids=["PQ102", "PQ302"])
+def test_check_says_of_a_priority_what_its_own_order_shows(checked, text, version, evicted_before, does):
+    name = "job" if text is JOB else "be-1k"
+    findings = [each for each in checked(CLASSES + "---\n" + text + OTHERS, version) if each["name"] == name]
+    (finding,) = (each for each in findings if each["check"] in {"PQ102", "PQ302"})
+    assert f"its priority of 1,000 {does}" in finding["reason"]
+    assert finding["effects"]["evictedBefore"] == evicted_before
 
 
 def test_a_guaranteed_pod_below_a_burstable_one():

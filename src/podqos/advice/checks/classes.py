@@ -14,6 +14,8 @@ from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
+from podqos.eviction.ranking import Ranking, ranking_keys
+from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
@@ -184,9 +186,10 @@ class NothingSet(Fact, frozen=True, gc=False):
     serves: str | None = None
     """What brings it the traffic of users, or the annotation that says so."""
     priority: int = 0
-    """Which does not help a pod that requests nothing."""
     autoscaler: str | None = None
     """The HorizontalPodAutoscaler that needs requests and cannot scale it."""
+    priority_counts: bool = True
+    """Whether the kubelet ranks by priority: among pods over their requests, as this one always is."""
 
     def what(self, _: str) -> str:
         """Return which containers request nothing, and why it matters."""
@@ -197,18 +200,22 @@ class NothingSet(Fact, frozen=True, gc=False):
             asked = f"{asked}, and {DAEMON_COMES_BACK}"
         if self.autoscaler is not None:
             asked = f"{asked}; HorizontalPodAutoscaler {self.autoscaler} cannot scale it"
-        return f"{asked}; its priority of {self.priority:,} does not help" if self.priority > 0 else asked
+        if self.priority <= 0:
+            return asked
+        return f"{asked}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
 
 
 def find_best_effort(view: View) -> None:
     """Find BestEffort pods that are not expendable, each once: that users wait for it matters most.
 
-    One that policies reject has that finding, and one that its autoscaler cannot scale PQ601. A priority does not help.
+    One that policies reject has that finding, and one that its autoscaler cannot scale PQ601. A priority is part of it:
+    the kernel ignores that.
     """
     if view.stored_class is not QOSClass.BEST_EFFORT or view.is_refused:
         return
     kind = view.workload.kind
     priority = 0 if view.stored.is_critical else view.priority
+    priority_counts = RankKey.PRIORITY in ranking_keys(Ranking(Signal.MEMORY, profile=view.options.profile))
     needs_requests = view.scaled_by is not None and bool(view.utilization_metrics)
     if view.serves is not None and view.options.runs(user_facing_best_effort.id):
         check = user_facing_best_effort
@@ -219,7 +226,7 @@ def find_best_effort(view: View) -> None:
         runs_until_done = kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
         if view.is_expendable or (check is best_effort and runs_until_done) or not view.options.runs(check.id):
             if priority > 0:
-                facts = PriorityWithoutRequests(priority)
+                facts = PriorityWithoutRequests(priority, priority_counts)
                 patch = view.choose(Choice.RESOURCES, *_request_paths(view))
                 view.report(priority_without_requests, "spec.priorityClassName", facts, patch)
             return
@@ -229,9 +236,14 @@ def find_best_effort(view: View) -> None:
     view.report(
         check,
         "spec.containers[0].resources" if containers else "spec",
-        NothingSet(kind, names, view.serves, priority, autoscaler),
+        NothingSet(kind, names, view.serves, priority, autoscaler, priority_counts),
         view.choose(Choice.RESOURCES, *_request_paths(view)),
     )
+
+
+def _what_priority_does(priority: int, *, counts: bool) -> str:
+    effect = "delays its eviction, not an OOM kill" if counts else "delays neither its eviction nor an OOM kill"
+    return f"its priority of {priority:,} {effect}"
 
 
 def _request_paths(view: View) -> list[str]:
@@ -303,22 +315,25 @@ def user_facing_best_effort() -> Example:
 
 
 class PriorityWithoutRequests(Fact, frozen=True, gc=False):
-    """A priority that the class makes useless."""
+    """A priority that the kernel ignores."""
 
     priority: int
+    priority_counts: bool = True
+    """Whether the kubelet ranks by priority: among pods over their requests, as this one always is."""
 
     def what(self, _: str) -> str:
-        """Return class and priority."""
-        return f"{QOSClass.BEST_EFFORT} with priority {self.priority:,}"
+        """Return the class, and what the priority does."""
+        return f"{QOSClass.BEST_EFFORT}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
 
 
 @check("PQ302", "high-priority-best-effort", WARNING, f"{RANKING} (rankMemoryPressure)", OOM, rule=find_best_effort)
 def priority_without_requests() -> Example:
     """PQ302: A BestEffort pod has a priority.
 
-    The kernel ignores priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet first looks
-    at which pods exceed their requests, and a pod that requests nothing always does. The priority only helps it preempt
-    other pods when it is scheduled. Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this too.
+    The priority decides preemption and eviction, but not whom the kernel kills: with an oom_score_adj of 1000 the pod
+    is the first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests nothing
+    always does; only among these does a higher priority delay its eviction (up to 1.8 the class came first, and the
+    priority did not count at all). Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this too.
 
     Fix: Add requests, or remove the priority.
     """

@@ -55,7 +55,7 @@ def when_evicted(now: PodStanding) -> str:
 
 
 _EVICTED = {
-    QOSClass.BEST_EFFORT: "evicted as soon as memory runs short",
+    QOSClass.BEST_EFFORT: "eligible for eviction as soon as memory runs short",
     QOSClass.BURSTABLE: "evicted once it uses more than it requests",
     QOSClass.GUARANTEED: "evicted last, as it cannot use more than it requests",
 }
