@@ -109,7 +109,7 @@ def test_csv_has_a_line_per_workload(capsys):
 
 def test_a_run_can_be_cut_short_and_its_seed_changed(capsys):
     _, out, _ = run(capsys, "race", "--until", "1500ms", "--seed", "7")
-    assert "race  2 s · seed 7" in out
+    assert "race  1.500 s · seed 7" in out
     assert "The kernel killed 1 container," in out
 
 

@@ -20,6 +20,7 @@ from podqos.agent.reasons import (
     LocalStorageExceeded,
     NodesRefusing,
     NoPlace,
+    NothingToDo,
     NotAdmitted,
     OOMKill,
     OOMLevel,
@@ -97,6 +98,16 @@ CASES = {
         "memory.available 400Mi < 500Mi for 30 s",
     ),
     "thresholds let go": (Kind.OBSERVED, ThresholdsMet(), "all thresholds cleared"),
+    "nothing to do": (
+        Kind.OBSERVED,
+        NothingToDo(6 * GI, (ThresholdFigures(Signal.MEMORY, 500 * MI, 6 * GI, 64 * GI),)),
+        "kubelet checked memory: 6Gi available, nothing to do",
+    ),
+    "no threshold": (
+        Kind.OBSERVED,
+        NothingToDo(6 * GI),
+        "kubelet checked memory: 6Gi available, no threshold of memory to act on",
+    ),
     "condition": (
         Kind.CONDITION_CHANGED,
         ConditionStatus(NodeCondition.DISK_PRESSURE, holds=True),
@@ -226,6 +237,11 @@ CASES = {
         Kind.EVICTED,
         SeenEvicted("Evicted", "The node was low on resource: memory."),
         "web evicted by the kubelet: The node was low on resource: memory.",
+    ),
+    "no node": (
+        Kind.PENDING,
+        NoPlace(bound_to="worker-1"),
+        "web waits for a node: it is bound to worker-1, which is not there",
     ),
     "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a node: 0/3 nodes are available"),
 }

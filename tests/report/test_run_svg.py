@@ -6,12 +6,15 @@ import re
 from itertools import combinations
 from xml.etree import ElementTree as ET
 
+import pytest
 from msgspec.structs import replace
 
 from podqos.agent.journal import Kind
 from podqos.report.simulation.marks import rail
-from podqos.report.simulation.plot import plot_of
+from podqos.report.simulation.plot import plots_of
+from podqos.report.simulation.story import RunSpan, drawn_until_us
 from podqos.report.simulation.svg import run_svg
+from podqos.sim.node.recording import LookSpan
 from report.runs import GI, KILLED, LOGS, NODE, RUN, event, series
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,7 +53,7 @@ def test_names_of_victims_never_lie_on_one_another():
     kills = tuple(
         replace(KILLED, time_us=1_000_000 + index * 600_000, cause=f"reason {chr(97 + index)}") for index in range(12)
     )
-    labels = rail(plot_of(replace(RUN, kills=kills), NODE)).labels
+    labels = rail(plots_of(replace(RUN, kills=kills), [NODE])[0]).labels
     assert len(labels) > 3
     for one, other in combinations(labels, 2):
         apart = one.left + one.width < other.left or other.left + other.width < one.left
@@ -74,9 +77,40 @@ def test_pods_of_the_same_name_are_told_apart_by_their_namespaces():
 
 
 def test_a_picture_of_a_part_says_so():
-    long = replace(RUN, end_us=100_000_000)
-    assert "only the first 15.4 s of 100 s are drawn" in _texts(run_svg(long, NODE))
+    long, early = replace(RUN, end_us=100_000_000), replace(NODE, drawn_until_us=15_400_000)
+    assert "only the first 15.4 s of 100 s are drawn" in _texts(run_svg(long, early))
     assert not any("are drawn" in words for words in _texts(run_svg(RUN, NODE)))
+
+
+def test_nodes_lie_below_each_other_over_the_same_time():
+    early, late = replace(NODE, drawn_until_us=10_000_000), replace(NODE, name="other", drawn_until_us=15_000_000)
+    texts = _texts(run_svg(RUN, early, late))
+    assert [texts.index(name) for name in ("node", "other")] == sorted(texts.index(name) for name in ("node", "other"))
+    assert "only the first 15.0 s of 20 s are drawn" in texts
+    assert texts.count("14 s") == 2, "each has the whole axis"
+
+
+def test_every_look_of_the_kubelet_is_a_tick_and_many_are_a_band():
+    looks = (LookSpan(0, 10_000_000), LookSpan(11_000_000, 11_000_000))
+    (ticks,) = re.findall(r'd="((?:M[\d.]+ [\d.]+v10){2})"', run_svg(RUN, replace(NODE, looks=looks)))
+    assert [float(each.split()[0]) for each in ticks.split("M")[1:]] == [70, 623]
+    day = replace(RUN, end_us=86_400_000_000, kills=())
+    picture = run_svg(day, replace(NODE, looks=(LookSpan(0, 86_400_000_000),)))
+    assert "v10M" not in picture
+    assert 'opacity=".45"' in picture
+
+
+STORIES = [
+    pytest.param((), 0, 100, id="nothing happened"),
+    pytest.param((10,), 12, 17, id="all is over soon"),
+    pytest.param((10, 12), 60, 100, id="an outage lasts"),
+    pytest.param((10,), 40, 45, id="a condition lasts"),
+]
+
+
+@pytest.mark.parametrize(("kills", "ends", "until"), STORIES)
+def test_a_picture_does_not_end_before_the_story(kills, ends, until):
+    assert drawn_until_us(RunSpan(100, kills), ends) == until
 
 
 def test_victims_that_are_not_marked_are_counted():

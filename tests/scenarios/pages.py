@@ -18,6 +18,7 @@ _SHOWN = (
     Kind.PREEMPTED,
     Kind.PENDING,
     Kind.PLACED,
+    Kind.OBSERVED,
     Kind.CONDITION_CHANGED,
     Kind.RECLAIMED,
     Kind.THROTTLED,
@@ -27,15 +28,6 @@ _SHOWN = (
     Kind.LOST,
 )
 BEGIN, END = "<!-- timeline -->", "<!-- end of timeline -->"
-
-NODES = {
-    "cpu-burst": "wide",
-    "disk-pressure": "tidy",
-    "pid-exhaustion": "unlimited",
-    "slow-leak": "worker-1",
-    "soft-eviction": "flapping",
-}
-"""Of several nodes, the one in the picture; absent: where most is killed."""
 
 
 def timeline(entries: Iterable[Entry]) -> str:

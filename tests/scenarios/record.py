@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from podqos.agent.journal import encode
 from podqos.cli.main import main
-from scenarios.pages import NODES, timeline, with_timeline
+from scenarios.pages import timeline, with_timeline
 from scenarios.runs import GOLDEN, NAMES, PAGES, run_of
 
 
@@ -28,8 +28,7 @@ def record(name: str) -> None:
 
 def draw(name: str, path: Path) -> int:
     """Write the picture of one scenario."""
-    node = ["--node", NODES[name]] if name in NODES else []
-    return main(["simulate", name, "--svg", str(path), *node, "--color", "never"])
+    return main(["simulate", name, "--svg", str(path), "--color", "never"])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from itertools import pairwise
 import pytest
 
 from podqos.agent.reasons import OOMLevel
+from podqos.report.simulation.journal_words import line
 from scenarios.runs import GI, MI, PAGE, entries, kills, run_of, told
 
 # What the kernel keeps of a machine of 16Gi: the min watermark.
@@ -61,10 +62,12 @@ class TestRace:
         ]
 
     def test_at_ten_seconds_there_is_no_pressure(self):
-        assert told("race", "Observed", "ConditionChanged") == []
+        assert told("race", "Observed", "ConditionChanged") == [(10.0, "Observed", "worker-1")]
+        (look,) = entries("race", "Observed")
+        assert line(look) == "kubelet checked memory: 6Gi available, nothing to do"
 
     def test_what_serves_readers_is_never_touched(self):
-        changed = {entry.pod for entry in run_of("race").entries if entry.time_us > 0}
+        changed = {entry.pod for entry in run_of("race").entries if entry.time_us > 0 and entry.pod is not None}
         assert changed == {"monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"}
 
 

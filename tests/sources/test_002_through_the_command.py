@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -328,3 +329,54 @@ def test_the_two_lines_of_the_fix_are_what_drift_shows_between_slow_and_fast(run
     assert code == 0
     assert "Burstable → Guaranteed  999 (envoy-sidecar) → -997" in out
     assert "  envoy-sidecar: limits.cpu none → 100m\n  envoy-sidecar: limits.memory none → 128Mi\n" in out
+
+
+# The timeline of a memory pressure event: every time of the document, which counts in GB what is GiB here.
+
+
+@pytest.mark.parametrize(
+    ("until", "left"),
+    [("0.2s", "6Gi"), ("0.5s", "2Gi"), ("0.8s", "512Mi"), ("1.1s", "277Mi"), ("2s", "72Mi")],
+    ids=["the job starts", "2GB available", "500MB available", "250MB freed", "continues rising"],
+)
+def test_a_run_that_is_cut_short_shows_what_was_left_at_that_time(run, until, left):
+    code, out, _ = run("simulate", "race", "--until", until)
+
+    moment = f"{float(until[:-1]):.3f} s"
+    assert code == 0
+    assert out.startswith(f"race  {'2 s' if until == '2s' else moment} · ")
+    (last,) = [line.split() for line in out.splitlines() if line.endswith("the run ends")]
+    assert [*last[:2], *last[3:5]] == [*moment.split(), left, "left"]
+
+
+def test_at_10_s_the_kubelet_looks_and_finds_nothing_to_do(run):
+    """The document: it "notices memory.available < 100Mi"; by then both kills have freed enough."""
+    code, out, _ = run("simulate", "race")
+
+    assert code == 0
+    rows = [line for line in out.splitlines() if " s  █" in line]
+    assert [row.split()[0] for row in rows] == ["0.000", "1.000", "2.100", "3.500", "4.500", "10.000"]
+    assert rows[-1].endswith("6Gi left  kubelet checked memory: 6Gi available, nothing to do")
+
+
+def test_32_cores_wanted_affect_everybody_who_bursts_and_nobody_twice(run):
+    """The document: all pods degraded. Each of four lacks CPU for 30 s, which is 2 min together."""
+    code, out, _ = run("simulate", "cpu-burst")
+
+    assert code == 0
+    assert "6 of 22 pods were unaffected" in out
+    rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("wide/", "narrow/"))}
+    assert {name: row[3] for name, row in rows.items()} == {
+        **dict.fromkeys(("wide/analytics", "wide/indexer", "narrow/analytics", "narrow/indexer"), "0/4"),
+        **dict.fromkeys(("wide/serving", "narrow/serving"), "3/3"),
+    }
+    assert {" ".join(row[-2:]) for name, row in rows.items() if "serving" not in name} == {"2 min"}
+
+
+def test_the_picture_of_the_incident_lasts_as_long_as_the_outage(run, tmp_path):
+    """Five minutes and ten seconds; the picture used to end at 2:24."""
+    code, _, _ = run("simulate", "accidental-burstable", "--svg", "incident.svg")
+
+    assert code == 0
+    minutes = [int(each) for each in re.findall(r">(\d+) min<", (tmp_path / "incident.svg").read_text())]
+    assert max(minutes) >= 7

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+from podqos.cli.main import main
+
 SOFT = """\
       kubeletArguments:
         eviction-soft:
@@ -87,3 +89,11 @@ def test_qos_reserved_without_its_gate_has_no_effect_today_and_that_is_said(comm
     assert code == 0
     assert "qos-reserved has no effect without featureGates.QOSReserved: true (since 1.11)" in err
     assert "Memory ceilings of the classes" not in out
+
+
+def test_both_nodes_of_the_oscillation_are_in_one_picture(tmp_path, capsys):
+    assert main(["simulate", "soft-eviction", "--svg", str(tmp_path / "both.svg")]) == 0
+    capsys.readouterr()
+
+    drawn = (tmp_path / "both.svg").read_text()
+    assert all(f">{node}<" in drawn for node in ("steady", "flapping"))

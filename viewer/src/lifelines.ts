@@ -33,6 +33,35 @@ export function conditionsPanel(plot: Plot): Panel {
   };
 }
 
+const CHECKS = 12;
+/** Ticks that are closer than this are drawn as one. */
+const CLOSE = 4;
+
+/** When the kubelet looked at its thresholds, whether or not it found anything to do. */
+export function checksPanel(plot: Plot): Panel {
+  const { looks } = plot.node;
+  const every = [...new Set(looks.map((each) => time(each.everyUs, 1e6)))].join(", ");
+  return {
+    name: "checks",
+    title: "Kubelet checks",
+    note: `of its eviction thresholds, every ${every}`,
+    height: CHECKS,
+    draw(body) {
+      for (const span of looks) {
+        const [first, last] = [Math.max(0, Math.ceil((plot.fromUs - span.firstUs) / span.everyUs)), Math.floor((Math.min(plot.toUs, span.lastUs) - span.firstUs) / span.everyUs)];
+        if (last < first) continue;
+        const at = (index: number) => plot.x(span.firstUs + index * span.everyUs);
+        if (at(1) - at(0) < CLOSE) {
+          body.append(s("rect", { class: "checks", x: at(first), y: 0, width: Math.max(1.5, at(last) - at(first)), height: CHECKS }));
+        } else {
+          const ticks = Array.from({ length: last - first + 1 }, (_, index) => `M${at(first + index).toFixed(1)} 0v${CHECKS}`);
+          body.append(s("path", { class: "checks", d: ticks.join("") }));
+        }
+      }
+    },
+  };
+}
+
 interface Span {
   from: number;
   to: number;

@@ -74,12 +74,7 @@ export class State {
 
   /** Begin at the first kill, close enough to tell the kills apart. */
   private firstLook(node: NodeView): Partial<Looking> {
-    const kills = this.run.kills.filter((kill) => kill.node === node.name);
-    const first = kills[0];
-    const last = kills.at(-1);
-    if (first === undefined || last === undefined) return { timeUs: 0, kill: null, fromUs: 0, toUs: this.run.endUs };
-    const toUs = last.timeUs + Math.max((last.timeUs - first.timeUs) * 0.6, first.timeUs * 0.6, this.run.endUs * 0.05);
-    const close = toUs < this.run.endUs * 0.5;
-    return { timeUs: first.timeUs, kill: first, fromUs: 0, toUs: close ? toUs : this.run.endUs };
+    const kill = this.run.kills.find((each) => each.node === node.name) ?? null;
+    return { timeUs: kill?.timeUs ?? 0, kill, fromUs: 0, toUs: node.drawnUntilUs ?? this.run.endUs };
   }
 }

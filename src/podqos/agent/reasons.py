@@ -37,6 +37,15 @@ class ThresholdsMet(Reason, frozen=True):
     met: tuple[ThresholdFigures, ...] = ()
 
 
+class NothingToDo(Reason, frozen=True):
+    """What a pass of the eviction loop saw that found no threshold met and had nothing to take back."""
+
+    available: int
+    """``memory.available``, in bytes."""
+    thresholds: tuple[ThresholdFigures, ...] = ()
+    """The thresholds of memory, none of which was met."""
+
+
 class ConditionStatus(Reason, frozen=True):
     """A condition the node began or ceased to report."""
 
@@ -337,6 +346,7 @@ class SeenEvicted(Reason, frozen=True):
 
 Because = (
     ThresholdsMet
+    | NothingToDo
     | ConditionStatus
     | CleanUpGain
     | UnderPressure

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _FEW_NODES = 12
 """So many nodes are recorded and shown without being asked for; of more, those with most victims."""
 
+_DRAWN_TOGETHER = 3
+"""So many nodes are drawn in one picture without being asked for."""
+
 
 def simulate(
     scenario: Scenario,
@@ -112,20 +115,23 @@ class Run:
 
         return page(built_viewer(), self.report)
 
-    def svg(self, node: str | None = None) -> str:
-        """Return a picture of a node, by default the first with victims, or the first at all."""
+    def svg(self, *nodes: str) -> str:
+        """Return a picture of some nodes; by default of all where they are few, otherwise of the first with victims."""
         from podqos.report.simulation.svg import run_svg
 
         report = self.report
+        known = {each.name: each for each in report.nodes}
+        for name in nodes:
+            if name not in known:
+                raise InvalidOption(f"node {name!r} is not shown", fix="choose others with --node")
+        if not known:
+            raise InvalidOption("nothing to draw: none of the nodes ever existed", fix="choose others with --node")
+        if nodes:
+            return run_svg(report, *(known[name] for name in dict.fromkeys(nodes)))
+        if len(known) <= _DRAWN_TOGETHER:
+            return run_svg(report, *known.values())
         killed = {kill.node for kill in report.kills}
-        shown = sorted(report.nodes, key=lambda each: each.name not in killed) if node is None else report.nodes
-        found = next((each for each in shown if node in {None, each.name}), None)
-        if found is None:
-            what = "nothing to draw: none of the nodes ever existed"
-            raise InvalidOption(
-                what if node is None else f"node {node!r} is not shown", fix="choose others with --node"
-            )
-        return run_svg(report, found)
+        return run_svg(report, min(known.values(), key=lambda each: each.name not in killed))
 
 
 def built_viewer() -> str:

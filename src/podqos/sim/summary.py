@@ -10,7 +10,7 @@ The shape is part of what ``podqos simulate -o json`` prints: fields are added, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -129,6 +129,19 @@ def run_summary(run: FinishedRun) -> RunSummary:
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
     return summarized(run.entries, owners, nodes=len(scenario.node_names), end_us=run.end_us)
+
+
+def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:
+    """Return of each pod that was down, by the name of the one that was there first, when it was so for the last time.
+
+    One that is down to the end counts as such until then.
+    """
+    owners = _owners(run.scenario, entries)
+    tallies = {owner.workload: _Tally(owner) for owner in owners.values()}
+    for entry in _with_lost_pods(list(entries)):
+        if entry.pod in owners:
+            tallies[owners[entry.pod].workload].take(entry)
+    return {pod: end_us for tally in tallies.values() for pod, end_us in tally.outage_ends(run.end_us)}
 
 
 def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
@@ -350,10 +363,18 @@ class _Tally:
         """Note that a container no longer runs; of a pod that has not run yet, that it waits for more than that."""
         self._down.begin(pod, None if pod in self._not_run else container, time_us)
 
+    def outage_ends(self, end_us: int) -> Iterator[tuple[str, int]]:
+        """Yield the pods that were down, and until when."""
+        return self._down.ends(self._until_us(end_us))
+
+    def _until_us(self, end_us: int) -> int:
+        until_us = self._owner.until_us
+        return end_us if until_us is None else min(end_us, until_us)
+
     def row(self, end_us: int) -> WorkloadSummary:
         """Return what has been counted."""
         owner, kinds = self._owner, self._kinds
-        until_us = end_us if owner.until_us is None else min(end_us, owner.until_us)
+        until_us = self._until_us(end_us)
         down_us, short_us = self._down.lengths(until_us), self._short.lengths(until_us)
         interrupted = self._interrupted - self._not_run
         waited = self._waited - interrupted
@@ -400,6 +421,12 @@ class _Spans:
         if ended:
             self._ended.setdefault(pod, []).extend(ended)
         return any(begun_us < time_us for begun_us, _ in ended)
+
+    def ends(self, end_us: int) -> Iterator[tuple[str, int]]:
+        """Yield the pods that were in the state for some time, and until when."""
+        for pod, length in self.lengths(end_us).items():
+            if length:
+                yield pod, end_us if pod in self._since else max(ended_us for _, ended_us in self._ended[pod])
 
     def lengths(self, end_us: int) -> dict[str, int]:
         """Return for how long each pod was in the state, itself or with any of its containers, until the end."""

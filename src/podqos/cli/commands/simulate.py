@@ -108,12 +108,13 @@ def run(arguments: argparse.Namespace) -> int:
         report = done.report if is_shown else None
     if done.together is not None:
         print(f"podqos: ran in one process: {together_words(done.together)}", file=sys.stderr)
+    shown: list[str] = arguments.node or []
     if arguments.html is not None:
         _write(arguments.html, done.html().encode())
     if arguments.svg is not None:
-        _write(arguments.svg, done.svg().encode())
+        _write(arguments.svg, done.svg(*shown).encode())
     if renderer is not None:
-        _write(arguments.png, renderer(done.svg()))
+        _write(arguments.png, renderer(done.svg(*shown)))
     _print(done, report, arguments)
     return 0
 

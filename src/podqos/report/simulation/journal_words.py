@@ -109,6 +109,9 @@ def _short(because: r.Because | None) -> str:
             return ""
         case r.ThresholdsMet(met=met):
             return "; ".join(map(_threshold, met)) or "all thresholds cleared"
+        case r.NothingToDo(available=available, thresholds=thresholds):
+            without = "" if thresholds else ", no threshold of memory to act on"
+            return f"kubelet checked memory: {size(available)} available{without or ', nothing to do'}"
         case r.ConditionStatus(condition=condition, holds=holds):
             return f"{condition} begins" if holds else f"{condition} ends"
         case r.CleanUpGain() as gain:

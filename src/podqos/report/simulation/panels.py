@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.signals import SIGNALS
+from podqos.model.time_units import SECOND_US
 from podqos.report.simulation import story
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
 from podqos.report.survival.ranking import amount
@@ -40,6 +41,9 @@ _MOST_ROWS = 24
 _NAME_HEIGHT = 13
 _LINE = 14
 _LEFT_HEIGHT = 110
+_CHECKS = 10
+# Ticks that are closer than this are drawn as one.
+_CLOSE = 4
 _CACHE = "#dfe4ea"
 
 Scale = Callable[[float], float]
@@ -83,6 +87,9 @@ def panels(plot: Plot) -> Iterator[Panel]:
             yield _cpu_panel(plot)
         else:
             yield _signal_panel(plot, signals[name])
+    if node.looks:
+        every = dict.fromkeys(f"every {span.every_us / SECOND_US:g} s" for span in node.looks)
+        yield Panel("Kubelet checks", f"of its eviction thresholds, {', '.join(every)}", _CHECKS, _checks)
     conditions = sorted({span.condition for span in node.conditions})
     if conditions:
         yield Panel("Conditions", "as the node reported them", _ROW * len(conditions), _conditions)
@@ -242,6 +249,23 @@ def _round_step(rough: float) -> int:
 
 
 # ---- when pods ran ---------------------------------------------------------------------------------------------------
+
+
+def _checks(plot: Plot, top: float) -> Iterator[str]:
+    """Yield a tick for each look of the kubelet; those too close to tell apart are a band."""
+    for span in plot.node.looks:
+        last_us = min(span.last_us, plot.to_us)
+        if span.first_us > last_us:
+            continue
+        left, right = plot.x(span.first_us), plot.x(last_us)
+        if plot.x(span.first_us + span.every_us) - left < _CLOSE:
+            yield f'{rect(left, top, max(1.5, right - left), _CHECKS)} fill="{palette.KUBELET}" opacity=".45"/>'
+        else:
+            ticks = "".join(
+                f"M{round(plot.x(time_us), 1):g} {round(top, 1):g}v{_CHECKS}"
+                for time_us in range(span.first_us, last_us + 1, span.every_us)
+            )
+            yield f'<path d="{ticks}" stroke="{palette.KUBELET}" stroke-width="1.5"/>'
 
 
 def _conditions(plot: Plot, top: float) -> Iterator[str]:

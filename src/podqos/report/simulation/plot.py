@@ -1,4 +1,4 @@
-"""The part of a run that a still picture shows, and the scale of its time axis."""
+"""The part of a run that a still picture shows, and the scale of its time axis, which all its nodes share."""
 
 from __future__ import annotations
 
@@ -70,12 +70,7 @@ class Plot(Struct, frozen=True):
         return sorted(kept)
 
 
-def plot_of(view: RunView, node: NodeView) -> Plot:
-    """Return the part to draw: all of the run, or less if everything happens early."""
-    times = [kill.time_us for kill in view.kills if kill.node == node.name]
-    end_us = view.end_us
-    if times:
-        first, last = times[0], times[-1]
-        close_us = last + max((last - first) * 3 // 5, first * 3 // 5, view.end_us // 20)
-        end_us = close_us if close_us < view.end_us // 2 else view.end_us
-    return Plot(view, node, 0, end_us)
+def plots_of(view: RunView, nodes: Sequence[NodeView]) -> list[Plot]:
+    """Return the part of each node to draw: all of the run, or less if everything happens early on all of them."""
+    ends = [view.end_us if node.drawn_until_us is None else min(node.drawn_until_us, view.end_us) for node in nodes]
+    return [Plot(view, node, 0, max(ends)) for node in nodes]

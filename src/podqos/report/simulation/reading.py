@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import By, Entry
+from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
@@ -20,7 +20,7 @@ from podqos.qos.oom import oom_scores
 from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
 from podqos.report.simulation.journal_words import cause, line, reasons, subject, verb
 from podqos.report.simulation.outcome import headline
-from podqos.report.simulation.story import story
+from podqos.report.simulation.story import RunSpan, drawn_until_us, story
 from podqos.report.simulation.view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.report.survival.ranking import amount, rank_report
 from podqos.report.text.palette import shade
@@ -39,7 +39,7 @@ from podqos.sim.series import (
     pod_series,
     signal_series,
 )
-from podqos.sim.summary import first_pods, run_summary
+from podqos.sim.summary import first_pods, outage_ends, run_summary
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.places import EvictionPlace, KillPlace
@@ -48,6 +48,8 @@ Rank = TypeVar("Rank", EvictionRank, KernelRank)
 
 _MOST_EVENTS = 5000
 _CLASSES = tuple(QOSClass)
+# What a picture does not end before.
+_TOLD = frozenset({Kind.OOM_KILLED, Kind.EVICTED, Kind.RECLAIMED, Kind.OBSERVED, Kind.LOST})
 
 
 def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
@@ -57,6 +59,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
     kills = tuple(_kill(found, nodes[found.entry.node]) for found in hindsights(of_shown, nodes))
     firsts, summary = first_pods(of_shown), run_summary(run)
+    ends = outage_ends(run, of_shown)
     return RunView(
         name=scenario.name,
         description=_description(scenario),
@@ -67,11 +70,16 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         summary=summary,
         pods=pods,
         nodes=tuple(
-            _node(
-                node,
-                {pod.key: index for index, pod in enumerate(pods) if pod.node == name},
-                of_shown,
-                [kill for kill in kills if kill.node == name],
+            _with_story(
+                _node(
+                    node,
+                    {pod.key: index for index, pod in enumerate(pods) if pod.node == name},
+                    of_shown,
+                    [kill for kill in kills if kill.node == name],
+                ),
+                [entry for entry in of_shown if entry.node == name],
+                [end_us for pod, end_us in ends.items() if pod in node.record.pods],
+                RunSpan(int(run.end_us), tuple(kill.time_us for kill in kills if kill.node == name)),
             )
             for name, node in nodes.items()
         ),
@@ -148,8 +156,16 @@ def _node(node: RecordedNode, places: Mapping[str, int], entries: Iterable[Entry
         signals=tuple(signal_series(record)),
         conditions=tuple(condition_spans(entries, record.name)),
         orders=tuple(_orders(node, places, {kill.time_us for kill in kills})),
+        looks=record.looks_until(moments[-1].time_us if moments else 0),
     )
     return replace(view, panels=story(view, kills))
+
+
+def _with_story(view: NodeView, entries: Iterable[Entry], ends: Iterable[int], run: RunSpan) -> NodeView:
+    """Return what is shown of a node, with until when pictures of it are drawn."""
+    told = [entry.time_us for entry in entries if entry.kind in _TOLD]
+    pressed = [run.end_us if span.end_us is None else span.end_us for span in view.conditions]
+    return replace(view, drawn_until_us=drawn_until_us(run, max((*told, *pressed, *ends), default=0)))
 
 
 def _worded(threshold: ThresholdLine) -> ThresholdLine:

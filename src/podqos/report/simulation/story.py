@@ -1,4 +1,4 @@
-"""What a picture of a node has to show, most important first: one rule for page, still picture and terminal.
+"""What a picture of a node has to show, most important first, and until when: one rule for page, picture and terminal.
 
 First what pods were killed or evicted for, then what ran short or nearly so. Where nothing did, what changed; where
 nothing changed, memory.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
 from podqos.eviction.signals import SIGNALS, Signal
 from podqos.report.simulation.view import Kill, NodeView
@@ -15,6 +17,23 @@ from podqos.report.simulation.view import Kill, NodeView
 MEMORY = "memory"
 CPU = "cpu"
 LEFT = Signal.MEMORY.value
+
+
+class RunSpan(Struct, frozen=True):
+    """How long a run is, and when pods of a node were killed or evicted in it."""
+
+    end_us: int
+    kills_us: tuple[int, ...]
+
+
+def drawn_until_us(run: RunSpan, story_ends_us: int) -> int:
+    """Return until when a node is drawn: all of the run, or less if its story ends early, so that kills lie apart."""
+    if not run.kills_us:
+        return run.end_us
+    first, last = run.kills_us[0], run.kills_us[-1]
+    margin_us = max((last - first) * 3 // 5, first * 3 // 5, run.end_us // 20)
+    close_us = max(last + margin_us, story_ends_us + run.end_us // 20)
+    return close_us if close_us < run.end_us // 2 else run.end_us
 
 
 def story(node: NodeView, kills: Sequence[Kill]) -> tuple[str, ...]:

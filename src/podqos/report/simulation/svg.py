@@ -1,7 +1,7 @@
 """A run as one still picture, for documents and slides.
 
 The layout is that of the page, the drawing is plain SVG without script or style sheet, and the same run gives the same
-bytes. A picture shows one node.
+bytes. Several nodes lie below each other, over the same time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podqos.model.pod import QOSClass
 from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.report.simulation.marks import rail
 from podqos.report.simulation.panels import panels
-from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plot_of
+from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plots_of
 from podqos.report.simulation.timeline import seconds
 from podqos.report.simulation.view import NodeView, RunView
 from podqos.report.text import palette
@@ -24,6 +24,8 @@ from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, hea
 _TOP = 92
 _TITLE = 24
 _BETWEEN = 42
+_NODE = 22
+_NEXT_NODE = 58
 _FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="11.5" fill="{QUIET}"'
 _TIME_STEPS_US = tuple(
     step * 1000
@@ -34,37 +36,47 @@ _TIME_STEPS_US = tuple(
 )
 
 
-def run_svg(view: RunView, node: NodeView) -> str:
-    """Draw a node of a run."""
-    plot = plot_of(view, node)
-    victims = rail(plot)
+def run_svg(view: RunView, *nodes: NodeView) -> str:
+    """Draw nodes of a run below each other, over the same time."""
+    plots = plots_of(view, nodes)
     body: list[str] = []
-    top: float = _TOP + victims.height + _TITLE
-    drawn: list[tuple[float, float]] = []
-    for panel in panels(plot):
-        body += [heading(LEFT, top - 9, panel.title, panel.note), *panel.draw(plot, top)]
-        drawn.append((top, top + panel.height))
-        top += panel.height + _BETWEEN
-    bottom = top - _BETWEEN
-    height = round(bottom + 34)
+    top: float = _TOP
+    for plot in plots:
+        if len(plots) > 1:
+            body.append(text(LEFT, top + 12, plot.node.name, size=15, weight=650, fill=INK))
+            top += _NODE
+        drawn, top = _node(plot, top)
+        body += drawn
+    height = round(top - _NEXT_NODE + 34)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" {_FONT}>',
         f"<title>{escape(view.name)}: {escape(view.headline)}</title>",
         f'{rect(0, 0, WIDTH, height)} fill="{PAPER}"/>',
         f'<clipPath id="c">{rect(LEFT, 0, RIGHT - LEFT, height)}/></clipPath>',
-        *_head(plot),
-        *_times(plot, drawn),
+        *_head(plots),
         *body,
-        *victims.draw(plot, _TOP, drawn),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _head(plot: Plot) -> Iterator[str]:
-    view = plot.view
+def _node(plot: Plot, start: float) -> tuple[list[str], float]:
+    """Draw one node from a height on; return where the next one begins, too."""
+    victims = rail(plot)
+    body: list[str] = []
+    top = start + victims.height + _TITLE
+    drawn: list[tuple[float, float]] = []
+    for panel in panels(plot):
+        body += [heading(LEFT, top - 9, panel.title, panel.note), *panel.draw(plot, top)]
+        drawn.append((top, top + panel.height))
+        top += panel.height + _BETWEEN
+    return [*_times(plot, drawn), *body, *victims.draw(plot, start, drawn)], top - _BETWEEN + _NEXT_NODE
+
+
+def _head(plots: Sequence[Plot]) -> Iterator[str]:
+    plot, view = plots[0], plots[0].view
     facts = f"podqos simulate: {seconds(view.end_us, 0)}, Kubernetes {view.kubernetes_version}"
-    node = f", {plot.node.name}" if view.summary.nodes > 1 else ""
+    node = f", {plot.node.name}" if len(plots) == 1 < view.summary.nodes else ""
     yield text(LEFT, 32, view.name, size=20, weight=650, fill=INK)
     yield text(RIGHT, 32, f"{facts}{node}", anchor="end")
     yield text(LEFT, 53, view.headline, size=13, fill=INK)
@@ -77,8 +89,9 @@ def _head(plot: Plot) -> Iterator[str]:
         yield sign(by, x + 6, 70, 5)
         yield text(x + 16, 74, words)
         x += 146
-    if plot.untold:
-        words = f"later victims that are not marked: {plot.untold:,}"
+    untold = sum(each.untold for each in plots)
+    if untold:
+        words = f"later victims that are not marked: {untold:,}"
         yield text(RIGHT, 74, words, anchor="end", size=13, weight=600, fill=ACCENT)
     if not plot.is_whole:
         part = f"only the first {seconds(plot.to_us, 1)} of {seconds(view.end_us, 0)} are drawn"

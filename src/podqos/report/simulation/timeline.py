@@ -80,7 +80,7 @@ def seconds(time_us: int, digits: int = 3) -> str:
 def heading(view: RunView, style: Style) -> list[str]:
     """Return what ran, and the outcome."""
     facts = (
-        seconds(view.end_us, 0),
+        seconds(view.end_us, 0) if view.end_us % SECOND_US == 0 else seconds(view.end_us),
         f"seed {view.seed}",
         f"Kubernetes {view.kubernetes_version}",
         f"{view.policy} ranking",
@@ -112,7 +112,9 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     kills = iter([kill for kill in view.kills if kill.node == node.name])
     events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in _HIDDEN]
-    width = max((len(seconds(event.time_us)) for event in events), default=0)
+    # Whoever cuts a run short wants to see that moment.
+    ends = [view.end_us] if any(change.startswith("spec.duration=") for change in view.changes) else []
+    width = max((len(seconds(time_us)) for time_us in (*ends, *(event.time_us for event in events))), default=0)
 
     def start(time_us: int, *, before: bool) -> str:
         return f"{seconds(time_us).rjust(width)}  {_gauge(node, time_us, style, before=before)}  "
@@ -130,6 +132,8 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
             for texts in _told(each, kills, style):
                 yield _block(beginning, texts, " " * (width + 4), style)
                 beginning = " " * visible_length(beginning)
+    for time_us in ends:
+        yield _block(start(time_us, before=False), ("the run ends",), " " * (width + 4), style)
 
 
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:

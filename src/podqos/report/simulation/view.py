@@ -16,7 +16,7 @@ from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
-from podqos.sim.node.recording import ThresholdLine
+from podqos.sim.node.recording import LookSpan, ThresholdLine
 from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries
 from podqos.sim.summary import RunSummary
 
@@ -77,6 +77,11 @@ class NodeView(Struct, frozen=True, rename="camel"):
     orders: tuple[OrdersView, ...]
     panels: tuple[str, ...] = ("memory",)
     """What is worth drawing, most important first: ``memory`` by pod, ``cpu``, or a signal by its name."""
+    looks: tuple[LookSpan, ...] = ()
+    """When the kubelet's eviction loop looked at the node, whether or not it found anything to do."""
+    drawn_until_us: int | None = None
+    """Until when pictures are drawn: to the end of the run, or less where everything happens early. By then victims run
+    again and conditions have ended. None is the end."""
 
 
 class Saving(Struct, frozen=True):

@@ -3,6 +3,8 @@
 Passes of the eviction loop run only where they could see something, or have a condition to take back: while no
 threshold is met or remembered and no gauge has crossed one, a pass changes nothing and is skipped
 (``Driver.skip_idle_passes``). A gauge that crosses raises the alarm; the loop then continues at its next regular time.
+The first pass after an OOM kill is run, too, and written into the journal if it finds nothing to do: it is part of the
+story that the kubelet looked, and came too late.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from podqos.agent.driver import Driver
 from podqos.agent.events import ContainerExited, Event, MemoryNotified, Woken
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.memory import is_memory_short
-from podqos.agent.reasons import Because, WouldEvict
+from podqos.agent.reasons import Because, NothingToDo, ThresholdFigures, WouldEvict
 from podqos.agent.state import AgentState, Resting
 from podqos.eviction.commands import CleanUpNode
+from podqos.eviction.observation import observe
 from podqos.eviction.ranking import Ranking
-from podqos.eviction.signals import NodeCondition, Signal
+from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
@@ -36,6 +39,9 @@ from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
+
+# What a pass writes that finds or does something.
+_OF_PASSES = frozenset({Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.EVICTED, Kind.WOULD_EVICT})
 
 
 class Columns(Sleepers, Protocol):
@@ -112,7 +118,7 @@ class SimNode:
         self.index = identity.index
         self.name = name = identity.name
         self.settings = settings
-        self.is_lost = False
+        self.lost_us: int | None = None
         self.queue = queue
         self._options = options
         self._outside = outside
@@ -124,13 +130,19 @@ class SimNode:
         self._is_fresh = False
         self.looks: list[Summary] = []
         """What the kubelet saw in its last pass: the node, and the node again after a clean-up."""
+        self.looked_us = -1
+        """When that was."""
+        self._has_killed = False
+        """Whether the kernel has killed since."""
+        self._has_acted = False
+        """Whether the current pass has found or done something."""
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
         self._rests_us = NEVER_US
         self._gets_up_us = NEVER_US
         self._columns = None if columns is None else columns(self._bent_us, self._woke)
         self.world = NodeWorld(name, settings, options, self)
-        self.driver = Driver(replace(settings.agent, node=name), self, self._write)
+        self.driver = Driver(replace(settings.agent, node=name), self, self._write_of_agent)
         self.driver.start(self.now_us, self.now_us + identity.loop_phase_us)
         self.alarms = Alarms(self.world)
         self._plan_wake()
@@ -144,6 +156,7 @@ class SimNode:
             self._is_fresh = False
             sample = self.world.summary()
         self.looks.append(sample)
+        self.looked_us = self.now_us
         return sample
 
     def carry_out(self, command: Command) -> Sequence[Event]:
@@ -158,6 +171,11 @@ class SimNode:
     def now_us(self) -> int:
         """The time."""
         return self.queue.now_us
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the machine has died."""
+        return self.lost_us is not None
 
     @property
     def sleepers(self) -> Sleepers | None:
@@ -208,6 +226,13 @@ class SimNode:
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
         """Write what the kernel did into the journal."""
         self._write(Entry(self.now_us, self.name, kind, pod, container, By.KERNEL, because))
+        if kind is Kind.OOM_KILLED and not self._has_killed:
+            self._has_killed = True
+            self._plan_wake()
+
+    def _write_of_agent(self, entry: Entry) -> None:
+        self._has_acted = self._has_acted or entry.kind in _OF_PASSES
+        self._write(entry)
 
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
@@ -228,7 +253,7 @@ class SimNode:
     def lost(self, now_us: int) -> None:
         """Lose the machine."""
         if not self.is_lost:
-            self.is_lost = True
+            self.lost_us = now_us
             self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
@@ -273,7 +298,7 @@ class SimNode:
     def _may_skip(self) -> bool:
         """Whether passes are skipped. Levels that page cache shifts have to be set again at every pass."""
         world, state = self.world, self.driver.state
-        if not is_idle(state) or state.manager.thresholds is None or self.alarms.are_raised:
+        if not is_idle(state) or state.manager.thresholds is None or self.alarms.are_raised or self._has_killed:
             return False
         return not (world.memory_watch.is_shifted_by_cache and world.memory.reclaimable)
 
@@ -361,7 +386,30 @@ class SimNode:
 
     def _deliver(self, event: Event, *, is_pass: bool) -> None:
         self.looks.clear()
+        has_killed, self._has_acted = self._has_killed and is_pass, False
+        if is_pass:
+            self._has_killed = False
         self.driver.deliver(self.now_us, event)
         if is_pass:
             self.alarms.look(self.now_us)
+        if has_killed and not self._has_acted and self.looks:
+            self._write(Entry(self.now_us, self.name, Kind.OBSERVED, None, None, By.KUBELET, self._nothing_to_do()))
         self._plan_wake()
+
+    def _nothing_to_do(self) -> NothingToDo:
+        """Return what the kubelet saw of memory in its last pass."""
+        seen = observe(self.looks[-1]).signals
+        return NothingToDo(
+            available=seen[Signal.MEMORY].available,
+            thresholds=tuple(
+                ThresholdFigures(
+                    each.signal,
+                    each.amount(seen[each.signal].capacity).value,
+                    seen[each.signal].available,
+                    seen[each.signal].capacity,
+                    each.grace_period_ns,
+                )
+                for each in self.settings.agent.eviction.thresholds
+                if SIGNALS[each.signal].is_memory and each.signal in seen
+            ),
+        )

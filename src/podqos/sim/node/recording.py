@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.state import AgentState
+from podqos.agent.state import AgentState, Resting
 from podqos.eviction.observation import SignalObservation, observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
@@ -30,13 +31,15 @@ from podqos.sim.node.oom_kill import cuts
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import left_of
 from podqos.sim.node.statistics import pod_stats, working_set_bytes
-from podqos.sim.scenario.scenario import MachineSpec
+from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, MachineSpec
 from podqos.survival.kernel_counterfactual import KernelMoment
 from podqos.survival.kubelet_counterfactual import KubeletMoment
 from podqos.survival.orders import OOMDomain
 
 _DERIVED = (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)
 """What is configured for these does not count: they follow other filesystems."""
+_MOST_LOOKS = 5000
+"""So many times the rhythm of a kubelet's looks may change; what is later is not kept."""
 MOST_DECISIONS = 200
 """For this many evictions, and kills, of a node the input of the decision is kept."""
 
@@ -77,6 +80,25 @@ class Moment(Struct, frozen=True, gc=False):
     left: dict[Signal, SignalObservation]
 
 
+class LookSpan(Struct, frozen=True, gc=False, rename="camel"):
+    """Looks of the kubelet's eviction loop at regular intervals: from ``first_us`` to ``last_us``, every ``every_us``.
+
+    One that found nothing to do is among them, whether or not the simulation had to carry it out.
+    """
+
+    first_us: int
+    last_us: int
+    every_us: int = LOOP_INTERVAL_US
+
+    def reaching(self, time_us: int) -> LookSpan:
+        """Return those up to a time."""
+        return replace(self, last_us=self.first_us + (time_us - self.first_us) // self.every_us * self.every_us)
+
+    def has(self, time_us: int) -> bool:
+        """Whether a look at this time is one of them, or would be a later one."""
+        return time_us >= self.first_us and (time_us - self.first_us) % self.every_us == 0
+
+
 class NodeRecord(Struct):
     """A node over time."""
 
@@ -93,6 +115,18 @@ class NodeRecord(Struct):
     """By time: the passes in which the kubelet evicted."""
     kills: list[KernelMoment] = field(default_factory=list)
     """One for each kill by the kernel, in their order."""
+    looks: list[LookSpan] = field(default_factory=list)
+    """When the kubelet looked; the last of them goes on."""
+    is_looking: bool = False
+    """Whether the last one does."""
+    looked_us: int = -1
+    """When it looked last, as far as that is noted."""
+
+    def looks_until(self, end_us: int) -> tuple[LookSpan, ...]:
+        """Return when the kubelet looked up to a time."""
+        closed, last = self.looks[:-1], self.looks[-1:]
+        going_on = [each.reaching(end_us) for each in last if each.first_us <= end_us] if self.is_looking else last
+        return (*closed, *going_on)
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the node at a moment, as both kill orders want it (``survival.orders``)."""
@@ -113,6 +147,8 @@ class Recorder:
         """By node: the state of its agent before the current event."""
         self._perhaps: dict[str, tuple[Moment, tuple[Pod, ...]]] = {}
         """By node: how it looked before an event that may be about others, and its pods."""
+        self._machines: dict[str, SimNode] = {}
+        """By name: the node; another one where a lost one joins again."""
 
     @property
     def nodes(self) -> dict[str, NodeRecord]:
@@ -121,6 +157,9 @@ class Recorder:
             self._keep_last(name)
         for name in tuple(self._changed):
             self._settle(name)
+        for name, node in self._machines.items():
+            if node.lost_us is not None:
+                _end_looks(self._records[name], node.lost_us)
         return self._records
 
     def records(self, node: str) -> bool:
@@ -152,6 +191,11 @@ class Recorder:
     def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
         """Note that something has happened to a node; ``written`` is what the journal got by it."""
         record = self._record(node)
+        earlier = self._machines.get(node.name)
+        if earlier is not None and earlier is not node and earlier.lost_us is not None:
+            _end_looks(record, earlier.lost_us)
+        self._machines[node.name] = node
+        _note_looks(record, node, now_us)
         seen = self._perhaps.pop(node.name, None)
         if seen is not None:
             if node.state is self._states[node.name]:
@@ -217,6 +261,33 @@ class Recorder:
         if len(kept) > self._most * 3 // 4:
             kept = kept[::2]
         record.moments = kept
+
+
+def _note_looks(record: NodeRecord, node: SimNode, now_us: int) -> None:
+    """Note when the kubelet looks next, if that is not where its regular looks lead, and a look between them."""
+    looks, loop = record.looks, node.state.loop
+    next_us = loop.wake_us if isinstance(loop, Resting) else None
+    if record.is_looking and (next_us is None or not looks[-1].has(next_us)):
+        _end_looks(record, now_us)
+    if len(looks) > _MOST_LOOKS:
+        return
+    if node.looked_us > record.looked_us:
+        record.looked_us = node.looked_us
+        if not any(each.has(now_us) for each in looks[-1:]):
+            # Notified between two regular looks.
+            looks.insert(len(looks) - record.is_looking, LookSpan(now_us, now_us))
+    if next_us is not None and not record.is_looking:
+        record.is_looking = True
+        looks.append(LookSpan(next_us, next_us))
+
+
+def _end_looks(record: NodeRecord, now_us: int) -> None:
+    """Note that the kubelet no longer looks when it regularly would."""
+    if record.is_looking:
+        record.is_looking = False
+        last = record.looks.pop()
+        if last.first_us <= now_us:
+            record.looks.append(last.reaching(now_us))
 
 
 def _pods(node: SimNode) -> tuple[Pod, ...]:

@@ -1,0 +1,79 @@
+"""When the kubelet looks: recorded without carrying out the looks at which nothing can be seen."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import NothingToDo
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.stats import Summary
+from podqos.sim.node.node import SimNode
+from podqos.sim.node.recording import Recorder
+from podqos.sim.run import simulate
+from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario
+from sim.test_properties import scenarios
+from sim.worlds import MI, SECOND_US, node, ramp, run, scenario, using, workload
+
+
+def recorded(scenario: Scenario) -> dict[str, set[int]]:
+    """Return when the kubelet of each node looked, as a picture shows it."""
+    recorder = Recorder()
+    simulate(scenario, recorder=recorder)
+    return {
+        name: {
+            time_us
+            for span in record.looks_until(scenario.duration_us)
+            for time_us in range(span.first_us, span.last_us + 1, span.every_us)
+        }
+        for name, record in recorder.nodes.items()
+    }
+
+
+def carried_out(scenario: Scenario) -> dict[str, set[int]]:
+    """Return when the kubelet of each node looks where no look is skipped."""
+    found: dict[str, set[int]] = {}
+    looking = SimNode.summary
+
+    def summary(self: SimNode, *, is_urgent: bool = False) -> Summary:
+        found.setdefault(self.name, set()).add(self.now_us)
+        return looking(self, is_urgent=is_urgent)
+
+    with patch.object(SimNode, "_may_skip", lambda _: False), patch.object(SimNode, "summary", summary):
+        simulate(scenario, recorder=Recorder())
+    return found
+
+
+@settings(max_examples=10)
+@given(scenarios())
+def test_the_looks_that_are_drawn_are_those_of_a_kubelet_that_skips_none(scenario):
+    assert recorded(scenario) == carried_out(scenario)
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(scenarios())
+def test_the_looks_of_hundreds_of_scenarios_are_those_of_a_kubelet_that_skips_none(scenario):
+    assert recorded(scenario) == carried_out(scenario)
+
+
+def test_a_machine_that_is_lost_and_joins_again_does_not_look_meanwhile():
+    happenings = (NodeLost(at_us=25 * SECOND_US, node="n"), NodeAdded(at_us=42 * SECOND_US, node="n"))
+    tried = scenario(workload("a", using(MI)), spec=node(), happenings=happenings)
+    assert recorded(tried) == {"n": {each * SECOND_US for each in (0, 10, 20, 42, 52)}}
+
+
+def test_the_first_look_after_a_kill_is_in_the_journal_if_it_finds_nothing_to_do():
+    """The pod grows by 100Mi/s from 3 s on, and is killed at 12 s and, started again, 10 s later."""
+    config = KubeletConfiguration(eviction_hard={"memory.available": "1Mi"}, enforce_node_allocatable=())
+    grows = using(ramp(100 * MI, 2100 * MI, 20, after=3))
+    done = run(workload("a", grows), spec=node(memory=1000 * MI, config=config), seconds=45)
+    killed = [entry.time_us / SECOND_US for entry in done.entries if entry.kind is Kind.OOM_KILLED]
+    looks = [entry for entry in done.entries if isinstance(entry.because, NothingToDo)]
+    assert [round(each) for each in killed] == [12, 25]
+    assert [entry.time_us / SECOND_US for entry in looks] == [20, 30], "not before, and not again"
+    assert [(entry.by, entry.pod) for entry in looks] == [(By.KUBELET, None)] * 2
+    assert [each.threshold for each in looks[0].because.thresholds] == [MI]
