@@ -106,6 +106,10 @@ class Setting(NamedTuple):
             if pod in self.measured
         ]
         (directory / "usage.csv").write_text("".join(["pod,container,memory,inactiveFile\n", *rows]))
+        rows = [
+            f"{key(pod)},{each['name']},{assumed_bytes(each)}\n" for pod in self.pods for each in running(pod)
+        ]
+        (directory / "limits.csv").write_text("".join(["pod,container,memory\n", *rows]))
         (directory / "cluster.json").write_bytes(b"".join(line + b"\n" for line in _cluster(self, node, classes)))
         for phase in range(PHASES):
             self.write_scenario(directory / f"phase-{phase}.yaml", phase * 10 // PHASES)
@@ -193,10 +197,11 @@ def running(pod: _Object) -> list[_Object]:
     return [*(each for each in init if each.get("restartPolicy") == "Always"), *pod["spec"]["containers"]]
 
 
-def of_containers(pod: _Object, kind: str, resource: str) -> int:
-    """Return what the containers that run side by side request, or are limited to, together."""
-    found = (each.get("resources", {}).get(kind, {}).get(resource) for each in running(pod))
-    return sum(amount(each) for each in found if each is not None)
+def assumed_bytes(container: _Object) -> int:
+    """Return what a container uses that uses what it may: its limit, or twice its request, or 256Mi."""
+    resources = container.get("resources", {})
+    limit, request = (resources.get(kind, {}).get("memory") for kind in ("limits", "requests"))
+    return amount(limit) if limit else 2 * amount(request) if request else 256 * MI
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------

@@ -38,6 +38,12 @@ def _rank_text(asking: Asking, *words: str) -> str:
     return asking.text("rank", *(words or (*asking.node, *asking.cgroup)))
 
 
+def _points(text: str) -> int:
+    """Return the oom_score_adj of a sum such as ``34.7 − 997 = −962.3``."""
+    _, sign, adjustment, *_ = text.split()
+    return int(adjustment) * (-1 if sign == "−" else 1)
+
+
 def drift(asking: Asking) -> tuple[str, ...]:
     """Return how drift is asked: all pods are new."""
     files = asking.file("none.yaml"), asking.file("pods.yaml")
@@ -55,8 +61,8 @@ def _drift_column(asking: Asking, name: str) -> Answers:
 
 def check(asking: Asking) -> tuple[str, ...]:
     """Return how check is asked."""
-    files = asking.file("pods.yaml"), asking.file("node.yaml")
-    return "check", *files, "-v", "--config-file", "none", *asking.kubelet, *asking.version
+    files = map(asking.file, ("pods.yaml", "node.yaml", "kubelet.yaml"))
+    return "check", *files, "-v", "--config-file", "none", *asking.version
 
 
 def _check_standings(asking: Asking) -> dict[str, Any]:
@@ -257,7 +263,7 @@ SCORE = Question(
                 (each["pod"], each["container"]): each["oomScoreAdj"] for each in _rank(asking)["killOrder"]
             },
             lambda asking: {
-                (row["POD"], row["CONTAINER"]): int(row["ADJ"])
+                (row["POD"], row["CONTAINER"]): _points(row["SHARE + ADJ = POINTS"])
                 for row in table(_rank_text(asking), "#", "POD", "CONTAINER")
             },
         ),
