@@ -81,7 +81,9 @@ def _check(asking: Asking) -> None:
 
 def _cpu(asking: Asking) -> None:
     text = asking.text(*cpu(asking))
-    found = re.match(r"All pods together want ([\d.,]+) cores?; (\S+) (?:is|are) available, ([\d.]+) (?:is|are) used", text)
+    found = re.match(
+        r"All pods together want ([\d.,]+) cores?; (\S+) (?:is|are) available, ([\d.]+) (?:is|are) used", text
+    )
     assert found, text.partition("\n")[0]
     rows = [row for row in table(text, "POD", "CLASS") if "/" in row["POD"]]
     for said, column in ((found[1], "WANTS"), (found[3], "GETS")):

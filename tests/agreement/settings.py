@@ -106,9 +106,7 @@ class Setting(NamedTuple):
             if pod in self.measured
         ]
         (directory / "usage.csv").write_text("".join(["pod,container,memory,inactiveFile\n", *rows]))
-        rows = [
-            f"{key(pod)},{each['name']},{assumed_bytes(each)}\n" for pod in self.pods for each in running(pod)
-        ]
+        rows = [f"{key(pod)},{each['name']},{assumed_bytes(each)}\n" for pod in self.pods for each in running(pod)]
         (directory / "limits.csv").write_text("".join(["pod,container,memory\n", *rows]))
         (directory / "cluster.json").write_bytes(b"".join(line + b"\n" for line in _cluster(self, node, classes)))
         for phase in range(PHASES):
@@ -314,12 +312,12 @@ def drawn(seed: int) -> Setting:
     """Draw a setting."""
     chance = random.Random(seed)  # noqa: S311
     version = NEWEST if chance.random() < 0.7 else chance.choice(OLD_VERSIONS)
-    memory_bytes = chance.choice((GI, 2 * GI, 4 * GI, 8 * GI, 8033705984, 16 * GI, 64 * GI, 64 * GI, 128 * GI, 512 * GI))
+    memory_bytes = chance.choice(
+        (GI, 2 * GI, 4 * GI, 8 * GI, 8033705984, 16 * GI, 64 * GI, 64 * GI, 128 * GI, 512 * GI)
+    )
     cpu_milli = chance.choice((2000, 4000, 8000, 64000))
     kubelet = _kubelet(chance, memory_bytes)
-    blank = Setting(
-        seed, version, "v2", memory_bytes, cpu_milli, 0, kubelet, (), (), {}, frozenset(), ("", ""), 1
-    )
+    blank = Setting(seed, version, "v2", memory_bytes, cpu_milli, 0, kubelet, (), (), {}, frozenset(), ("", ""), 1)
     allocatable = blank.allocatable("memory")
     reserved = sum(amount(kubelet.get(name, {}).get("memory", "0")) for name in ("kubeReserved", "systemReserved"))
     system_bytes = chance.choice(
@@ -391,9 +389,7 @@ def _kubelet(chance: random.Random, memory_bytes: int) -> _Object:
     return made
 
 
-def _pod(
-    chance: random.Random, name: str, share: int, most: int, version: str
-) -> tuple[_Object, dict[str, Used]]:
+def _pod(chance: random.Random, name: str, share: int, most: int, version: str) -> tuple[_Object, dict[str, Used]]:
     """Return a pod that uses this much, and what its containers use; it requests no more than ``most``."""
     is_new = version == NEWEST
     spec: _Object = {"nodeName": NODE}
@@ -413,7 +409,9 @@ def _pod(
         inactive = int(share / count * chance.choice((0, 0, 0, 0.1, 0.4)))
         uses = max(MI, share // count - inactive)
         used[f"c{number}"] = Used(uses, inactive)
-        containers.append({"name": f"c{number}", "image": "i", **_resources(chance, form, uses + inactive, most // count)})
+        containers.append(
+            {"name": f"c{number}", "image": "i", **_resources(chance, form, uses + inactive, most // count)}
+        )
     if is_new and count > 1 and chance.random() < 0.2:
         spec["initContainers"] = [{**containers.pop(), "restartPolicy": "Always"}]
     spec["containers"] = containers
@@ -441,7 +439,9 @@ def _resources(chance: random.Random, form: str, uses: int, most: int) -> _Objec
 def _waiting(chance: random.Random, name: str, left: int) -> _Object:
     """Return a pod without a node, which may not fit."""
     request = max(1, int(left * chance.choice((0.3, 0.6, 0.999, 1, 1.001, 1.5))))
-    resources = {} if chance.random() < 0.2 else {"requests": {"cpu": chance.choice(("100m", "1900m")), "memory": str(request)}}
+    resources = (
+        {} if chance.random() < 0.2 else {"requests": {"cpu": chance.choice(("100m", "1900m")), "memory": str(request)}}
+    )
     spec: _Object = {"containers": [{"name": "c0", "image": "i", "resources": resources}]}
     if chance.random() < 0.2:
         spec["priorityClassName"] = "high"

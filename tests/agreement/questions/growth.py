@@ -99,7 +99,11 @@ def _page_forecast(asking: Asking) -> Any:
 FIRST_ACTOR = Question(
     "who acts first, and on which pod",
     (
-        Reader("forecast", lambda asking: _outcomes(growth(asking)), lambda asking: _outcomes_text(asking.text(*_forecast(asking)))),
+        Reader(
+            "forecast",
+            lambda asking: _outcomes(growth(asking)),
+            lambda asking: _outcomes_text(asking.text(*_forecast(asking))),
+        ),
         Reader(
             "forecast --snapshot",
             lambda asking: _outcomes(asking.json(*_forecast_snapshot(asking))["growths"][0]),
@@ -250,8 +254,13 @@ _RATE = 50 * MI
 def _is_settings_alone(setting: Setting) -> bool:
     """Whether the pods of a node make no difference to who acts first: only room to grow, and someone to evict."""
     free = setting.memory_bytes - sum(setting.usage_of_pods.values()) - setting.system_bytes
-    return _is_plain(setting) and free > setting.memory_bytes // 2 and setting.memory_bytes >= 8 * GI and any(
-        "priorityClassName" not in each["spec"] and "annotations" not in each["metadata"] for each in setting.pods
+    return (
+        _is_plain(setting)
+        and free > setting.memory_bytes // 2
+        and setting.memory_bytes >= 8 * GI
+        and any(
+            "priorityClassName" not in each["spec"] and "annotations" not in each["metadata"] for each in setting.pods
+        )
     )
 
 

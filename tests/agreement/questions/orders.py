@@ -41,9 +41,7 @@ def _ranked_text(text: str) -> Answers:
 def _simulated(asking: Asking, order: str) -> list[Any]:
     run = asking.json("simulate", asking.file("phase-1.yaml"), "--until", "1ms")
     (node,) = run["nodes"]
-    first: list[Any] = [
-        {**each, "pod": run["pods"][each["pod"]]["key"]} for each in node["orders"][0][order]
-    ]
+    first: list[Any] = [{**each, "pod": run["pods"][each["pod"]]["key"]} for each in node["orders"][0][order]]
     return first
 
 
@@ -74,7 +72,11 @@ def _exported(asking: Asking, order: str) -> Answers:
 EVICTION = Question(
     "the kubelet's eviction order",
     (
-        Reader("rank", lambda asking: _ranked(asking.json(*_rank(asking))), lambda asking: _ranked_text(asking.text(*_rank(asking)))),
+        Reader(
+            "rank",
+            lambda asking: _ranked(asking.json(*_rank(asking))),
+            lambda asking: _ranked_text(asking.text(*_rank(asking))),
+        ),
         Reader(
             "rank --snapshot",
             lambda asking: _ranked(asking.json(*_rank_snapshot(asking))),
@@ -91,7 +93,9 @@ EVICTION = Question(
                 [_page_name(each) for each in _page_order(asking, "evictionPlace") if each["spared"] is None]
             ),
         ),
-        Reader("overview", lambda asking: _next(asking, "nextEvicted"), lambda asking: _next_text(asking, "EVICTED NEXT")),
+        Reader(
+            "overview", lambda asking: _next(asking, "nextEvicted"), lambda asking: _next_text(asking, "EVICTED NEXT")
+        ),
         Reader("exporter", lambda asking: _exported(asking, "eviction")),
     ),
 )
@@ -115,7 +119,11 @@ def _kill_order_text(text: str) -> Answers:
 KILLS = Question(
     "the kernel's kill order",
     (
-        Reader("rank", lambda asking: _kill_order(asking.json(*_rank(asking))), lambda asking: _kill_order_text(asking.text(*_rank(asking)))),
+        Reader(
+            "rank",
+            lambda asking: _kill_order(asking.json(*_rank(asking))),
+            lambda asking: _kill_order_text(asking.text(*_rank(asking))),
+        ),
         Reader(
             "rank --snapshot",
             lambda asking: _kill_order(asking.json(*_rank_snapshot(asking))),
@@ -146,7 +154,7 @@ KILLS = Question(
 # ---- if all pods use what they may -----------------------------------------------------------------------------------
 
 EVICTED, KILLED = "evicted", "killed"
-_TIES = {"name", "input order", "scanned later"}
+_TIES = {"namespace and name", "order of the input", "scanned later"}
 
 
 def _rank_limits(asking: Asking) -> Answers:
@@ -181,12 +189,12 @@ def _check_limits_text(asking: Asking) -> Answers:
     known = _rank_limits(asking)
     text = asking.text(*check(asking))
     both = re.search(r"both the kubelet and the kernel pick (\S+) first", text)
-    apart = re.search(r"the kernel kills (\S+) first, where the kubelet would evict (\S+?)$", text, re.MULTILINE)
+    apart = re.search(r"the kernel kills (\S+) first, where the kubelet would evict (no pod|\S+)$", text, re.MULTILINE)
     found: dict[str, object] = {}
     if both:
         found = {EVICTED: both[1], KILLED: both[1]}
     elif apart:
-        found = {KILLED: apart[1], EVICTED: None if apart[2] == "None" else apart[2]}
+        found = {KILLED: apart[1], EVICTED: None if apart[2] == "no pod" else apart[2]}
     return {name: pod for name, pod in found.items() if name in known}
 
 

@@ -128,8 +128,10 @@ CLASS = Question(
         ),
         Reader(
             "rank",
-            lambda asking: {each["pod"]: each["qosClass"] for each in _rank(asking)["evictionOrder"]}
-            | {each["pod"]: each["qosClass"] for each in _rank(asking)["killOrder"]},
+            lambda asking: (
+                {each["pod"]: each["qosClass"] for each in _rank(asking)["evictionOrder"]}
+                | {each["pod"]: each["qosClass"] for each in _rank(asking)["killOrder"]}
+            ),
             lambda asking: {
                 row["POD"]: row["CLASS"]
                 for heading in (("#", "POD", "CLASS"), ("#", "POD", "CONTAINER"))
@@ -138,24 +140,15 @@ CLASS = Question(
         ),
         Reader(
             "rank --snapshot",
-            lambda asking: {
-                each["pod"]: each["qosClass"] for each in _rank(asking, *asking.snapshot)["evictionOrder"]
-            },
+            lambda asking: {each["pod"]: each["qosClass"] for each in _rank(asking, *asking.snapshot)["evictionOrder"]},
         ),
         Reader(
             "cpu",
-            lambda asking: {
-                each["pod"]: each["qosClass"]
-                for each in asking.json(
-                    *cpu(asking)
-                )["pods"]
-            },
+            lambda asking: {each["pod"]: each["qosClass"] for each in asking.json(*cpu(asking))["pods"]},
             lambda asking: {
                 row["POD"]: row["CLASS"]
                 for row in table(
-                    asking.text(
-                        *cpu(asking)
-                    ),
+                    asking.text(*cpu(asking)),
                     "POD",
                     "CLASS",
                 )
@@ -201,7 +194,9 @@ CLASS = Question(
             },
             has_cgroup_v2,
         ),
-        Reader("ui", lambda asking: {pod: each["qosClass"] for pod, each in _page_pods(asking).items() if each["node"]}),
+        Reader(
+            "ui", lambda asking: {pod: each["qosClass"] for pod, each in _page_pods(asking).items() if each["node"]}
+        ),
         Reader(
             "eval",
             lambda asking: {
@@ -338,9 +333,7 @@ PRIORITY = Question(
         Reader(
             "rank",
             lambda asking: {each["pod"]: each["priority"] for each in _rank(asking)["evictionOrder"]},
-            lambda asking: {
-                row["POD"]: int(row["PRIORITY"]) for row in table(_rank_text(asking), "#", "POD", "CLASS")
-            },
+            lambda asking: {row["POD"]: int(row["PRIORITY"]) for row in table(_rank_text(asking), "#", "POD", "CLASS")},
         ),
         Reader(
             "admit",
@@ -355,15 +348,15 @@ PRIORITY = Question(
             lambda asking: {pod: each["priority"] for pod, each in _drifted(asking).items()},
             lambda asking: {pod: int(str(each)) for pod, each in _drift_column(asking, "PRIORITY").items()},
         ),
-        Reader(
-            "check", lambda asking: {pod: each["priority"] for pod, each in _check_standings(asking).items()}
-        ),
+        Reader("check", lambda asking: {pod: each["priority"] for pod, each in _check_standings(asking).items()}),
         Reader(
             "simulate",
             lambda asking: {each["key"]: each["priority"] for each in _simulated(asking)},
             lambda asking: {row["WORKLOAD"]: int(row["PRIORITY"]) for row in _simulate_rows(asking)},
         ),
         Reader("blast", lambda asking: {each["pod"]: each["priority"] for each in _leaks(asking)}, when=has_cgroup_v2),
-        Reader("ui", lambda asking: {pod: each["priority"] for pod, each in _page_pods(asking).items() if each["node"]}),
+        Reader(
+            "ui", lambda asking: {pod: each["priority"] for pod, each in _page_pods(asking).items() if each["node"]}
+        ),
     ),
 )
