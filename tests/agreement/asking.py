@@ -23,7 +23,6 @@ from podqos.library.page.source import read_given
 from podqos.report.cluster.metrics import overview_metrics
 from podqos.report.text.encoding import json_line
 
-
 SECONDS: Counter[str] = Counter()
 """What the commands took so far, for whoever wants to know what the tests spend their time with."""
 

@@ -56,9 +56,11 @@ def _blast(asking: Asking) -> None:
     text = asking.text("blast", *asking.node, "--all")
     found = re.match(r"(\d+) pods? on (\S+) nodes?", text)
     assert found, text.partition("\n")[0]
-    assert int(found[1]) == len(asking.keys)
-    matrix = table(text, "LEAKS") or [{"LEAKS": pod} for pod in asking.keys]
-    assert len(matrix) == len(asking.keys)
+    before = {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]}
+    assert ("Evicted without any leak: " in text) is bool(before)
+    left = [each for each in asking.keys if each not in before]
+    matrix = table(text, "LEAKS") or [{"LEAKS": pod} for pod in left]
+    assert int(found[1]) == len(matrix) == len(left)
     harmless = [row["LEAKS"] for row in matrix if not any(set(cell) & {"s", "f"} for cell in [*row.values()][1:])]
     none = re.search(r"^(\d+) of (\d+) pods? affects? no other pod", text, re.MULTILINE)
     if none:
@@ -79,7 +81,9 @@ def _check(asking: Asking) -> None:
 
 def _cpu(asking: Asking) -> None:
     text = asking.text(*cpu(asking))
-    found = re.match(r"All pods together want ([\d.,]+) cores?; (\S+) (?:is|are) available, ([\d.]+) (?:is|are) used", text)
+    found = re.match(
+        r"All pods together want ([\d.,]+) cores?; (\S+) (?:is|are) available, ([\d.]+) (?:is|are) used", text
+    )
     assert found, text.partition("\n")[0]
     rows = [row for row in table(text, "POD", "CLASS") if "/" in row["POD"]]
     for said, column in ((found[1], "WANTS"), (found[3], "GETS")):
@@ -114,6 +118,12 @@ def _overview(asking: Asking) -> None:
     assert found, text.partition("\n")[0]
     assert int(found[1]) == len(table(text, "NODE", "HEADROOM"))
     assert int(found[2]) == sum(map(int, re.findall(rf"(\d+) (?:{CLASSES})", found[3])))
+    # With the usage that was measured, which the table is about; otherwise the sentence has to say what it assumes.
+    first = re.search(r"^Pod (\S+) is ([\w ]+) first when memory runs short,", text, re.MULTILINE)
+    if first:
+        (row,) = table(text, "NODE", "HEADROOM")
+        for way, column in (("evicted", "EVICTED NEXT"), ("killed", "KILLED NEXT")):
+            assert way not in first[2] or row[column] == first[1], first[0]
 
 
 def _thresholds(asking: Asking) -> None:

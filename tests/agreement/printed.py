@@ -86,6 +86,4 @@ def _rows(heading: str, lines: Iterable[str]) -> Iterator[dict[str, str]]:
     for line in lines:
         if not line.strip() or not line.startswith(heading[: columns[0][0]]):
             return
-        yield {
-            name: line[start:end].strip() for (start, name), end in zip(columns, [*ends, len(line)], strict=True)
-        }
+        yield {name: line[start:end].strip() for (start, name), end in zip(columns, [*ends, len(line)], strict=True)}

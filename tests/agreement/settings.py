@@ -106,6 +106,8 @@ class Setting(NamedTuple):
             if pod in self.measured
         ]
         (directory / "usage.csv").write_text("".join(["pod,container,memory,inactiveFile\n", *rows]))
+        rows = [f"{key(pod)},{each['name']},{assumed_bytes(each)}\n" for pod in self.pods for each in running(pod)]
+        (directory / "limits.csv").write_text("".join(["pod,container,memory\n", *rows]))
         (directory / "cluster.json").write_bytes(b"".join(line + b"\n" for line in _cluster(self, node, classes)))
         for phase in range(PHASES):
             self.write_scenario(directory / f"phase-{phase}.yaml", phase * 10 // PHASES)
@@ -193,10 +195,11 @@ def running(pod: _Object) -> list[_Object]:
     return [*(each for each in init if each.get("restartPolicy") == "Always"), *pod["spec"]["containers"]]
 
 
-def of_containers(pod: _Object, kind: str, resource: str) -> int:
-    """Return what the containers that run side by side request, or are limited to, together."""
-    found = (each.get("resources", {}).get(kind, {}).get(resource) for each in running(pod))
-    return sum(amount(each) for each in found if each is not None)
+def assumed_bytes(container: _Object) -> int:
+    """Return what a container uses that uses what it may: its limit, or twice its request, or 256Mi."""
+    resources = container.get("resources", {})
+    limit, request = (resources.get(kind, {}).get("memory") for kind in ("limits", "requests"))
+    return amount(limit) if limit else 2 * amount(request) if request else 256 * MI
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -309,12 +312,12 @@ def drawn(seed: int) -> Setting:
     """Draw a setting."""
     chance = random.Random(seed)  # noqa: S311
     version = NEWEST if chance.random() < 0.7 else chance.choice(OLD_VERSIONS)
-    memory_bytes = chance.choice((GI, 2 * GI, 4 * GI, 8 * GI, 8033705984, 16 * GI, 64 * GI, 64 * GI, 128 * GI, 512 * GI))
+    memory_bytes = chance.choice(
+        (GI, 2 * GI, 4 * GI, 8 * GI, 8033705984, 16 * GI, 64 * GI, 64 * GI, 128 * GI, 512 * GI)
+    )
     cpu_milli = chance.choice((2000, 4000, 8000, 64000))
     kubelet = _kubelet(chance, memory_bytes)
-    blank = Setting(
-        seed, version, "v2", memory_bytes, cpu_milli, 0, kubelet, (), (), {}, frozenset(), ("", ""), 1
-    )
+    blank = Setting(seed, version, "v2", memory_bytes, cpu_milli, 0, kubelet, (), (), {}, frozenset(), ("", ""), 1)
     allocatable = blank.allocatable("memory")
     reserved = sum(amount(kubelet.get(name, {}).get("memory", "0")) for name in ("kubeReserved", "systemReserved"))
     system_bytes = chance.choice(
@@ -386,9 +389,7 @@ def _kubelet(chance: random.Random, memory_bytes: int) -> _Object:
     return made
 
 
-def _pod(
-    chance: random.Random, name: str, share: int, most: int, version: str
-) -> tuple[_Object, dict[str, Used]]:
+def _pod(chance: random.Random, name: str, share: int, most: int, version: str) -> tuple[_Object, dict[str, Used]]:
     """Return a pod that uses this much, and what its containers use; it requests no more than ``most``."""
     is_new = version == NEWEST
     spec: _Object = {"nodeName": NODE}
@@ -408,7 +409,9 @@ def _pod(
         inactive = int(share / count * chance.choice((0, 0, 0, 0.1, 0.4)))
         uses = max(MI, share // count - inactive)
         used[f"c{number}"] = Used(uses, inactive)
-        containers.append({"name": f"c{number}", "image": "i", **_resources(chance, form, uses + inactive, most // count)})
+        containers.append(
+            {"name": f"c{number}", "image": "i", **_resources(chance, form, uses + inactive, most // count)}
+        )
     if is_new and count > 1 and chance.random() < 0.2:
         spec["initContainers"] = [{**containers.pop(), "restartPolicy": "Always"}]
     spec["containers"] = containers
@@ -436,7 +439,9 @@ def _resources(chance: random.Random, form: str, uses: int, most: int) -> _Objec
 def _waiting(chance: random.Random, name: str, left: int) -> _Object:
     """Return a pod without a node, which may not fit."""
     request = max(1, int(left * chance.choice((0.3, 0.6, 0.999, 1, 1.001, 1.5))))
-    resources = {} if chance.random() < 0.2 else {"requests": {"cpu": chance.choice(("100m", "1900m")), "memory": str(request)}}
+    resources = (
+        {} if chance.random() < 0.2 else {"requests": {"cpu": chance.choice(("100m", "1900m")), "memory": str(request)}}
+    )
     spec: _Object = {"containers": [{"name": "c0", "image": "i", "resources": resources}]}
     if chance.random() < 0.2:
         spec["priorityClassName"] = "high"

@@ -305,7 +305,7 @@ def test_the_verdict_names_who_is_evicted_first_of_those_that_are_compared(capsy
     write(f"{BURSTABLE}---\n{other}")
     _, out, _ = check(capsys, "web.yaml")
     assert out.splitlines()[0].startswith(
-        "Pod default/web is evicted and killed first when memory runs short, because "
+        "Pod default/web is evicted and killed first when all pods use what they may, because "
     )
     _, out, _ = check(capsys, "web.yaml", "-o", "json")
     firsts = {item["effects"]["firstEvicted"] for item in json.loads(out)["items"] if item["severity"] == "warning"}
@@ -758,3 +758,28 @@ def test_ctrl_c_ends_it_without_a_traceback():
     _, err = command.communicate(timeout=300)
     giving_up.cancel()
     assert (command.returncode, err) == (130, "podqos: interrupted\n")
+
+
+NODE_CRITICAL = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: agent, namespace: kube-system}
+spec: {priorityClassName: system-node-critical, containers: [{name: c, image: i, resources: {requests: {memory: 1Gi}}}]}
+"""
+
+
+def test_where_the_kubelet_evicts_no_pod_the_one_that_the_kernel_kills_is_named(capsys, tmp_path):
+    (tmp_path / "pod.yaml").write_text(NODE_CRITICAL)
+    (tmp_path / "kubelet.yaml").write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    main(["check", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "the kernel kills kube-system/agent first, where the kubelet would evict no pod\n" in said
+
+
+def test_a_headline_about_who_dies_first_says_what_it_assumes_about_usage(capsys, tmp_path):
+    """``rank`` and ``overview`` know what pods use, and may name another pod."""
+    best_effort = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n"
+    (tmp_path / "pods.yaml").write_text(f"{best_effort}---\n{NODE_CRITICAL}")
+    main(["check", str(tmp_path)])
+    headline = capsys.readouterr().out.partition("\n")[0]
+    assert "first when all pods use what they may" in headline

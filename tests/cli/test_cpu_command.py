@@ -129,6 +129,19 @@ def test_on_cgroup_v1_the_default_shares_of_a_slice_do_not_cover_a_reservation_o
     assert "; 14.93 are available" in out
 
 
+def test_exclusive_cpus_take_nothing_from_what_daemons_weigh(capsys, tmp_path):
+    """Six of 16 cores are exclusive: on the other ten all pods weigh ten sixteenths of what they weigh on 16."""
+    identity = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    (tmp_path / "kubelet.yaml").write_text(identity + 'cpuManagerPolicy: static\nreservedSystemCPUs: "0-1"\n')
+    (tmp_path / "all.yaml").write_text("---\n".join(BUDGETED))
+    arguments = ("-f", tmp_path / "all.yaml", "--kubelet-config", tmp_path / "kubelet.yaml", "-o", "json")
+    whole = json.loads(cpu(capsys, *arguments, "--cores", 16)[1])
+    assert (whole["daemons"]["grantedMilli"], whole["cores"], whole["grantedMilli"]) == (2000, 14, 14000)
+    code, _, err = cpu(capsys, *arguments, "--cores", 7)
+    assert code == 2
+    assert "6 CPUs of their own (cpuManagerPolicy: static), and pods have 5" in err
+
+
 def test_a_reservation_beyond_the_cores_keeps_the_kubelet_from_starting(capsys, tmp_path, reserved):
     (tmp_path / "all.yaml").write_text(deployment("a", "500m"))
     code, out, err = cpu(capsys, "-f", tmp_path / "all.yaml", "--cores", 1, "--kubelet-config", reserved)

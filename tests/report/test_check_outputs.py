@@ -129,15 +129,15 @@ def test_what_many_share_is_said_once_with_the_places():
         (Consequence(Effect.NOT_CREATED), "no pod of Deployment shop/web is created or scheduled: proxy has"),
         (
             Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web"),
-            "Deployment shop/web is evicted and killed first when memory runs short, because proxy has",
+            "Deployment shop/web is evicted and killed first when all pods use what they may, because proxy has",
         ),
         (
             Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/api", evicted_before="shop/db"),
-            "Deployment shop/web is evicted before shop/db when memory runs short, because proxy has",
+            "Deployment shop/web is evicted before shop/db when all pods use what they may, because proxy has",
         ),
         (
             Consequence(Effect.ORDER, _LOW, killed_before="shop/db"),
-            "Deployment shop/web is killed before shop/db when memory runs short, and proxy has",
+            "Deployment shop/web is killed before shop/db when all pods use what they may, and proxy has",
         ),
         (
             Consequence(Effect.STANDING, _LOW, _HIGH),
@@ -178,7 +178,7 @@ def test_the_verdict_counts_the_others_of_the_same_fate(others, said):
     hidden = replace(NOTE, name="noted", effects=replace(_FIRST, first_evicted="shop/noted"))
     found = verdict([*items, hidden, SUPPRESSED])
     assert found is not None
-    assert found.text == f"{said} when memory runs short, because proxy has no cpu limit"
+    assert found.text == f"{said} when all pods use what they may, because proxy has no cpu limit"
     assert (found.fate, found.others) == (Fate.FIRST, len(others))
 
 

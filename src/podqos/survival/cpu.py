@@ -262,10 +262,13 @@ def burst(
             )
         )
     around = [*_around(burstable_milli, settings, reserved_milli)]
+    weights = {group.path: group.weight for group in around}
+    if shared_cores != cores:
+        # The weight of all pods counts on all cores, also on those that a container has to itself.
+        around[0] = replace(around[0], weight=max(1, int(around[0].weight * shared_cores / cores)))
     shares = cpu_shares([*around, *(group for plan in plans for group in plan.groups)], shared_cores)
-    by_path = {group.path: group for group in around}
     divisions = tuple(_division(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans)
-    return Burst(divisions, cores, _daemons(by_path, shares), tuple(_bends(divisions, settings)))
+    return Burst(divisions, cores, _daemons(weights, shares), tuple(_bends(divisions, settings)))
 
 
 def _around(burstable_milli: int, settings: CgroupSettings, reserved_milli: int) -> Iterator[CpuGroup]:
@@ -283,12 +286,12 @@ def _around(burstable_milli: int, settings: CgroupSettings, reserved_milli: int)
         yield CpuGroup(path, weight, demand_nano=reserved_milli * CORE_NANO // 1000)
 
 
-def _daemons(groups: dict[str, CpuGroup], shares: dict[str, CpuShare]) -> DaemonsCpu | None:
-    group = groups.get(_DAEMONS) or groups.get(f"{_PODS}{_DAEMONS}")
-    if group is None:
+def _daemons(weights: dict[str, int], shares: dict[str, CpuShare]) -> DaemonsCpu | None:
+    path = next((path for path in (_DAEMONS, f"{_PODS}{_DAEMONS}") if path in weights), None)
+    if path is None:
         return None
-    own = shares[group.path]
-    return DaemonsCpu(milli(own.demand_nano), milli(own.granted_nano), group.weight, groups[_PODS].weight)
+    own = shares[path]
+    return DaemonsCpu(milli(own.demand_nano), milli(own.granted_nano), weights[path], weights[_PODS])
 
 
 def _pod_limit(pod: Pod, profile: Profile) -> Quantity | None:

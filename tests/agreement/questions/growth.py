@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from agreement.asking import Asking
-from agreement.printed import Among, Every, Rounded, rounded
+from agreement.printed import Among, Every, Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
-from agreement.questions.pods import has_cgroup_v2
-from agreement.settings import NODE, PHASES, Setting
+from agreement.questions.pods import check, has_cgroup_v2
+from agreement.settings import GI, MI, NODE, PHASES, Setting, key, running
 from podqos.report.page.forecast import ForecastRequest
 from podqos.report.text.encoding import json_line
 
@@ -99,7 +99,11 @@ def _page_forecast(asking: Asking) -> Any:
 FIRST_ACTOR = Question(
     "who acts first, and on which pod",
     (
-        Reader("forecast", lambda asking: _outcomes(growth(asking)), lambda asking: _outcomes_text(asking.text(*_forecast(asking)))),
+        Reader(
+            "forecast",
+            lambda asking: _outcomes(growth(asking)),
+            lambda asking: _outcomes_text(asking.text(*_forecast(asking))),
+        ),
         Reader(
             "forecast --snapshot",
             lambda asking: _outcomes(asking.json(*_forecast_snapshot(asking))["growths"][0]),
@@ -165,26 +169,178 @@ UNTIL_EVICTION = "until the kubelet evicts"
 
 def _has_no_cache(setting: Setting) -> bool:
     """Whether nothing is reclaimed on the way: only then memory that is left is memory that can be used."""
-    return has_cgroup_v2(setting) and not any(used.inactive_bytes for used in setting.usage.values())
+    return not any(used.inactive_bytes for used in setting.usage.values())
 
 
-def _room(setting: Setting) -> int | None:
-    """Return how much the container may grow before its own limit, or its pod's, stops it."""
-    return None
+def _is_free(setting: Setting) -> bool:
+    """Whether what grows has no limit of its own."""
+    pod = next(each for each in setting.pods if key(each) == setting.growing[0])
+    return all("memory" not in each.get("resources", {}).get("limits", {}) for each in running(pod))
+
+
+def _is_plain(setting: Setting) -> bool:
+    return setting.is_measured and has_cgroup_v2(setting) and _has_no_cache(setting) and _is_free(setting)
 
 
 def _headroom(asking: Asking) -> Answers:
-    setting = asking.setting
+    """A threshold that is met already is crossed after no time: by how much is not said."""
     hard = [each for each in growth(asking)["thresholds"] if each["type"] == "hard"]
-    crossed = [each["crossedAfterSeconds"] for each in hard if each["crossedAfterSeconds"] is not None]
-    # A threshold that is met already is crossed after no time: by how much is not said.
-    if not _has_no_cache(setting) or not setting.is_measured or not crossed or min(crossed) <= 0:
+    nearest = min((each["crossedAfterSeconds"] for each in hard), default=0)
+    if not _is_plain(asking.setting) or not nearest:
         return {}
-    return {UNTIL_EVICTION: min(crossed) * setting.rate}
+    return {UNTIL_EVICTION: nearest * asking.setting.rate}
 
 
-def _near(found: object, setting: Setting) -> Answers:
-    """Seconds are to the microsecond, so bytes are as exact as a microsecond's growth."""
-    if not isinstance(found, (int, float)) or not _has_no_cache(setting):
+def _near(asking: Asking, found: int | None) -> Answers:
+    """Seconds are to the microsecond, so bytes are as exact as the growth of one."""
+    exact = asking.setting.rate / 1_000_000 + 1
+    return {UNTIL_EVICTION: Rounded(found - exact, found + exact)} if found is not None and _headroom(asking) else {}
+
+
+def _printed_headroom(asking: Asking, text: str | None) -> Answers:
+    return {UNTIL_EVICTION: amount(text)} if text is not None and _headroom(asking) else {}
+
+
+def _rank_headroom(report: Any) -> int | None:
+    headroom = report["node"]["headroom"]
+    return None if headroom is None else headroom["headroomBytes"]
+
+
+def _rank_headroom_text(text: str) -> str | None:
+    found = re.search(r"([\d.]+(?:Ki|Mi|Gi|Ti)?) headroom before eviction|([\d.]+\S*) before the kubelet evicts", text)
+    return found and (found[1] or found[2])
+
+
+def _overview_headroom(asking: Asking) -> str:
+    (row,) = table(asking.text("overview", *asking.snapshot), "NODE", "HEADROOM")
+    return row["HEADROOM"].split()[0]
+
+
+HEADROOM = Question(
+    "how much memory is left until the kubelet evicts",
+    (
+        Reader("forecast", _headroom),
+        Reader(
+            "rank",
+            lambda asking: _near(asking, _rank_headroom(asking.json("rank", *asking.node, *asking.cgroup))),
+            lambda asking: _printed_headroom(
+                asking, _rank_headroom_text(asking.text("rank", *asking.node, *asking.cgroup))
+            ),
+        ),
+        Reader(
+            "rank --snapshot",
+            lambda asking: _near(asking, _rank_headroom(asking.json("rank", *asking.snapshot))),
+        ),
+        Reader(
+            "overview",
+            lambda asking: _near(asking, asking.json("overview", *asking.snapshot)["nodes"][0]["headroomBytes"]),
+            lambda asking: _printed_headroom(asking, _overview_headroom(asking)),
+        ),
+        Reader(
+            "exporter",
+            lambda asking: _near(asking, int(asking.metrics["podqos_node_memory_headroom_bytes"][0][1])),
+        ),
+        Reader("ui", lambda asking: _near(asking, asking.cluster["nodes"][0]["headroomBytes"])),
+    ),
+)
+
+
+# ---- what the kubelet's settings are enough for ----------------------------------------------------------------------
+
+SURE, SHARE_AT_50, NEEDED = "the growth it is sure to win", "how often it wins at 50Mi/s", "the threshold it needs"
+_RATE = 50 * MI
+
+
+def _is_settings_alone(setting: Setting) -> bool:
+    """Whether the pods of a node make no difference to who acts first: only room to grow, and someone to evict."""
+    free = setting.memory_bytes - sum(setting.usage_of_pods.values()) - setting.system_bytes
+    return (
+        _is_plain(setting)
+        and free > setting.memory_bytes // 2
+        and setting.memory_bytes >= 8 * GI
+        and any(
+            "priorityClassName" not in each["spec"] and "annotations" not in each["metadata"] for each in setting.pods
+        )
+    )
+
+
+def _grown(asking: Asking, rate: int, system_bytes: int) -> Any:
+    system = ("--system-memory", str(system_bytes)) if system_bytes else ()
+    words = "--growing", ":".join(asking.setting.growing), "--rate", f"{rate}/s", "--win", "100"
+    node = *asking.pods, "--usage", asking.file("usage.csv"), *system
+    (found,) = asking.json("forecast", *node, *words)["growths"]
+    return found
+
+
+def _thresholds(asking: Asking) -> tuple[str, ...]:
+    system = asking.setting.system_bytes
+    used = ("--system-memory", str(system)) if system else ()
+    return "thresholds", "-f", asking.file("kubelet.yaml"), *asking.memory, *used, *asking.version
+
+
+def _sure(asking: Asking) -> Answers:
+    if not _is_settings_alone(asking.setting):
         return {}
-    return {UNTIL_EVICTION: Rounded(found - setting.rate / 1000, found + setting.rate / 1000)}
+    return {SURE: asking.json(*_thresholds(asking))["sureGrowth"]["bytesPerSecond"]}
+
+
+def _wins_until(asking: Asking) -> Answers:
+    """Return the growth that thresholds calls sure, where the forecast wins at it and not beyond."""
+    sure = _sure(asking).get(SURE, 0)
+    if not _is_settings_alone(asking.setting) or _is_met(asking):
+        return {}
+    assert sure is None or isinstance(sure, int)
+    system = asking.setting.system_bytes
+    at = 1 if sure is None else _grown(asking, sure, system)["kubeletFirst"]
+    beyond = _grown(asking, (sure or 0) + 1, system)["kubeletFirst"]
+    return {SURE: sure if at == 1 and beyond < 1 else f"kubelet first {at} at {sure}, {beyond} at one byte more"}
+
+
+def _is_met(asking: Asking) -> bool:
+    return any(not each["crossedAfterSeconds"] for each in growth(asking)["thresholds"])
+
+
+SURE_GROWTH = Question(
+    "how fast memory may grow for the kubelet to be sure to act first",
+    (
+        Reader("thresholds", _sure),
+        Reader("forecast", _wins_until),
+    ),
+)
+
+
+def _forecast_at_50(asking: Asking) -> Answers:
+    if not _is_settings_alone(asking.setting) or _is_met(asking):
+        return {}
+    found = _grown(asking, _RATE, 0)
+    return {SHARE_AT_50: found["kubeletFirst"], NEEDED: found["needed"] and found["needed"]["evictionHardBytes"]}
+
+
+def _found_404(asking: Asking) -> Any:
+    items = asking.json(*check(asking))["items"]
+    return next((each for each in items if each["check"] == "PQ404"), None)
+
+
+def _check_404(asking: Asking) -> Answers:
+    if not _forecast_at_50(asking) or not asking.setting.kubelet.get("evictionHard", {"memory.available": ""}):
+        return {}  # Without a threshold the kubelet does not watch memory at all, which is another finding.
+    found = _found_404(asking)
+    if found is None:
+        return {SHARE_AT_50: 1}
+    facts = found["facts"]
+    share = facts["kubeletFirst"]
+    return {SHARE_AT_50: Rounded(share - 1e-9, share + 1e-9), NEEDED: facts["neededBytes"]}
+
+
+def _check_404_text(asking: Asking) -> Answers:
+    found = re.search(r"acts first in (\d+)% of cases", asking.text(*check(asking)))
+    return {SHARE_AT_50: rounded(found[1], 0.01)} if found and _forecast_at_50(asking) else {}
+
+
+THRESHOLD = Question(
+    "which threshold the kubelet needs",
+    (
+        Reader("forecast", _forecast_at_50),
+        Reader("check", _check_404, _check_404_text),
+    ),
+)

@@ -8,8 +8,8 @@ from typing import Any
 from agreement.asking import Asking
 from agreement.printed import table
 from agreement.question import Answers, Question, Reader
-from agreement.questions.pods import drift, has_cgroup_v2
-from agreement.settings import Setting, amount, key, of_containers, running, stored
+from agreement.questions.pods import check, has_cgroup_v2
+from agreement.settings import assumed_bytes, running
 
 FIRST, ORDER = "first", "order"
 
@@ -41,9 +41,7 @@ def _ranked_text(text: str) -> Answers:
 def _simulated(asking: Asking, order: str) -> list[Any]:
     run = asking.json("simulate", asking.file("phase-1.yaml"), "--until", "1ms")
     (node,) = run["nodes"]
-    first: list[Any] = [
-        {**each, "pod": run["pods"][each["pod"]]["key"]} for each in node["orders"][0][order]
-    ]
+    first: list[Any] = [{**each, "pod": run["pods"][each["pod"]]["key"]} for each in node["orders"][0][order]]
     return first
 
 
@@ -71,25 +69,14 @@ def _exported(asking: Asking, order: str) -> Answers:
     return {FIRST: f"{found[0]['namespace']}/{found[0]['pod']}" if found else None}
 
 
-def _drifted(asking: Asking, place: str) -> list[str]:
-    own = asking.json(*drift(asking))["workloads"]
-    return [f"{each['namespace']}/{each['name']}" for each in sorted(own, key=lambda each: each["after"][place])]
-
-
-def _evaluated(asking: Asking) -> Answers:
-    setting = asking.setting
-    pods = [stored(each) for each in setting.pods]
-    stats = {
-        key(each): {"memory": {"workingSetBytes": setting.usage_of_pods[key(each)]}} for each in setting.pods
-    }
-    (found,) = asking.evaluated("eviction_rank", {"signal": "memory.available", "pods": pods, "stats": stats})
-    return {ORDER: tuple(found)}
-
-
 EVICTION = Question(
     "the kubelet's eviction order",
     (
-        Reader("rank", lambda asking: _ranked(asking.json(*_rank(asking))), lambda asking: _ranked_text(asking.text(*_rank(asking)))),
+        Reader(
+            "rank",
+            lambda asking: _ranked(asking.json(*_rank(asking))),
+            lambda asking: _ranked_text(asking.text(*_rank(asking))),
+        ),
         Reader(
             "rank --snapshot",
             lambda asking: _ranked(asking.json(*_rank_snapshot(asking))),
@@ -106,7 +93,9 @@ EVICTION = Question(
                 [_page_name(each) for each in _page_order(asking, "evictionPlace") if each["spared"] is None]
             ),
         ),
-        Reader("overview", lambda asking: _next(asking, "nextEvicted"), lambda asking: _next_text(asking, "EVICTED NEXT")),
+        Reader(
+            "overview", lambda asking: _next(asking, "nextEvicted"), lambda asking: _next_text(asking, "EVICTED NEXT")
+        ),
         Reader("exporter", lambda asking: _exported(asking, "eviction")),
     ),
 )
@@ -130,7 +119,11 @@ def _kill_order_text(text: str) -> Answers:
 KILLS = Question(
     "the kernel's kill order",
     (
-        Reader("rank", lambda asking: _kill_order(asking.json(*_rank(asking))), lambda asking: _kill_order_text(asking.text(*_rank(asking)))),
+        Reader(
+            "rank",
+            lambda asking: _kill_order(asking.json(*_rank(asking))),
+            lambda asking: _kill_order_text(asking.text(*_rank(asking))),
+        ),
         Reader(
             "rank --snapshot",
             lambda asking: _kill_order(asking.json(*_rank_snapshot(asking))),
@@ -154,5 +147,61 @@ KILLS = Question(
             has_cgroup_v2,
         ),
         Reader("exporter", lambda asking: _exported(asking, "kill"), when=has_cgroup_v2),
+    ),
+)
+
+
+# ---- if all pods use what they may -----------------------------------------------------------------------------------
+
+EVICTED, KILLED = "evicted", "killed"
+_TIES = {"namespace and name", "order of the input", "scanned later"}
+
+
+def _rank_limits(asking: Asking) -> Answers:
+    """Return who is first; nobody where others are level with the first, among which commands may name any."""
+    setting = asking.setting
+    used = sum(assumed_bytes(each) for pod in setting.pods for each in running(pod))
+    if used >= setting.memory_bytes:
+        return {}  # rank refuses it, and rightly
+    words = *asking.pods, "--usage", asking.file("limits.csv"), "--cgroup", "v2"
+    report = asking.json("rank", *words)
+    able = [each for each in report["evictionOrder"] if each["spared"] is None]
+    evicted, killed = (able or [{"pod": None, "beforeNextBy": None}])[0], report["killOrder"][0]
+    found: dict[object, object] = {}
+    if evicted["beforeNextBy"] not in _TIES:
+        found[EVICTED] = evicted["pod"]
+    if killed["beforeNextBy"] not in _TIES:
+        found[KILLED] = killed["pod"]
+    return found
+
+
+def _check_limits(asking: Asking) -> Answers:
+    known = _rank_limits(asking)
+    items = asking.json(*check(asking))["items"]
+    about = next((each["effects"] for each in items if each["effects"]["effect"] == "node"), None)
+    if about is None:
+        return {}
+    found = {EVICTED: about["firstEvicted"], KILLED: about["firstKilled"]}
+    return {name: pod for name, pod in found.items() if name in known}
+
+
+def _check_limits_text(asking: Asking) -> Answers:
+    known = _rank_limits(asking)
+    text = asking.text(*check(asking))
+    both = re.search(r"both the kubelet and the kernel pick (\S+) first", text)
+    apart = re.search(r"the kernel kills (\S+) first, where the kubelet would evict (no pod|\S+)$", text, re.MULTILINE)
+    found: dict[str, object] = {}
+    if both:
+        found = {EVICTED: both[1], KILLED: both[1]}
+    elif apart:
+        found = {KILLED: apart[1], EVICTED: None if apart[2] == "no pod" else apart[2]}
+    return {name: pod for name, pod in found.items() if name in known}
+
+
+IF_ALL_USE_THEIR_LIMITS = Question(
+    "who goes first if all pods use what they may",
+    (
+        Reader("rank", _rank_limits),
+        Reader("check", _check_limits, _check_limits_text),
     ),
 )

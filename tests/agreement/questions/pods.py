@@ -38,6 +38,12 @@ def _rank_text(asking: Asking, *words: str) -> str:
     return asking.text("rank", *(words or (*asking.node, *asking.cgroup)))
 
 
+def _points(text: str) -> int:
+    """Return the oom_score_adj of a sum such as ``34.7 − 997 = −962.3``."""
+    _, sign, adjustment, *_ = text.split()
+    return int(adjustment) * (-1 if sign == "−" else 1)
+
+
 def drift(asking: Asking) -> tuple[str, ...]:
     """Return how drift is asked: all pods are new."""
     files = asking.file("none.yaml"), asking.file("pods.yaml")
@@ -55,8 +61,8 @@ def _drift_column(asking: Asking, name: str) -> Answers:
 
 def check(asking: Asking) -> tuple[str, ...]:
     """Return how check is asked."""
-    files = asking.file("pods.yaml"), asking.file("node.yaml")
-    return "check", *files, "-v", "--config-file", "none", *asking.kubelet, *asking.version
+    files = map(asking.file, ("pods.yaml", "node.yaml", "kubelet.yaml"))
+    return "check", *files, "-v", "--config-file", "none", *asking.version
 
 
 def _check_standings(asking: Asking) -> dict[str, Any]:
@@ -122,8 +128,10 @@ CLASS = Question(
         ),
         Reader(
             "rank",
-            lambda asking: {each["pod"]: each["qosClass"] for each in _rank(asking)["evictionOrder"]}
-            | {each["pod"]: each["qosClass"] for each in _rank(asking)["killOrder"]},
+            lambda asking: (
+                {each["pod"]: each["qosClass"] for each in _rank(asking)["evictionOrder"]}
+                | {each["pod"]: each["qosClass"] for each in _rank(asking)["killOrder"]}
+            ),
             lambda asking: {
                 row["POD"]: row["CLASS"]
                 for heading in (("#", "POD", "CLASS"), ("#", "POD", "CONTAINER"))
@@ -132,24 +140,15 @@ CLASS = Question(
         ),
         Reader(
             "rank --snapshot",
-            lambda asking: {
-                each["pod"]: each["qosClass"] for each in _rank(asking, *asking.snapshot)["evictionOrder"]
-            },
+            lambda asking: {each["pod"]: each["qosClass"] for each in _rank(asking, *asking.snapshot)["evictionOrder"]},
         ),
         Reader(
             "cpu",
-            lambda asking: {
-                each["pod"]: each["qosClass"]
-                for each in asking.json(
-                    *cpu(asking)
-                )["pods"]
-            },
+            lambda asking: {each["pod"]: each["qosClass"] for each in asking.json(*cpu(asking))["pods"]},
             lambda asking: {
                 row["POD"]: row["CLASS"]
                 for row in table(
-                    asking.text(
-                        *cpu(asking)
-                    ),
+                    asking.text(*cpu(asking)),
                     "POD",
                     "CLASS",
                 )
@@ -195,7 +194,9 @@ CLASS = Question(
             },
             has_cgroup_v2,
         ),
-        Reader("ui", lambda asking: {pod: each["qosClass"] for pod, each in _page_pods(asking).items() if each["node"]}),
+        Reader(
+            "ui", lambda asking: {pod: each["qosClass"] for pod, each in _page_pods(asking).items() if each["node"]}
+        ),
         Reader(
             "eval",
             lambda asking: {
@@ -257,7 +258,7 @@ SCORE = Question(
                 (each["pod"], each["container"]): each["oomScoreAdj"] for each in _rank(asking)["killOrder"]
             },
             lambda asking: {
-                (row["POD"], row["CONTAINER"]): int(row["ADJ"])
+                (row["POD"], row["CONTAINER"]): _points(row["SHARE + ADJ = POINTS"])
                 for row in table(_rank_text(asking), "#", "POD", "CONTAINER")
             },
         ),
@@ -332,9 +333,7 @@ PRIORITY = Question(
         Reader(
             "rank",
             lambda asking: {each["pod"]: each["priority"] for each in _rank(asking)["evictionOrder"]},
-            lambda asking: {
-                row["POD"]: int(row["PRIORITY"]) for row in table(_rank_text(asking), "#", "POD", "CLASS")
-            },
+            lambda asking: {row["POD"]: int(row["PRIORITY"]) for row in table(_rank_text(asking), "#", "POD", "CLASS")},
         ),
         Reader(
             "admit",
@@ -349,15 +348,15 @@ PRIORITY = Question(
             lambda asking: {pod: each["priority"] for pod, each in _drifted(asking).items()},
             lambda asking: {pod: int(str(each)) for pod, each in _drift_column(asking, "PRIORITY").items()},
         ),
-        Reader(
-            "check", lambda asking: {pod: each["priority"] for pod, each in _check_standings(asking).items()}
-        ),
+        Reader("check", lambda asking: {pod: each["priority"] for pod, each in _check_standings(asking).items()}),
         Reader(
             "simulate",
             lambda asking: {each["key"]: each["priority"] for each in _simulated(asking)},
             lambda asking: {row["WORKLOAD"]: int(row["PRIORITY"]) for row in _simulate_rows(asking)},
         ),
         Reader("blast", lambda asking: {each["pod"]: each["priority"] for each in _leaks(asking)}, when=has_cgroup_v2),
-        Reader("ui", lambda asking: {pod: each["priority"] for pod, each in _page_pods(asking).items() if each["node"]}),
+        Reader(
+            "ui", lambda asking: {pod: each["priority"] for pod, each in _page_pods(asking).items() if each["node"]}
+        ),
     ),
 )

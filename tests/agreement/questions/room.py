@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from agreement.asking import Asking
-from agreement.printed import Rounded, agrees, amount, rounded, table
+from agreement.printed import Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
-from agreement.settings import NODE, Setting, key
+from agreement.settings import NODE
 from agreement.settings import amount as exact
 
 MEMORY, CPU = "memory", "cpu"
@@ -93,7 +92,9 @@ ALLOCATABLE = Question(
     "what a node leaves to pods",
     (
         Reader("thresholds", _divided, _divided_text),
-        Reader("(the kubelet's formula)", lambda asking: {name: asking.setting.allocatable(name) for name in (MEMORY, CPU)}),
+        Reader(
+            "(the kubelet's formula)", lambda asking: {name: asking.setting.allocatable(name) for name in (MEMORY, CPU)}
+        ),
         Reader("place", _placed, _placed_text),
         Reader("overview", _overview),
         Reader("ui", _panel),
@@ -107,7 +108,9 @@ ALLOCATABLE = Question(
 
 def _whereabouts(asking: Asking) -> Answers:
     report = asking.json(*place(asking))
-    found: dict[object, object] = {f"{each['namespace']}/{each['name']}": each["node"] or None for each in report["pods"]}
+    found: dict[object, object] = {
+        f"{each['namespace']}/{each['name']}": each["node"] or None for each in report["pods"]
+    }
     return found
 
 

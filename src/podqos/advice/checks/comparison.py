@@ -87,23 +87,24 @@ class _Places:
     def __init__(self, orders: Orders) -> None:
         self.eviction: dict[str, int] = {}
         self.kernel: dict[str, int] = {}
+        self.spared: set[str] = set()
+        """They are in the kubelet's order, after all others, and never evicted."""
         place = 0
-        spared: list[str] = []
         for ranked in orders.eviction:
             uid = ranked.pod.metadata.uid
             if ranked.spared is None:
                 self.eviction[uid] = place
             else:
-                spared.append(uid)
+                self.spared.add(uid)
             place += ranked.before_next_by not in _TIES
-        self.eviction.update(dict.fromkeys(spared, len(orders.eviction) + 1))
+        self.eviction.update(dict.fromkeys(self.spared, len(orders.eviction) + 1))
         for killed in orders.kernel:
             self.kernel.setdefault(killed.pod.metadata.uid, -killed.worst.points)
 
     def first(self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]]) -> str | None:
         """Return the workload that dies first of all."""
         uid, sketch = min(peers, key=lambda each: (places[each[0]], each[1].subject.key))
-        return sketch.subject.key if places[uid] <= len(self.eviction) else None
+        return None if self._is_spared(places, uid) else sketch.subject.key
 
     def first_with(
         self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]], uid: str, subject: CheckedObject
@@ -113,10 +114,14 @@ class _Places:
         Among equals it is the subject.
         """
         others = [each for each in peers if not _is_same(each[1].subject, subject)]
-        if not others or places[uid] > len(self.eviction):
+        if not others or self._is_spared(places, uid):
             return None
         is_first = places[uid] <= min(places[other] for other, _ in others)
         return subject.key if is_first else self.first(places, others)
+
+    def _is_spared(self, places: Mapping[str, int], uid: str) -> bool:
+        """Whether a pod has a place in an order that it never dies in: the kernel spares no pod for its priority."""
+        return places is self.eviction and uid in self.spared
 
 
 def _compared(

@@ -26,6 +26,10 @@ def worded(found: Consequence, *, names_container: bool = True) -> str:
     return f"{compared}; {standing}" if compared else standing
 
 
+_AT_THE_LIMITS = "when memory runs short and all pods use what they may"
+"""What is assumed about usage: ``AssumedUsage.LIMITS``."""
+
+
 def _compared(found: Consequence) -> str:
     """Name the pods that outlive the subject, if there are any."""
     evicted, killed = found.evicted_before, found.killed_before
@@ -37,7 +41,7 @@ def _compared(found: Consequence) -> str:
     if not clauses:
         return ""
     cause = "because of this, " if found.repaired is not None else ""
-    return f"{cause}when memory runs short and all pods use what they may, {' and '.join(clauses)}"
+    return f"{cause}{_AT_THE_LIMITS}, {' and '.join(clauses)}"
 
 
 def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container: bool) -> str:
@@ -69,8 +73,6 @@ def _of_a_node(found: Consequence) -> str:
     if found.first_killed is None:
         return "when memory runs short, the kernel chooses the victim, by size and oom_score_adj"
     if found.first_killed == found.first_evicted:
-        return f"both the kubelet and the kernel pick {found.first_killed} first"
-    return (
-        f"when memory runs short and all pods use what they may, the kernel kills {found.first_killed} first, "
-        f"where the kubelet would evict {found.first_evicted}"
-    )
+        return f"{_AT_THE_LIMITS}, both the kubelet and the kernel pick {found.first_killed} first"
+    instead = "no pod" if found.first_evicted is None else found.first_evicted
+    return f"{_AT_THE_LIMITS}, the kernel kills {found.first_killed} first, where the kubelet would evict {instead}"

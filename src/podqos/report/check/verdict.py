@@ -10,7 +10,7 @@ from podqos.report.check.consequences import when_evicted
 from podqos.report.check.value import CheckVerdict, Fate, FindingReport
 from podqos.wording import counted
 
-_SHORT = "when memory runs short"
+_SHORT = "when all pods use what they may"
 
 
 def badness(item: FindingReport) -> tuple[bool, int, int, int, str, int, int, str]:

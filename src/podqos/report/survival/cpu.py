@@ -89,9 +89,14 @@ def _daemons(daemons: DaemonsCpu, cores: float) -> str:
 def _bend(bend: WeightBend) -> str:
     (larger, smaller), (large, small), (heavy, light) = bend.names, bend.requests, bend.weights
     where = "" if bend.pod is None else f"In {bend.pod}, "
-    requested = f"{large.milli_value / small.milli_value:.3g} : 1 ({large} : {small})"
-    weights = f"{heavy / light:.3g} : 1 ({heavy} : {light})"
+    requested = f"{_ratio(large.milli_value, small.milli_value)} ({large} : {small})"
+    weights = f"{_ratio(heavy, light)} ({heavy} : {light})"
     return f"{where}{larger} and {smaller} request CPU {requested}, but weigh {weights}. {_CAUSES[bend.cause]}"
+
+
+def _ratio(larger: int, smaller: int) -> str:
+    ratio = larger / smaller
+    return f"{ratio:.0f} : 1" if ratio >= 100 else f"{ratio:.3g} : 1"
 
 
 def _cores(amount_milli: int) -> str:
