@@ -329,6 +329,7 @@ def test_the_two_lines_of_the_fix_are_what_drift_shows_between_slow_and_fast(run
     assert code == 0
     assert "Burstable → Guaranteed  999 (envoy-sidecar) → -997" in out
     assert "  envoy-sidecar: limits.cpu none → 100m\n  envoy-sidecar: limits.memory none → 128Mi\n" in out
+    assert "the API server refuses a resize (Pod QOS Class may not change as a result of resizing)" in out
 
 
 # The timeline of a memory pressure event: every time of the document, which counts in GB what is GiB here.
