@@ -148,3 +148,43 @@ def test_thresholds_and_place_agree_about_whom_memory_pressure_repels(command, v
     assert f"Scheduling  {repelled}\n" in out
     pending = {each["name"] for each in json.loads(placed)["pods"] if each["status"] == "Pending"}
     assert pending == ({"best-effort"} if version == "1.9" else {"best-effort", "guaranteed"})
+
+
+# Below its request a container is killed only if the system's daemons need more than is reserved for them.
+
+GUARANTEED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: within}
+spec: {containers: [{name: app, image: app:1, resources: {limits: {cpu: 1, memory: 2Gi}}}]}
+"""
+
+
+@pytest.mark.parametrize(("rate", "by"), [("16Mi/s", "the kubelet evicts"), ("1Gi/s", "the kernel kills")])
+def test_a_guaranteed_pod_within_its_request_dies_when_system_daemons_outgrow_their_reservation(
+    command, tmp_path, rate, by
+):
+    """Also source 000: Guaranteed pods are not killed as long as they stay within their limits."""
+    (tmp_path / "usage.csv").write_text("pod,memory\nwithin,1800Mi\n")
+    (tmp_path / "node.yaml").write_text(
+        "kubeletArguments:\n  system-reserved: ['memory=1Gi']\n  eviction-hard: ['memory.available<500Mi']\n"
+    )
+    node = ("--usage", str(tmp_path / "usage.csv"), "--node-memory", "8Gi")
+    growing = ("--growing", "system", "--rate", rate, "--kubelet-config", str(tmp_path / "node.yaml"))
+
+    code, out, _ = command("forecast", GUARANTEED, *node, *growing)
+
+    assert code == 0
+    assert out.startswith(f"System daemons grow by {rate}\n")
+    assert f"{by} default/within" in out
+    code, out, _ = command("blast", GUARANTEED, *node, "--growing", "system")
+    assert code == 0
+    assert "default/within (Guaranteed)" in out
+
+
+def test_the_shipped_scenario_of_daemons_over_their_reservation_kills_pods_within_their_requests(capsys):
+    assert main(["simulate", "system-overrun"]) == 0
+    out = capsys.readouterr().out
+
+    assert "within its request of" in out
+    assert "killed by the kernel" in out
