@@ -31,7 +31,7 @@ class Drawn:
         reserved = f"systemReserved: {{memory: '{self.reserved_bytes}'}}\n" if self.reserved_bytes else ""
         soft = "evictionSoft: {memory.available: 2Gi}\nevictionSoftGracePeriod: {memory.available: 30s}\n"
         hard = "" if seed == 0 else f"evictionHard: {{memory.available: '{self.hard_bytes}'}}\n"
-        self.kubelet = HEAD + hard + reserved + (soft if chance.random() < 0.3 else "")
+        self.kubelet = HEAD + hard + reserved + (soft if chance.random() < 0.3 and self.memory_bytes > 4 * GI else "")
         self.config = self.write("kubelet.yaml", self.kubelet)
 
     def write(self, name: str, text: str) -> str:

@@ -2,7 +2,7 @@
 
 ``check``, ``thresholds`` and ``advise --node`` ask about a kubelet of which no pods are known. They get the forecast
 of one pod without a limit that grows on an otherwise empty node, without page cache or swap. Other pods without page
-cache change nothing about it: they take from both parties alike.
+cache change nothing about it, as long as no threshold is met before anything grows: they take from both parties alike.
 
 What the system uses outside all pods does matter. The pods' cgroup ends at what is not reserved, the machine at what is
 not used: where the system uses what is reserved for it, the machine is exhausted first, at the kernel's watermark. A
