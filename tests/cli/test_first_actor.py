@@ -117,5 +117,6 @@ def test_what_rank_has_left_for_kubelet_and_kernel_is_what_forecast_uses_up(node
     left = node.on_node("rank", node.config, node.system_bytes)["node"]
     truth = node.forecast(MI, system_bytes=node.system_bytes)
     assert left["kernelLeftBytes"] == pytest.approx(truth["outOfMemoryAfterSeconds"] * MI, abs=1)
+    assert left["kernelFirst"] == (node.forecast(1, system_bytes=node.system_bytes)["kubeletFirst"] == 0)
     first = min(each["crossedAfterSeconds"] for each in truth["thresholds"])
     assert max(0, left["headroom"]["headroomBytes"]) == pytest.approx(first * MI, abs=1)
