@@ -321,9 +321,9 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
 
 
 def _unreserved_bytes(node: GrowingNode) -> int:
-    """Return what pods may request and the hard threshold takes from."""
-    unreserved = node.settings.node_allocatable.get(MEMORY)
-    return node.snapshot.node.memory_bytes if unreserved is None else unreserved.value
+    """Return what pods may request and the hard threshold takes from: huge pages are no part of it."""
+    unreserved, machine = node.settings.node_allocatable.get(MEMORY), node.snapshot.node
+    return (machine.memory_bytes if unreserved is None else unreserved.value) - machine.hugepages_bytes
 
 
 def _displaced(node: GrowingNode, hard: int) -> Iterator[str]:
