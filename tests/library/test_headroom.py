@@ -89,7 +89,7 @@ def test_where_the_kernel_kills_before_the_kubelet_evicts_that_is_said(tmp_path,
     path.write_bytes(b"\n".join(cluster_lines({"evictionHard": {"memory.available": "10Mi"}})))
     assert main(["overview", "--snapshot", str(path)]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("atlas-1"))
-    assert "4086Mi (kernel at 3.9Gi)" in row
+    assert "4086Mi (kernel at 3995Mi)" in row
     assert main(["rank", "atlas-1", "--snapshot", str(path)]) == 0
     assert "The kernel kills before the kubelet evicts." in capsys.readouterr().out
 

@@ -189,7 +189,8 @@ def _headroom(node: NodeOverview, headroom_bytes: int, style: Style) -> str:
     """Return what is left until the kubelet evicts, and by what; or that the kernel kills before."""
     left, killed = _signed(headroom_bytes, style), node.kernel_left_bytes
     if killed is not None and killed <= headroom_bytes:
-        return f"{left} (kernel at {_signed(killed, style)})"
+        # In whole MiB, as thresholds are: the two amounts are compared.
+        return f"{left} (kernel at {_signed(killed >> 20 << 20, style)})"
     return left + briefly(node.headroom)
 
 
