@@ -26,7 +26,7 @@ from podqos.eviction.thresholds import Threshold, default_eviction_hard, effecti
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
 from podqos.placement.allocatable import node_allocatable
 from podqos.wording import listed, mebibytes
 
@@ -120,7 +120,8 @@ class _Kubelet:
     def _node(self, config: KubeletConfiguration) -> PlainNode:
         from podqos.survival.plain_node import PlainNode
 
-        return PlainNode(self.memory_bytes, config, profile=self.options.profile)
+        hugepages_bytes = sum(amount.value for name, amount in self.capacity.items() if is_hugepages(name))
+        return PlainNode(self.memory_bytes, config, profile=self.options.profile, hugepages_bytes=hugepages_bytes)
 
 
 def _capacity(context: Context) -> ResourceList:
