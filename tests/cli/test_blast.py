@@ -49,6 +49,26 @@ def test_json_lists_the_most_dangerous_first_with_who_dies_when_and_by_whom(caps
     assert not any(leak["takesCritical"] for leak in report["leaks"])
 
 
+def test_daemons_that_leak_take_one_pod_after_the_other(capsys):
+    code, out, _ = _blast(capsys, RACE, "--growing", "system")
+    assert code == 0
+    assert out.splitlines()[0] == "System daemons on one node, leaking 4Mi/s (slow) and 1Gi/s (fast)."
+    report = json.loads(_blast(capsys, RACE, "--growing", "system", "-o", "json")[1])
+    for leak in report["leaks"]:
+        assert (leak["pod"], leak["container"], leak["qosClass"], leak["end"]) == ("system", "", None, None)
+        assert leak["others"][0]["pod"] == "monitoring/log-collector-worker-1"
+        assert len({death["pod"] for death in leak["others"]}) == 9, "each has died once"
+
+
+def test_one_pod_can_leak_alone(capsys):
+    report = json.loads(_blast(capsys, RACE, "--growing", "analytics-pipeline", "-o", "json")[1])
+    every = json.loads(_blast(capsys, RACE, "-o", "json")[1])
+    assert report["leaks"] == [leak for leak in every["leaks"] if leak["pod"] == "batch/analytics-pipeline-0"]
+    code, _, err = _blast(capsys, RACE, "--growing", "nothing")
+    assert code == 2
+    assert "--growing: there is no pod nothing" in err
+
+
 def test_csv_has_a_line_per_pod_and_rate(capsys):
     rows = list(csv.DictReader(io.StringIO(_blast(capsys, RACE, "-o", "csv", "--slow", "1Mi/s")[1])))
     assert len(rows) == 18

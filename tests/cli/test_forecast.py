@@ -94,6 +94,32 @@ def test_a_kubelet_is_notified_by_the_kernel_on_cgroup_v1_alone(capsys, tmp_path
     assert growth["kubeletFirst"] == pytest.approx(first, abs=1e-3)
 
 
+def test_system_daemons_can_grow_and_nothing_that_happens_to_pods_ends_that(capsys):
+    code, out, _ = _forecast(capsys, *CONFIG, "--growing", "system", "--rate", "64Mi/s")
+    assert code == 0
+    assert "System daemons grow by 64Mi/s" in out
+    assert "the kernel kills monitoring/log-collector" in out
+    assert "and the growth continues" in out
+    (growth,) = json.loads(_forecast(capsys, "--growing", "system", "--rate", "64Mi/s", "-o", "json")[1])["growths"]
+    assert (growth["pod"], growth["container"], growth["outOfMemory"]) == ("system", "", "node")
+    assert not any(outcome["endsGrowth"] for outcome in growth["outcomes"])
+
+
+def test_the_limit_of_all_pods_is_not_met_because_daemons_grow(capsys, tmp_path):
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        "systemReserved: {memory: 2Gi}\nevictionHard: {memory.available: 1Gi}\n"
+    )
+    options = ["--config", str(config), "--rate", "64Mi/s", "-o", "json"]
+    pod, system = (
+        json.loads(_forecast(capsys, *options, "--growing", each)[1])["growths"][0]["thresholds"]
+        for each in ("log-collector", "system")
+    )
+    assert [each["signal"] for each in pod] == ["memory.available", "allocatableMemory.available"]
+    assert [each["signal"] for each in system] == ["memory.available"]
+
+
 def test_csv_has_a_line_per_outcome_and_probabilities_that_add_up(capsys):
     _, out, _ = _forecast(capsys, "--growing", "debug-tools", "-o", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
@@ -119,7 +145,7 @@ def test_the_published_schema_is_that_of_the_output(capsys):
 
 BAD = {
     "nobody grows": ([], "--growing: no growing pod given (one of batch/analytics-pipeline-0,"),
-    "many pods": (["--growing", ":x"], " and 7 more)"),
+    "many pods": (["--growing", ":x"], " and 7 more, or system"),
     "no such pod": (["--growing", "log-colector"], "there is no pod log-colector (did you mean log-collector?)"),
     "no such container": (["--growing", "log-collector:x"], "has no container x (add one of them:"),
     "no rate": (["--growing", "log-collector", "--rate", "fast"], "--rate: 'fast'"),

@@ -355,3 +355,32 @@ class TestSlowLeak:
 
     def test_nobody_is_killed_by_the_kernel(self):
         assert told("slow-leak", "OOMKilled") == []
+
+
+class TestSystemOverrun:
+    """3584 + 1920 + 3840 + 3712 = 13056Mi of pods and 1Gi of daemons leave 2304Mi; from 30 s on 32Mi less a second."""
+
+    def test_the_early_kubelet_evicts_once_the_batch_pod_that_is_closer_to_its_request(self):
+        """At 80 s there are 2304 − 50 × 32 = 704Mi, at 90 s 384Mi."""
+        evicted = entries("system-overrun", "Evicted")
+        assert [(entry.time_us, entry.node, entry.pod) for entry in evicted] == [
+            (90_000_000, "early", "default/batch-0")
+        ]
+        assert evicted[0].because.available // MI == 384
+        assert not evicted[0].because.over_request
+
+    def test_the_late_kubelet_never_acts_and_the_kernel_kills_api_first(self):
+        """It keeps 132.9Mi, which are reached (2304 − 132.9) ÷ 32 = 67.8 s after 30 s.
+
+        api: 875 × 4,194 + 491,520 pages; batch-1: 750 × 4,194 + 983,040.
+        """
+        first, *others = entries("system-overrun", "OOMKilled")
+        assert (round(first.time_us / 1_000_000, 1), first.node, first.pod) == (97.8, "late", "default/api-1")
+        assert first.because.points - first.because.runner_up_points == 125 * 4194 - 491_520
+        assert {entry.pod for entry in others} == {"default/api-1", "default/batch-1"}
+        assert all(entry.time_us < 300_000_000 for entry in others)
+
+    def test_every_look_of_the_late_kubelet_comes_between_two_kills(self):
+        looks = [entry for entry in entries("system-overrun", "Observed") if entry.node == "late"]
+        assert len(looks) == 7
+        assert all(look.because.available > 600 * MI for look in looks)

@@ -30,7 +30,7 @@ from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
 from podqos.survival.exhaustion import exhaustion
-from podqos.survival.growing import GrowingNode, Growth, Watch
+from podqos.survival.growing import OF_SYSTEM, GrowingNode, Growth, Watch
 
 MI, GI = 1 << 20, 1 << 30
 INTERVAL_US = 10 * SECOND_US
@@ -60,6 +60,8 @@ class Setting(NamedTuple):
     fast_path: bool = False
     policy: Policy | None = None
     cgroup_version: Literal[1, 2] = 2
+    of_system: bool = False
+    """Whether the daemons of the machine grow instead."""
 
     @property
     def looks_between_passes(self) -> bool:
@@ -83,7 +85,8 @@ class Setting(NamedTuple):
         )
         node = NodeUsage(self.memory_bytes, self.swap_bytes, system_bytes=self.system_bytes)
         snapshot = Snapshot(node, tuple(_used(each, usage) for each, usage in self.pods))
-        return GrowingNode(snapshot, settings, Growth(GROWER, self.pods[0][1][0].name), watch)
+        growth = OF_SYSTEM if self.of_system else Growth(GROWER, self.pods[0][1][0].name)
+        return GrowingNode(snapshot, settings, growth, watch)
 
     def with_hard(self, amount: int) -> Setting:
         """Return the setting with this hard threshold and no other."""
@@ -105,7 +108,7 @@ class Setting(NamedTuple):
             swap_bytes=self.swap_bytes,
             cpu_milli=64_000,
             nodefs=Filesystem(1 << 40, 1 << 30),
-            system=SystemDemand(anon_bytes=constant(self.system_bytes)),
+            system=SystemDemand(anon_bytes=self._system(start_us, until_us)),
             config=self.config,
             statistics_age_us=self.statistics_age_us,
             fast_path=self.fast_path,
@@ -131,6 +134,16 @@ class Setting(NamedTuple):
             found.setdefault(entry.node, []).append(entry)
         return [_first(found.get(name, []), start_us) for name in scenario.node_names]
 
+    def _system(self, start_us: int, until_us: int) -> Curve:
+        if not self.of_system:
+            return constant(self.system_bytes)
+        return self._curve(self.system_bytes, start_us, until_us, Clock.SCENARIO)
+
+    def _curve(self, held_bytes: int, start_us: int, until_us: int, clock: Clock) -> Curve:
+        knots = [(0, held_bytes), (start_us, held_bytes)][0 if start_us else 1 :]
+        seconds = until_us // SECOND_US + 20
+        return Curve((*knots, (start_us + seconds * SECOND_US, held_bytes + seconds * self.rate)), clock=clock)
+
     def _workload(self, place: int, count: int, start_us: int, until_us: int) -> ScenarioWorkload:
         pod, usage = self.pods[place]
         demands = {
@@ -142,12 +155,10 @@ class Setting(NamedTuple):
             )
             for each in usage
         }
-        if place == 0:
+        if place == 0 and not self.of_system:
             first = usage[0]
-            knots = [(0, first.anon_bytes), (start_us, first.anon_bytes)][0 if start_us else 1 :]
-            seconds = until_us // SECOND_US + 20
-            knots.append((start_us + seconds * SECOND_US, first.anon_bytes + seconds * self.rate))
-            demands[first.name] = replace(demands[first.name], anon_bytes=Curve(tuple(knots), clock=Clock.CONTAINER))
+            grows = self._curve(first.anon_bytes, start_us, until_us, Clock.CONTAINER)
+            demands[first.name] = replace(demands[first.name], anon_bytes=grows)
         return ScenarioWorkload(
             kind="Deployment",
             namespace=pod.metadata.namespace,

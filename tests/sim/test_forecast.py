@@ -58,13 +58,13 @@ def simulated(setting: Setting, node: GrowingNode, phases_us: list[int], start_u
     return setting.simulated(phases_us, node.until_oom_bytes * SECOND_US // setting.rate + SECOND_US, start_us)
 
 
-def prepared(seed: int) -> tuple[Setting, GrowingNode, int]:
+def prepared(seed: int, *, of_system: bool = False) -> tuple[Setting, GrowingNode, int]:
     """Return a setting, and when its growth begins.
 
     Old figures, and levels that an agent is told of, are of the time before the growth. A threshold that is met even
     then would act in that time.
     """
-    setting = drawn(seed)
+    setting = drawn(seed)._replace(of_system=of_system)
     node = setting.growing()
     if any(node.crossed_bytes(level) == 0 for level in node.levels):
         setting = setting._replace(statistics_age_us=0, fast_path=False, cgroup_version=2)
@@ -74,7 +74,16 @@ def prepared(seed: int) -> tuple[Setting, GrowingNode, int]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_at_every_phase_the_same_actor_takes_the_same_pod_at_the_same_time(seed):
-    setting, node, start_us = prepared(seed)
+    hold(seed, *prepared(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_at_every_phase_the_same_where_the_daemons_of_the_machine_grow(seed):
+    hold(seed, *prepared(seed, of_system=True))
+
+
+def hold(seed: int, setting: Setting, node: GrowingNode, start_us: int) -> None:
+    """Hold the forecast against simulations."""
     phases_us = [place * STEP_US + seed * 7919 % STEP_US for place in range(PHASES)]
     found = simulated(setting, node, phases_us, start_us)
     expected = foreseen(node, setting.rate)

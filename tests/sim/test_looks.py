@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 
+from podqos.agent.driver import Driver
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import NothingToDo
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -42,7 +43,8 @@ def carried_out(scenario: Scenario) -> dict[str, set[int]]:
         found.setdefault(self.name, set()).add(self.now_us)
         return looking(self, is_urgent=is_urgent)
 
-    with patch.object(SimNode, "_may_skip", lambda _: False), patch.object(SimNode, "summary", summary):
+    all_run = patch.object(SimNode, "_may_skip", lambda _: False), patch.object(Driver, "skip_idle_passes")
+    with all_run[0], all_run[1], patch.object(SimNode, "summary", summary):
         simulate(scenario, recorder=Recorder())
     return found
 

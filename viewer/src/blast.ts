@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import { bytes, CAUSES, count, plural, seconds } from "./format";
-import { breakable, card, header, table, tile, type Column } from "./frame";
+import { breakable, card, header, NONE, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { Blast, BlastRadius, Death } from "./schema";
 
@@ -48,6 +48,7 @@ function headline(radius: BlastRadius, harmful: readonly Blast[], pods: number):
   const [worst] = harmful;
   if (worst === undefined) return "Every leaking pod dies first: no pod takes others down.";
   const first = worst.others[0] as Death;
+  if (worst.container === "") return `System daemons that leak ${rate(worst)} take ${plural(taken(worst), "pod")} down, the first after ${seconds(first.afterSeconds)}.`;
   const [verb, it] = pods === 1 ? ["takes", "it leaks"] : ["take", "they leak"];
   const how = `${plural(taken(worst), "pod")} at ${rate(worst)}, the first after ${seconds(first.afterSeconds)}`;
   return `${count(pods)} of ${plural(radius.pods, "pod")} ${verb} others down when ${it}. The most dangerous is ${worst.pod}: ${how}.`;
@@ -74,7 +75,7 @@ function leaks(radius: BlastRadius, shown: readonly Blast[]): HTMLElement {
   const most = Math.max(...shown.map(taken));
   const columns: Column<Blast>[] = [
     { name: "Leaking pod", cell: (leak) => h("div", {}, breakable(leak.pod), h("small", { class: "quiet" }, radius.nodes > 1 ? `on ${leak.node}, ` : "", `priority ${count(leak.priority)}`)) },
-    { name: "Class", cell: (leak) => h("span", { class: `chip ${leak.qosClass}` }, leak.qosClass) },
+    { name: "Class", cell: (leak) => (leak.qosClass === null ? NONE : h("span", { class: `chip ${leak.qosClass}` }, leak.qosClass)) },
     { name: "Leak", cell: rate, number: true },
     { name: "Takes down", cell: (leak) => h("span", { class: "amount" }, h("i", { style: `width:${(taken(leak) / most) * 56}px` }), count(taken(leak))), number: true },
     { name: "Victims, in order", cell: (leak) => victims(together(leak.others)) },

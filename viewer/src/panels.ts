@@ -117,7 +117,7 @@ function memoryPanel(plot: Plot): Panel {
         }
         body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: 0, y2: 0 }));
       }
-      if (reachable) line(body, plot, y, node.systemBytes.map((each) => each + limit), "threshold pods");
+      if (reachable) line(body, plot, y, node.systemBytes.map((each) => Math.min(each + limit, top)), "threshold pods");
       write(body, placed);
     },
   };

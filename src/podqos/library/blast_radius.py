@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from podqos.errors import InputError
+from podqos.errors import InputError, InvalidOption
 from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_cores
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -15,10 +15,22 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.placement.kubelet_start import check_starts
-from podqos.sim.blast import Blast, BlastNode, BlastRadius, EvictedBefore, Leak, NodePods, leaks, nodes_now, radius_of
+from podqos.sim.blast import (
+    Blast,
+    BlastNode,
+    BlastRadius,
+    EvictedBefore,
+    Leak,
+    NodePods,
+    leaks,
+    nodes_now,
+    radius_of,
+    system_leak,
+)
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
+from podqos.survival.forecast import SYSTEM
 
 if TYPE_CHECKING:
     from podqos.eviction.ranking import Policy
@@ -28,7 +40,9 @@ if TYPE_CHECKING:
 _PLENTY_CPU_MILLI = 1_000_000
 _PLENTY = Filesystem(capacity_bytes=1 << 50, inodes=1 << 40)
 SetUp = Callable[[NodePods], BlastNode]
+Leaks = Callable[[NodePods], Iterable[Leak]]
 OfNode = tuple[list[Blast], tuple[EvictedBefore, ...]]
+_SHOWN_PODS = 3
 _KUBELET_DEFAULTS = Assumption("kubelet settings", "defaults", "--kubelet-config")
 
 
@@ -40,14 +54,16 @@ def blast(
     kubelet: KubeletConfiguration | None = None,
     profile: Profile = LATEST,
     policy: Policy | None = None,
+    growing: str | None = None,
     progress: Progress | None = None,
     cores: int | None = None,
 ) -> BlastRadius:
     """Let each pod leak in turn, slowly and fast, and return which other pods die, how soon and what kills them.
 
     The nodes are those of a scenario at its beginning, which brings its own kubelets and Kubernetes version; or the one
-    node of a snapshot, with the settings of ``kubelet``. ``policy`` overrides how the kubelet
-    ranks. ``progress`` gets how many leaks are done, and how many there are. ``cores``: by default all.
+    node of a snapshot, with the settings of ``kubelet``. ``policy`` overrides how the kubelet ranks. ``growing`` is the
+    only pod to leak, or ``system``: what runs besides pods. ``progress`` gets how many leaks are done, and how many
+    there are. ``cores``: by default all.
     """
     assumptions: tuple[Assumption, ...] = ()
     options = None
@@ -65,12 +81,13 @@ def blast(
         assumptions = (_KUBELET_DEFAULTS,) if kubelet is None else ()
     rates = tuple(dict.fromkeys((slow_bytes_per_second, fast_bytes_per_second)))
     nodes = [each for each in nodes if each.pods]
+    every = partial(_every, rates=rates, growing=_growing(growing, nodes))
     cores = cores or usable_cores()
     # Forked children share this memory: collecting garbage in one of them would copy it.
     gc.freeze()
     try:
         set_up = partial(BlastNode, slowest=min(rates), profile=profile, policy=policy, options=options)
-        found = (_one_by_one if len(nodes) < cores or cores == 1 else _at_once)(set_up, nodes, rates, cores, progress)
+        found = (_one_by_one if len(nodes) < cores or cores == 1 else _at_once)(set_up, nodes, every, cores, progress)
     finally:
         gc.unfreeze()
     blasts = [each for of_node, _ in found for each in of_node]
@@ -86,24 +103,24 @@ def blast(
 
 
 def _at_once(
-    set_up: SetUp, nodes: Sequence[NodePods], rates: Sequence[int], cores: int, progress: Progress | None
+    set_up: SetUp, nodes: Sequence[NodePods], every: Leaks, cores: int, progress: Progress | None
 ) -> list[OfNode]:
     """Let each core take one node after the other."""
 
     def of_node(pods: NodePods) -> OfNode:
         node = set_up(pods)
-        return [node.unleash(leak) for leak in _every(node, rates)], node.evicted_before
+        return [node.unleash(leak) for leak in every(node.pods)], node.evicted_before
 
-    total = _count(nodes, rates)
+    total = _count(nodes, every)
     told = None if progress is None else lambda done, _: progress(done * total // len(nodes), total)
     return list(fan_out(of_node, nodes, cores, told))
 
 
 def _one_by_one(
-    set_up: SetUp, nodes: Sequence[NodePods], rates: Sequence[int], cores: int, progress: Progress | None
+    set_up: SetUp, nodes: Sequence[NodePods], every: Leaks, cores: int, progress: Progress | None
 ) -> list[OfNode]:
     """Let all cores simulate the leaks of one node after the other."""
-    done, total = 0, _count(nodes, rates)
+    done, total = 0, _count(nodes, every)
 
     def told(simulated: int, _: int) -> None:
         if progress is not None:
@@ -112,10 +129,10 @@ def _one_by_one(
     found = []
     for pods in nodes:
         node = set_up(pods)
-        every = list(_every(node, rates))
-        foreseen = [node.foreseen(leak) for leak in every]
-        rest = [leak for leak, blast in zip(every, foreseen, strict=True) if blast is None]
-        done += len(every) - len(rest)
+        own = list(every(node.pods))
+        foreseen = [node.foreseen(leak) for leak in own]
+        rest = [leak for leak, blast in zip(own, foreseen, strict=True) if blast is None]
+        done += len(own) - len(rest)
         simulated = fan_out(node.simulated, rest, cores, told)
         found.append(([blast or next(simulated) for blast in foreseen], node.evicted_before))
         done += len(rest)
@@ -124,13 +141,33 @@ def _one_by_one(
     return found
 
 
-def _every(node: BlastNode, rates: Sequence[int]) -> Iterator[Leak]:
-    """Yield what may leak once those pods are gone that are evicted anyway."""
-    return (leak for rate in rates for leak in leaks(node.pods, rate))
+def _every(node: NodePods, *, rates: Sequence[int], growing: frozenset[str] | None) -> Iterator[Leak]:
+    """Yield what leaks: every pod, those of ``growing``, or what runs besides pods."""
+    for rate in rates:
+        if growing is None or growing != {SYSTEM}:
+            yield from (leak for leak in leaks(node, rate) if growing is None or leak.pod in growing)
+        else:
+            yield system_leak(rate)
 
 
-def _count(nodes: Sequence[NodePods], rates: Sequence[int]) -> int:
-    return len(rates) * sum(len(each.pods) for each in nodes)
+def _growing(name: str | None, nodes: Sequence[NodePods]) -> frozenset[str] | None:
+    """Return the pods that are meant, or ``system``, unless a pod is called that; None for every pod."""
+    if name is None:
+        return None
+    keys = [pod.key for node in nodes for pod, _ in node.pods]
+    found = frozenset(key for key in keys if name in {key, key.partition("/")[2]})
+    # The name of a workload stands for all its pods.
+    found = found or frozenset(key for key in keys if f"/{key}-".find(f"/{name}-") >= 0)
+    if not found and name == SYSTEM:
+        return frozenset({SYSTEM})
+    if not found:
+        some = ", ".join(sorted(keys)[:_SHOWN_PODS])
+        raise InvalidOption(f"there is no pod {name}", where="--growing", fix=f"such as {some}, or {SYSTEM}")
+    return found
+
+
+def _count(nodes: Sequence[NodePods], every: Leaks) -> int:
+    return sum(len(list(every(each))) for each in nodes)
 
 
 def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:

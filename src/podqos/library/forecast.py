@@ -20,9 +20,9 @@ from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.forecast import worded
-from podqos.survival.forecast import CurvePoint, ForecastReport
+from podqos.survival.forecast import SYSTEM, CurvePoint, ForecastReport
 from podqos.survival.forecast import forecast as forecast_growth
-from podqos.survival.growing import GrowingNode, Growth, Watch
+from podqos.survival.growing import OF_SYSTEM, GrowingNode, Growth, Watch
 from podqos.survival.usage_file import UsageRow
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
@@ -50,9 +50,10 @@ def forecast(
 ) -> ForecastReport:
     """Forecast what becomes of a container that grows at these rates, in bytes per second.
 
-    ``growing`` is a pod, or ``pod:container``. ``wanted`` is how often the kubelet is to act first, for which the
-    settings are computed. The kubelet's checks use statistics of ``statistics_age_us``; ``reaction_us`` passes from its
-    decision until memory is freed; ``fast_path`` checks as soon as a hard threshold is met, as ``podqos node`` does.
+    ``growing`` is a pod, or ``pod:container``; ``system`` is what runs besides pods. ``wanted`` is how often the
+    kubelet is to act first, for which the settings are computed. The kubelet's checks use statistics of
+    ``statistics_age_us``; ``reaction_us`` passes from its decision until memory is freed; ``fast_path`` checks as soon
+    as a hard threshold is met, as ``podqos node`` does.
     """
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     kubelet = kubelet or state.kubelet or DEFAULT_KUBELET
@@ -69,9 +70,7 @@ def forecast(
         policy=policy,
     )
     chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]
-    entry, container = _growing(growing, chosen)
-
-    node = GrowingNode(snapshot, watched.settings, Growth(entry.pod.metadata.uid, container), watch, profile)
+    node = GrowingNode(snapshot, watched.settings, _growing(growing, chosen), watch, profile)
 
     return ForecastReport(
         kubernetes_version=".".join(map(str, profile.version)),
@@ -83,18 +82,21 @@ def forecast(
     )
 
 
-def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:
-    """Return the pod and the container that are meant."""
+def _growing(text: str, pods: Sequence[PodUsage]) -> Growth:
+    """Return the pod and the container that are meant, or the daemons, unless a pod is called that."""
     names = sorted(entry.pod.key for entry in pods)
     more = f" and {len(names) - _SHOWN_PODS} more" if len(names) > _SHOWN_PODS else ""
     some = f"one of {', '.join(names[:_SHOWN_PODS])}{more}"
     name, _, container = text.partition(":")
     if not name:
-        raise InvalidOption("no growing pod given", where="--growing", fix=some)
+        fix = f"{some}, or {SYSTEM} for what runs besides pods"
+        raise InvalidOption("no growing pod given", where="--growing", fix=fix)
     found = [entry for entry in pods if name in {entry.pod.key, entry.pod.metadata.name}]
     if not found:
         # The name of a workload will do where it has one pod.
         found = [entry for entry in pods if f"/{entry.pod.key}-".find(f"/{name}-") >= 0]
+    if not found and text == SYSTEM:
+        return OF_SYSTEM
     if len(found) != 1:
         close = get_close_matches(name, [*names, *(key.partition("/")[2] for key in names)], 1)
         what = f"{name} matches several pods" if found else f"there is no pod {name}"
@@ -105,4 +107,4 @@ def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:
     if container not in containers:
         what = f"{name} has no container {container}" if container else f"{name} has several containers"
         raise InvalidOption(what, where="--growing", fix=f"add one of them: {name}:{containers[0]}")
-    return found[0], container
+    return Growth(found[0].pod.metadata.uid, container)

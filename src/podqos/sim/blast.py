@@ -4,6 +4,8 @@ The node starts in its current state, every pod holding what it holds now. Then 
 killed or evicted. No pod is rescheduled and no other pod grows: the question is what this pod can do to its
 neighbours, not how the cluster reacts. The kubelet has just looked when the leak begins.
 
+The daemons of the machine can leak, too. Nothing ends them, so that goes on until every pod has died once.
+
 The node is set up once. Where a leak ends with its own pod, that follows from what is reached first (``first_death``).
 Where it does not, it is simulated from there, and then the node is put back (``Checkpoint``).
 """
@@ -19,6 +21,7 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, OOMLevel, TooLittleLeft, cause_of
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
+from podqos.kernel.memcg import Kind as MemoryKind
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
@@ -35,9 +38,10 @@ from podqos.sim.node.first_death import first_death
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.recording import moment_of
-from podqos.sim.node.running import grow
+from podqos.sim.node.running import grow, grow_system
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
+from podqos.survival.forecast import SYSTEM
 from podqos.wording import mebibytes
 
 _EXTRA_US = 15 * 60 * SECOND_US
@@ -57,9 +61,15 @@ class Leak(Struct, frozen=True, gc=False):
     """Which container leaks, and how fast."""
 
     pod: str
-    """``namespace/name``."""
+    """``namespace/name``, or ``system``: what runs besides pods."""
     container: str
+    """Empty where that leaks."""
     bytes_per_second: int
+
+    @property
+    def is_of_system(self) -> bool:
+        """Whether no pod leaks, but what runs besides pods."""
+        return not self.container
 
 
 class Death(Struct, frozen=True, gc=False, rename="camel"):
@@ -82,8 +92,11 @@ class Blast(Struct, frozen=True, gc=False, rename="camel"):
 
     node: str
     pod: str
+    """``namespace/name``, or ``system``: what runs besides pods."""
     container: str
-    qos_class: QOSClass
+    """Empty where that leaks."""
+    qos_class: QOSClass | None
+    """Null where that leaks."""
     priority: int
     rate_bytes_per_second: int
     others: tuple[Death, ...]
@@ -166,6 +179,11 @@ def leaks(pods: NodePods, bytes_per_second: int) -> Iterator[Leak]:
             yield Leak(pod.key, max(containers, key=lambda usage: _room(pod, usage)).name, bytes_per_second)
 
 
+def system_leak(bytes_per_second: int) -> Leak:
+    """Return the leak of what runs besides pods."""
+    return Leak(SYSTEM, "", bytes_per_second)
+
+
 def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
     spec = next(each for each in pod.running_containers if each.name == usage.name)
     limit = spec.resources.limits.get(MEMORY)
@@ -239,7 +257,10 @@ class BlastNode:
 
     def foreseen(self, leak: Leak) -> Blast | None:
         """Return the result where the container that leaks is the first to die, which needs no simulation."""
-        container, curve, until_us = self._leaking(leak)
+        if leak.is_of_system:
+            return None
+        container = self._container(leak)
+        curve, until_us = self._growth(leak, container.anon_bytes(self.begins_us))
         found = first_death(self._node, container, slope_of(curve.piece(0)))
         if found is None or found.time_us > until_us:
             return None
@@ -249,21 +270,38 @@ class BlastNode:
 
     def simulated(self, leak: Leak) -> Blast:
         """Return the result of a simulation; the node is then as it was."""
-        container, curve, until_us = self._leaking(leak)
+        world, now_us = self._node.world, self.begins_us
         try:
-            grow(self._node.world, container, curve, self.begins_us)
+            if leak.is_of_system:
+                curve, until_us = self._growth(leak, world.memory.system_bytes(MemoryKind.ANON, now_us))
+                grow_system(world, curve, now_us)
+                return self._blast(leak, tuple(self._until_all_died(until_us)), None)
+            container = self._container(leak)
+            curve, until_us = self._growth(leak, container.anon_bytes(now_us))
+            grow(world, container, curve, now_us)
             return self._blast(leak, *self._simulated(leak, until_us))
         finally:
             self._settled.restore()
 
-    def _leaking(self, leak: Leak) -> tuple[SimContainer, Curve, int]:
-        """Return the container that leaks, how it grows, and until when."""
+    def _container(self, leak: Leak) -> SimContainer:
         pod = next(each for each in self._node.world.pods.values() if each.key == leak.pod)
-        container = pod.containers[leak.container]
-        lasts_us, held = horizon_us(self._spec, leak.bytes_per_second), container.anon_bytes(self.begins_us)
+        return pod.containers[leak.container]
+
+    def _growth(self, leak: Leak, held: int) -> tuple[Curve, int]:
+        """Return how a leak grows from what is held, and until when."""
+        lasts_us = horizon_us(self._spec, leak.bytes_per_second)
         growth = leak.bytes_per_second * lasts_us // SECOND_US
         curve = Curve(((0, held), (lasts_us, held + growth)), clock=Clock.CONTAINER)
-        return container, curve, self.begins_us + lasts_us
+        return curve, self.begins_us + lasts_us
+
+    def _until_all_died(self, until_us: int) -> Iterator[Death]:
+        """Continue the run and yield the deaths until each pod has died once."""
+        left = {pod.key for pod, _ in self.pods.pods}
+        for death in self._deaths(until_us):
+            yield death
+            left.discard(death.pod)
+            if not left:
+                return
 
     def _simulated(self, leak: Leak, until_us: int) -> tuple[tuple[Death, ...], Death | None]:
         """Continue the run until the leaking container ends; return which others die, and its end."""
@@ -276,13 +314,13 @@ class BlastNode:
         return tuple(others), None
 
     def _blast(self, leak: Leak, others: tuple[Death, ...], end: Death | None) -> Blast:
-        pod = self._pods[leak.pod]
+        pod = None if leak.is_of_system else self._pods[leak.pod]
         return Blast(
             node=self._spec.name,
             pod=leak.pod,
             container=leak.container,
-            qos_class=qos_class_of(pod, self._profile),
-            priority=pod.spec.priority or 0,
+            qos_class=None if pod is None else qos_class_of(pod, self._profile),
+            priority=0 if pod is None else pod.spec.priority or 0,
             rate_bytes_per_second=leak.bytes_per_second,
             others=others,
             takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),

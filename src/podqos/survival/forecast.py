@@ -30,6 +30,8 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
 from podqos.survival.growing import GrowingNode, Level
 
+SYSTEM = "system"
+"""What grows where it is no pod: the daemons of the machine."""
 _MIB = 1 << 20
 _USUAL_SHARE = Fraction(1, 4)
 """A hard threshold above this share of the machine is called impractical."""
@@ -128,7 +130,9 @@ class Forecast(Struct, frozen=True, gc=False, rename="camel"):
     """The forecast for one container at one growth rate."""
 
     pod: str
+    """``namespace/name``; ``system`` where the daemons of the machine grow."""
     container: str
+    """Empty where the daemons do."""
     rate_bytes_per_second: int
     out_of_memory: OOMLevel
     """Where the kernel runs out of memory for it."""
@@ -178,7 +182,7 @@ def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 10
         for each in step.taken:
             taken[each.kind] += each.size_bytes
     return Forecast(
-        pod=node.grower.pod.key,
+        pod=SYSTEM if node.grower is None else node.grower.pod.key,
         container=node.growth.container,
         rate_bytes_per_second=rate,
         out_of_memory=level,
@@ -348,12 +352,12 @@ def _displaced(node: GrowingNode, hard: int) -> Iterator[str]:
 
 def _instead(node: GrowingNode) -> Instead:
     first = min([node.until_oom_bytes, *map(node.crossed_bytes, node.levels)])
-    usage = next(each for each in node.grower.containers if each.name == node.growth.container)
-    held = usage.anon_bytes + usage.page_table_bytes
-    limit = (held + first) // _MIB * _MIB
+    usages = () if node.grower is None else node.grower.containers
+    held = [each.anon_bytes + each.page_table_bytes for each in usages if each.name == node.growth.container]
+    limits = [(each + first) // _MIB * _MIB for each in held]
     is_told = node.watch.notification is MemoryNotification.FAST_PATH
     return Instead(
-        limit_bytes=limit if limit > held else None,
+        limit_bytes=next((limit for limit, each in zip(limits, held, strict=True) if limit > each), None),
         fast_path=not is_told
         and node.evicts[True]
         and any(0 < node.crossed_bytes(level) < node.until_oom_bytes for level in node.levels if level.is_hard),

@@ -6,6 +6,9 @@ nothing left to give. The kubelet acts at its first pass at which a threshold is
 (``passes``). Reclaim of active page cache relieves the kubelet as well, so a threshold can be met, cleared and met
 again.
 
+Instead of a container the daemons of the machine can grow. What they use counts for the machine but not for all pods
+together, and nothing that is done to pods ends it.
+
 What is reclaimed at which size does not depend on the rate, so it is computed once. Times are in *ticks*: bytes of
 growth × 1,000,000, which are whole numbers for whole microseconds at any rate.
 """
@@ -25,6 +28,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
 from podqos.eviction.signals import SIGNALS, Signal
 from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.growth import Course, grow
 from podqos.kernel.memcg import Kind
 from podqos.model.profile import LATEST, Profile
@@ -52,6 +56,15 @@ class Growth(Struct, frozen=True, gc=False):
 
     uid: str
     container: str
+
+    @property
+    def is_of_system(self) -> bool:
+        """Whether it is no container, but what runs besides pods."""
+        return not self.uid
+
+
+OF_SYSTEM = Growth("", "")
+"""The daemons of the machine grow."""
 
 
 class Watch(Struct, frozen=True, gc=False):
@@ -127,13 +140,15 @@ class GrowingNode:
         self.growth = growth
         self.watch = watch
         self.profile = profile
-        self.grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
+        self.grower = next((entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid), None)
+        """The pod that grows; None where the daemons of the machine do."""
         owners = {
             path: (entry.pod.metadata.uid, name)
             for entry in snapshot.pods
             for name, path in container_paths(entry, qos_class_of(entry.pod, profile), settings).items()
         }
-        self.path = next(path for path, owner in owners.items() if owner == (growth.uid, growth.container))
+        grows = (path for path, owner in owners.items() if owner == (growth.uid, growth.container))
+        self.path = ROOT if growth.is_of_system else next(grows)
         memory = memory_tree(snapshot, settings, profile)
         self.course: Course = grow(memory, self.path)
         self.until_oom_bytes = self.course.until_oom_bytes
@@ -149,6 +164,7 @@ class GrowingNode:
             for each in watch.exhaustion.thresholds
             if each.signal in self.available and each.amount is not None
         )
+        self.levels = tuple(level for level in self.levels if self._met(level))
         self.evicts = {
             level.is_hard: any(each.spared is None for each in self._ranked(level, 0))
             for level in (Level(Signal.MEMORY, 0, HARD), Level(Signal.MEMORY, 0, SOFT))
@@ -166,11 +182,16 @@ class GrowingNode:
         return max(0, self._met(level)[0][0])
 
     def _met(self, level: Level) -> Sequence[Span]:
-        """Return the sizes at which a threshold is met; one that is met from the beginning begins before it."""
+        """Return the sizes at which a threshold is met; one that is met from the beginning begins before it.
+
+        Nothing where it never is.
+        """
         found: list[Span] = []
         ends = (*(stage.from_bytes for stage in self._stages[1:]), _FOR_EVER)
         for stage, end in zip(self._stages, ends, strict=True):
             crossed = self.available[level.signal] + stage.relief[level.signal] - level.amount
+            if crossed >= 0 and self.growth.is_of_system and level.signal is Signal.ALLOCATABLE_MEMORY:
+                continue  # pods do not grow
             begin = max(stage.from_bytes, crossed)
             if begin <= 0 and crossed < 0:
                 begin = -_FOR_EVER
@@ -340,7 +361,9 @@ class GrowingNode:
 
 
 def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
-    """Return the snapshot with that much more private memory in the growing container."""
+    """Return the snapshot with that much more private memory in the growing container, or outside of pods."""
+    if growth.is_of_system:
+        return replace(snapshot, node=replace(snapshot.node, system_bytes=snapshot.node.system_bytes + by_bytes))
 
     def container(usage: ContainerUsage) -> ContainerUsage:
         more = usage.anon_bytes + by_bytes

@@ -6,6 +6,7 @@ above a limit is refused:
 
   podqos blast race
   podqos blast worker-1            a node of the live cluster
+  podqos blast race --growing system   what runs besides pods leaks, until every pod has died once
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 
@@ -44,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_kubelet_option(parser, "--config", dest="config")
     options.add_value_option(parser, "--slow", options.rate_option, "the slow rate", "QUANTITY/s", default="4Mi/s")
     options.add_value_option(parser, "--fast", options.rate_option, "the fast rate", "QUANTITY/s", default="1Gi/s")
+    about = "let only this pod leak; system: what runs besides pods"
+    parser.add_argument("--growing", metavar="POD", help=about)
     options.add_policy_option(parser)
     parser.add_argument("--all", action="store_true", help="list all pods that harm others, not only the worst")
     options.add_version_option(parser)
@@ -81,7 +84,15 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         state, profile, errors = state_of(arguments, refuse_impossible=True)
         kubelet = options.kubelet_option(arguments.config, arguments.kubernetes_version) or state.kubelet or Kubelet()
         state.cgroups(kubelet, CgroupVersion.V2, profile)  # a kubelet that does not start there is an error
-        radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
+        radius = blast(
+            state.snapshot,
+            *rates,
+            kubelet=kubelet.config,
+            profile=profile,
+            policy=policy,
+            growing=arguments.growing,
+            progress=told,
+        )
         leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
         return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet, profile)), errors
     if selection_of(arguments) is not None:
@@ -96,7 +107,8 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     )
     if any(figures):
         raise InvalidOption("a scenario and -f, -k, --usage, --stats, --snapshot, --kubelet-config cannot be combined")
-    return blast(scenario_argument(arguments.scenario, "blast"), *rates, policy=policy, progress=told), 0
+    scenario = scenario_argument(arguments.scenario, "blast")
+    return blast(scenario, *rates, policy=policy, growing=arguments.growing, progress=told), 0
 
 
 def _place(arguments: argparse.Namespace, pod: str | None) -> str:

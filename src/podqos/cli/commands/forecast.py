@@ -32,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos forecast``."""
     add_snapshot_options(parser)
     parser.add_argument(
-        "--growing", metavar="POD[:CONTAINER]", help="what grows; the container may be omitted if the pod has only one"
+        "--growing",
+        metavar="POD[:CONTAINER]",
+        help="what grows; the container may be omitted if the pod has only one; system: what runs besides pods",
     )
     parser.add_argument(
         "--rate",

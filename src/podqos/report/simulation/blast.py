@@ -13,7 +13,7 @@ from podqos.report.text.durations import rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.sim.blast import Blast, BlastRadius
-from podqos.wording import listed
+from podqos.wording import counted, listed
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24
@@ -36,23 +36,33 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     harmful = [each for each in report.leaks if each.others]
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
-    lines = [f"{report.pods:,} pods on {where}, each leaking {slow} (slow) and {fast} (fast)."]
+    what = "System daemons" if all(map(_is_of_system, report.leaks)) else counted(report.pods, "pod")
+    lines = [f"{what} on {where}, {'each ' if report.pods > 1 else ''}leaking {slow} (slow) and {fast} (fast)."]
     if report.evicted_before:
         lines += wrapped(_evicted_before(report), style, "")
     if not harmful:
-        return [*lines, "", "Every leaking pod dies first: no pod takes others down."]
+        is_of_system = all(map(_is_of_system, report.leaks))
+        none = "No pod dies." if is_of_system else "Every leaking pod dies first: no pod takes others down."
+        return [*lines, "", none]
     shown = harmful if everything else harmful[:_SHOWN]
-    lines += ["", style.strong("The most dangerous pods")]
+    title = "What dies" if all(map(_is_of_system, report.leaks)) else "The most dangerous pods"
+    lines += ["", style.strong(title)]
     headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "ENDS")
     lines += columns(headers, [_row(each, rates, style) for each in shown], style, "  ")
     if len(shown) < len(harmful):
         lines.append(f"  … and {len(harmful) - len(shown):,} more (--all)")
     harmless = len({(each.node, each.pod) for each in report.leaks} - {(each.node, each.pod) for each in harmful})
-    lines += ["", f"{harmless:,} of {report.pods:,} pods affect no other pod."]
+    if report.pods > 1:
+        lines += ["", f"{harmless:,} of {counted(report.pods, 'pod')} affect no other pod."]
     names = list(dict.fromkeys(each.pod for each in report.leaks))
-    if report.nodes == 1 and len(names) <= _WIDEST_MATRIX:
+    if report.nodes == 1 and 1 < len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]
     return lines
+
+
+def _is_of_system(blast: Blast) -> bool:
+    """Whether it is what runs besides pods that leaks."""
+    return not blast.container
 
 
 def _evicted_before(report: BlastRadius) -> str:
@@ -71,7 +81,7 @@ def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]
     return (
         each.pod,
         each.node,
-        style.qos_class(each.qos_class),
+        "–" if each.qos_class is None else style.qos_class(each.qos_class),
         rates.get(each.rate_bytes_per_second, _rate(each.rate_bytes_per_second)),
         str(each.pods_taken),
         rounded(each.others[0].after_seconds),

@@ -19,6 +19,8 @@ from podqos.report.survival.ranking import amount, scheduled
 from podqos.survival.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
 
+_MEBIBYTE = 1 << 20
+
 
 def line(entry: Entry) -> str:
     """Return an entry in one line, without its time and node."""
@@ -110,8 +112,9 @@ def _short(because: r.Because | None) -> str:
         case r.ThresholdsMet(met=met):
             return "; ".join(map(_threshold, met)) or "all thresholds cleared"
         case r.NothingToDo(available=available, thresholds=thresholds):
-            without = "" if thresholds else ", no threshold of memory to act on"
-            return f"kubelet checked memory: {size(available)} available{without or ', nothing to do'}"
+            whole = size(available - available % _MEBIBYTE)
+            found = "nothing to do" if thresholds else "no threshold of memory to act on"
+            return f"kubelet checked memory: {whole} available, {found}"
         case r.ConditionStatus(condition=condition, holds=holds):
             return f"{condition} begins" if holds else f"{condition} ends"
         case r.CleanUpGain() as gain:

@@ -87,7 +87,8 @@ def _labels(plot: Plot, groups: Sequence[Sequence[Kill]]) -> Iterator[_Label]:
     seen: set[tuple[str, By, str]] = set()
     ends: list[float] = []
     for group in groups:
-        fresh = list({alike(kill): kill for kill in reversed(group) if alike(kill) not in seen}.values())[::-1]
+        firsts = {alike(kill): kill for kill in reversed(group) if alike(kill) not in seen}
+        fresh = sorted(firsts.values(), key=group.index)
         seen.update(map(alike, group))
         if not fresh:
             continue

@@ -153,8 +153,9 @@ def _pods_limit(plot: Plot, y: Scale, highest: int) -> tuple[list[str], list[_Wo
     limit, system = plot.node.pods_limit_bytes, plot.node.system_bytes
     if limit is None or min(system, default=0) + limit > highest:
         return [], []
-    reached = [each + limit for each in system]
-    at = max(y(reached[plot.indices[-1]]), y(highest))
+    # Where the system has grown they reach the machine's end before.
+    reached = [min(each + limit, highest) for each in system]
+    at = y(reached[plot.indices[-1]])
     curve = _curve(plot, y, reached, INK, dash="6 4")
     return [curve], _apart([_Words(at, f"limit of all pods, {mebibytes(limit)}", INK)], y(highest), y(0))
 

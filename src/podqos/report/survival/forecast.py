@@ -38,7 +38,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     lines: list[str] = []
     for each in report.growths:
         rate = f"{amount(each.rate_bytes_per_second, MEMORY)}/s"
-        lines += [style.strong(f"{each.pod} ({each.container}) grows by {rate}")]
+        lines += [style.strong(f"{subject(each)} by {rate}")]
         lines += wrapped(race_text(each), style, "  ")
         for outcome in each.outcomes:
             lines += wrapped(outcome.text, style, " " * 11, f"  {percent(outcome.probability):>7}  ")
@@ -61,6 +61,11 @@ def table(report: ForecastReport, style: Style) -> list[str]:
             "  ",
         )
     return lines
+
+
+def subject(growth: Forecast) -> str:
+    """Return what grows, with its verb."""
+    return f"{growth.pod} ({growth.container}) grows" if growth.container else "System daemons grow"
 
 
 def csv_table(report: ForecastReport) -> Table:

@@ -31,8 +31,9 @@ def curve_svg(report: ForecastReport) -> str:
 
     line = " ".join(f"{across(each.rate_bytes_per_second):.1f},{up(float(each.kubelet_first)):.1f}" for each in points)
     first = report.growths[0]
-    title = f"{first.pod}: how likely the kubelet acts before the kernel"
-    who = f"growth of {first.pod} ({first.container})"
+    name = first.pod if first.container else "system daemons"
+    title = f"{name}: how likely the kubelet acts before the kernel"
+    who = f"growth of {first.pod} ({first.container})" if first.container else f"growth of {name}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",

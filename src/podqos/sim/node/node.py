@@ -281,7 +281,7 @@ class SimNode:
 
     def alarm(self, now_us: int) -> None:
         """Note that the eviction loop might see something from now on."""
-        if not self.alarms.are_raised:
+        if not self.alarms.are_raised and not self._are_levels_shifted:
             # Passes up to then see figures from before; with an earlier alarm they see that one.
             self.driver.skip_idle_passes(now_us + self._age_us)
         self.alarms.raise_all(now_us)
@@ -296,11 +296,16 @@ class SimNode:
         self._deliver(MemoryNotified(), is_pass=isinstance(self.driver.state.loop, Resting))
 
     def _may_skip(self) -> bool:
-        """Whether passes are skipped. Levels that page cache shifts have to be set again at every pass."""
-        world, state = self.world, self.driver.state
+        """Whether passes are skipped."""
+        state = self.driver.state
         if not is_idle(state) or state.manager.thresholds is None or self.alarms.are_raised or self._has_killed:
             return False
-        return not (world.memory_watch.is_shifted_by_cache and world.memory.reclaimable)
+        return not self._are_levels_shifted
+
+    @property
+    def _are_levels_shifted(self) -> bool:
+        """Whether page cache shifts the levels that a kubelet is notified of: every pass has to set them again."""
+        return self.world.memory_watch.is_shifted_by_cache and self.world.memory.reclaimable > 0
 
     def _plan_wake(self) -> None:
         """Plan the next time at which the agent has something to do."""

@@ -97,6 +97,17 @@ def grow(world: NodeResources, container: SimContainer, curve: Curve, now_us: in
         container.anon.turn_to(curve, now_us)
 
 
+def grow_system(world: NodeResources, curve: Curve, now_us: int) -> None:
+    """Make the private memory of what runs besides pods follow another curve."""
+    memory = world.memory
+    held = memory.system.get(Kind.ANON)
+    if held is not None:
+        held.turn_to(curve, now_us)
+        return
+    memory.system[Kind.ANON] = Allocation(curve, (memory.usage, world.working_set), world.owner.plan, now_us)
+    memory.reclaimable += memory.machine.swap_bytes > 0
+
+
 def remove_traces(world: NodeResources, pod: SimPod, now_us: int) -> None:
     """Remove what a pod wrote."""
     for container in pod.containers.values():

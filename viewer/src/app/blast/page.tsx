@@ -170,7 +170,7 @@ function leaksOf(radius: BlastRadius, rate: number): { leaks: readonly Leaking[]
       const deaths = new Map<string, { death: Death; place: number }>();
       for (const death of others) if (!deaths.has(death.pod)) deaths.set(death.pod, { death, place: deaths.size + 1 });
       for (const victim of deaths.keys()) times.set(victim, (times.get(victim) ?? 0) + 1);
-      return { pod, qosClass, deaths };
+      return { pod, qosClass: qosClass ?? "", deaths };
     });
   return { leaks, victims: [...times.keys()].sort((one, other) => (times.get(other) ?? 0) - (times.get(one) ?? 0) || (one < other ? -1 : 1)) };
 }
