@@ -329,6 +329,7 @@ def test_the_two_lines_of_the_fix_are_what_drift_shows_between_slow_and_fast(run
     assert code == 0
     assert "Burstable → Guaranteed  999 (envoy-sidecar) → -997" in out
     assert "  envoy-sidecar: limits.cpu none → 100m\n  envoy-sidecar: limits.memory none → 128Mi\n" in out
+    assert "the API server refuses a resize (Pod QOS Class may not change as a result of resizing)" in out
 
 
 # The timeline of a memory pressure event: every time of the document, which counts in GB what is GiB here.
@@ -380,3 +381,56 @@ def test_the_picture_of_the_incident_lasts_as_long_as_the_outage(run, tmp_path):
     assert code == 0
     minutes = [int(each) for each in re.findall(r">(\d+) min<", (tmp_path / "incident.svg").read_text())]
     assert max(minutes) >= 7
+
+
+# Eviction order, priority, and the race: commands that are asked the same say the same.
+
+KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+BY_PRIORITY = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: best-effort}
+spec: {priorityClassName: latency-critical, containers: [{name: app, image: app:1}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: burstable}
+spec: {containers: [{name: app, image: app:1, resources: {requests: {memory: 100Mi}}}]}
+"""
+
+
+def test_with_the_default_threshold_of_100mi_the_kernel_is_first_says_every_command(run, tmp_path):
+    """On a node of 64Gi, of which the kernel keeps 325Mi; three commands gave three answers."""
+    (tmp_path / "kubelet.yaml").write_text(KUBELET)
+    node = ("--node-memory", "64Gi")
+
+    _, thresholds, _ = run("thresholds", "kubelet.yaml", *node)
+    _, check, _ = run("check", "kubelet.yaml", *node)
+    growing = ("--growing", "log-collector", "--rate", "50Mi/s", "--kubelet-config", "kubelet.yaml")
+    _, forecast, _ = run("forecast", "pods.yaml", "--usage", "usage.csv", *growing, *node)
+
+    assert "The kernel acts before the kubelet, however slowly memory grows" in thresholds
+    assert "it acts first in 0% of cases, with 825Mi always" in check
+    assert "100 %  the kernel kills default/log-collector" in forecast
+
+
+def test_best_effort_with_priority_1000000_goes_first_by_tiers_and_later_by_the_kubelet(run, tmp_path):
+    """The document: still evicted before a Burstable pod with priority 0. The kubelet goes by the priority."""
+    (tmp_path / "pods.yaml").write_text(BY_PRIORITY)
+    (tmp_path / "usage.csv").write_text("pod,memory\nbest-effort,200Mi\nburstable,300Mi\n")
+    pods = ("rank", "pods.yaml", "--usage", "usage.csv", "--priority", "latency-critical=1000000", "-o", "name")
+
+    assert run(*pods, "--policy", "qos-tiers")[1].split()[0].endswith("best-effort")
+    assert run(*pods)[1].split()[0].endswith("burstable")
+    _, out, _ = run("check", "pods.yaml", "--priority", "latency-critical=1000000")
+    assert "its priority of 1,000,000 delays its eviction, not an OOM kill" in out
+    assert "does not help" not in out
+
+
+@pytest.mark.parametrize("policy", ["kubelet", "qos-tiers"])
+def test_rank_lists_every_pair_of_pods_that_it_counts_between_the_orders(run, policy):
+    usage = str(PLATFORM.parent / "usage.csv")
+    _, out, _ = run("rank", str(PLATFORM), "--usage", usage, "--node-memory", "64Gi", "--policy", policy)
+
+    (count,) = re.findall(r"The orders disagree about (\d+) pairs of pods:", out)
+    assert len(re.findall(r"^  the kubelet evicts \S+ before", out, re.MULTILINE)) == int(count) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -27,6 +28,25 @@ NO_PID = """\
 kubeletArguments:
   eviction-hard:
   - memory.available<500Mi
+"""
+PRESSURE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: worker}
+status:
+  capacity: {cpu: 4, memory: 16Gi, pods: 110}
+  allocatable: {cpu: 4, memory: 16Gi, pods: 110}
+  conditions: [{type: MemoryPressure, status: "True"}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: best-effort}
+spec: {containers: [{name: app, image: app:1}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: guaranteed}
+spec: {containers: [{name: app, image: app:1, resources: {limits: {cpu: 1, memory: 1Gi}}}]}
 """
 
 
@@ -97,3 +117,74 @@ def test_both_nodes_of_the_oscillation_are_in_one_picture(tmp_path, capsys):
 
     drawn = (tmp_path / "both.svg").read_text()
     assert all(f">{node}<" in drawn for node in ("steady", "flapping"))
+
+
+# The node reports its status every node-status-update-frequency, by default 10 s.
+
+
+@pytest.mark.parametrize(
+    ("text", "within"),
+    [(NO_PID, "10s"), (f"{NO_PID}  node-status-update-frequency: ['30s']\n", "30s")],
+    ids=["by default", "as set"],
+)
+def test_thresholds_says_when_the_scheduler_sees_pressure(command, text, within):
+    _, out, _ = command("thresholds", text)
+
+    assert f"Status      the scheduler sees pressure within {within} (the node's status update)\n" in out
+
+
+@pytest.mark.parametrize(
+    ("version", "repelled"),
+    [
+        ("1.9", "MemoryPressure repels BestEffort pods, Disk- and PIDPressure every pod"),
+        ("1.36", "pressure of any kind repels every pod without its toleration"),
+    ],
+)
+def test_thresholds_and_place_agree_about_whom_memory_pressure_repels(command, version, repelled):
+    """The document: MemoryPressure keeps BestEffort pods away, DiskPressure all."""
+    _, out, _ = command("thresholds", NO_PID, "--kubernetes-version", version)
+    _, placed, _ = command("place", PRESSURE, "--kubernetes-version", version, "-o", "json")
+
+    assert f"Scheduling  {repelled}\n" in out
+    pending = {each["name"] for each in json.loads(placed)["pods"] if each["status"] == "Pending"}
+    assert pending == ({"best-effort"} if version == "1.9" else {"best-effort", "guaranteed"})
+
+
+# Below its request a container is killed only if the system's daemons need more than is reserved for them.
+
+GUARANTEED = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: within}
+spec: {containers: [{name: app, image: app:1, resources: {limits: {cpu: 1, memory: 2Gi}}}]}
+"""
+
+
+@pytest.mark.parametrize(("rate", "by"), [("16Mi/s", "the kubelet evicts"), ("1Gi/s", "the kernel kills")])
+def test_a_guaranteed_pod_within_its_request_dies_when_system_daemons_outgrow_their_reservation(
+    command, tmp_path, rate, by
+):
+    """Also source 000: Guaranteed pods are not killed as long as they stay within their limits."""
+    (tmp_path / "usage.csv").write_text("pod,memory\nwithin,1800Mi\n")
+    (tmp_path / "node.yaml").write_text(
+        "kubeletArguments:\n  system-reserved: ['memory=1Gi']\n  eviction-hard: ['memory.available<500Mi']\n"
+    )
+    node = ("--usage", str(tmp_path / "usage.csv"), "--node-memory", "8Gi")
+    growing = ("--growing", "system", "--rate", rate, "--kubelet-config", str(tmp_path / "node.yaml"))
+
+    code, out, _ = command("forecast", GUARANTEED, *node, *growing)
+
+    assert code == 0
+    assert out.startswith(f"System daemons grow by {rate}\n")
+    assert f"{by} default/within" in out
+    code, out, _ = command("blast", GUARANTEED, *node, "--growing", "system")
+    assert code == 0
+    assert "default/within (Guaranteed)" in out
+
+
+def test_the_shipped_scenario_of_daemons_over_their_reservation_kills_pods_within_their_requests(capsys):
+    assert main(["simulate", "system-overrun"]) == 0
+    out = capsys.readouterr().out
+
+    assert "within its request of" in out
+    assert "killed by the kernel" in out

@@ -24,6 +24,7 @@ from podqos.eviction.thresholds import (
     pressure_transition_period_ns,
 )
 from podqos.kernel.memory import Watermarks, machine
+from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
@@ -113,6 +114,8 @@ class Exhaustion(Struct, frozen=True, gc=False):
     """Whether pods within their allocatable stay clear of the soft thresholds."""
     pressure_transition_period_ns: int = 0
     """How long the node keeps reporting pressure after it has ended."""
+    node_status_update_ns: int = 0
+    """How often the node updates its status, in which the scheduler sees pressure."""
     soft_grace: PodGrace = PodGrace()
     hard_grace: PodGrace = PodGrace()
     qos_reserved: QOSReserved | None = None
@@ -173,6 +176,7 @@ def exhaustion(
         divisions=() if allocatable is None else allocatable.divisions,
         coverage=() if allocatable is None else allocatable.soft_coverage,
         pressure_transition_period_ns=pressure_transition_period_ns(settings),
+        node_status_update_ns=parse_duration_ns(settings.node_status_update_frequency),
         soft_grace=soft_pod_grace(settings.eviction_max_pod_grace_period, profile),
         hard_grace=hard_pod_grace(profile),
         qos_reserved=qos_reserved,

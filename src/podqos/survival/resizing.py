@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.admission.pod_validation import validate_pod
 from podqos.admission.resize import validate_resize
 from podqos.model.pod import Container, Pod
 from podqos.model.profile import Profile
@@ -78,7 +79,10 @@ def _refusals(before: Pod, after: Pod, profile: Profile) -> Iterator[str]:
             resources=after.spec.resources,
         ),
     )
-    yield from (error.detail or error.words for error in validate_resize(before, resized, profile))
+    errors = list(validate_resize(before, resized, profile))
+    # What is wrong with the older version, such as a missing image, is not what keeps its pods from being resized.
+    already = validate_pod(before, is_stored=True) if errors else ()
+    yield from (error.detail or error.words for error in errors if error not in already)
 
 
 def _with_resources(old: tuple[Container, ...], new: tuple[Container, ...]) -> tuple[Container, ...]:

@@ -84,6 +84,8 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """Of every soft threshold of memory and nodefs."""
     pressure_transition_seconds: float = 0
     """How long the node reports pressure after it ends."""
+    node_status_update_seconds: float = 0
+    """How often the node updates its status: the scheduler sees pressure after that much at most."""
     soft_pod_grace_seconds: int | None = None
     """What a pod evicted by a soft threshold is given at most; null: its own grace period."""
     soft_pod_grace_is_capped: bool = False
@@ -129,6 +131,7 @@ def thresholds_report(
             for each in exhaustion.coverage
         ),
         pressure_transition_seconds=exhaustion.pressure_transition_period_ns / SECOND_NS,
+        node_status_update_seconds=exhaustion.node_status_update_ns / SECOND_NS,
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
         soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
         hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
@@ -203,10 +206,12 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     if unwatched := [signal for signal in _OWN_SIGNALS if signal not in signals]:
         lines += wrapped(f"no threshold: {', '.join(unwatched)}", style, "")
     transition = short_duration(report.pressure_transition_seconds)
+    status = short_duration(report.node_status_update_seconds)
     return [
         *lines,
         "",
         f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
+        f"{style.strong('Status')}      the scheduler sees pressure within {status} (the node's status update)",
         f"{style.strong('Pod grace')}   {_grace(report)}",
         *_labelled("Scheduling", _by_condition(report, lambda each: _REPELS[each.repels], "repels"), style),
         *_labelled("Admission", _by_condition(report, lambda each: _REFUSES[each.refuses], "rejects"), style),
