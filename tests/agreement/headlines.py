@@ -96,8 +96,8 @@ def _cpu(asking: Asking) -> None:
 def _rank(asking: Asking) -> None:
     text = asking.text("rank", *asking.node, *asking.cgroup)
     found = re.search(r"^The orders disagree about (\d+) pairs? of pods", text, re.MULTILINE)
-    evicted = [row for row in table(text, "#", "POD", "CLASS")]
-    assert [int(row["#"]) for row in evicted] == list(range(1, len(evicted) + 1))
+    places = [int(row["#"]) for row in table(text, "#", "POD", "CLASS")]
+    assert places == list(range(1, len(places) + 1))
     report = asking.json("rank", *asking.node, *asking.cgroup)
     assert int(found[1] if found else 0) == report["reversedPairs"]
     listed = text[found.end() :].count("\n  the kubelet evicts ") if found else 0

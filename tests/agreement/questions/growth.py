@@ -183,7 +183,7 @@ def _is_plain(setting: Setting) -> bool:
 
 
 def _headroom(asking: Asking) -> Answers:
-    """A threshold that is met already is crossed after no time: by how much is not said."""
+    """Return what grows until a threshold is crossed; by how much one is met already is not said."""
     hard = [each for each in growth(asking)["thresholds"] if each["type"] == "hard"]
     nearest = min((each["crossedAfterSeconds"] for each in hard), default=0)
     if not _is_plain(asking.setting) or not nearest:

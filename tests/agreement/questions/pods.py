@@ -162,14 +162,13 @@ CLASS = Question(
                 for each in asking.json("admit", "-f", asking.file("pods.yaml"), *asking.version)["items"]
                 if each["kind"] == "Pod"
             },
-            lambda asking: {
-                pod: name
-                for pod, name in re.findall(
+            lambda asking: dict(
+                re.findall(
                     rf"^Pod (\S+)  (?:(?:{CLASSES}) → )*({CLASSES})$",
                     asking.text("admit", "-f", asking.file("pods.yaml"), *asking.version),
                     re.MULTILINE,
                 )
-            },
+            ),
         ),
         Reader(
             "drift",
