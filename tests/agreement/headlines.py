@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from agreement.asking import Asking
 from agreement.printed import rounded, table
-from agreement.questions.growth import simulate
-from agreement.questions.pods import CLASSES, check, cpu, drift
+from agreement.questions.growth import shows_timeline, simulate
+from agreement.questions.pods import CLASSES, check, cpu, drift, prints_blast
 from agreement.questions.room import place, thresholds
 
 _NUMBERS = {"no": 0, "one": 1}
@@ -38,6 +38,8 @@ def _place(asking: Asking) -> None:
 
 
 def _simulate(asking: Asking) -> None:
+    if not shows_timeline(asking.setting):
+        return
     text = asking.text(*simulate(asking, 0))
     rows = table(text, "WORKLOAD", "CLASS")
     found = re.search(r"^The kernel killed (\S+) containers?, the kubelet evicted (\S+) pods?", text, re.MULTILINE)
@@ -53,7 +55,9 @@ def _simulate(asking: Asking) -> None:
 
 
 def _blast(asking: Asking) -> None:
-    text = asking.text("blast", *asking.node, "--all")
+    if not prints_blast(asking.setting):
+        return
+    text = asking.text("blast", *asking.node)
     found = re.match(r"(\d+) pods? on (\S+) nodes?", text)
     assert found, text.partition("\n")[0]
     before = {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]}

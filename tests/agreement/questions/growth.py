@@ -74,7 +74,14 @@ def _among(firsts: list[tuple[str, str] | None]) -> Answers:
     return {OUTCOMES: Every(frozenset(firsts)), SHARE: Rounded(low, high)}
 
 
+def shows_timeline(setting: Setting) -> bool:
+    """Whether to have a timeline printed: it takes longer than everything else together."""
+    return setting.seed % 8 == 0
+
+
 def _simulated_text(asking: Asking) -> Answers:
+    if not shows_timeline(asking.setting):
+        return {}
     first = _first_text(asking, asking.text(*simulate(asking, 0)))
     return {OUTCOMES: Every(frozenset([first]))}
 
