@@ -1,7 +1,8 @@
 """The scheduler of a simulated cluster: which pods are pending, placed and preempted.
 
 ``placement`` decides; this module adds time. A pod that preempts others is tried again when they are gone, and until
-then its room is kept from pods that are no more important: it is nominated to that node. The scheduler knows a node's conditions as of its last status, and what disruption budgets allow as of now.
+then its room is kept from pods that are no more important: it is nominated to that node. The scheduler knows a node's
+conditions as of its last status, and what disruption budgets allow as of now.
 """
 
 from __future__ import annotations
@@ -165,17 +166,17 @@ class Scheduler:
                 placed.append((view.pod, None, tuple(Displaced(victim.pod, breaks) for victim, breaks in breaking)))
         return placed
 
-
     def _choose(self, view: PodView) -> NodeState | None:
         """Return the node to take, beside the pods that are nominated and at least as important.
 
         Source: ``RunFilterPluginsWithNominatedPods`` and ``evaluateNominatedNode`` of kube-scheduler.
         """
-        others = [each for key, each in self._nominated.items() if key != view.key and each[0].priority >= view.priority]
+        own = self._nominated.get(view.key)
+        beside = (each for each in self._nominated.values() if each is not own)
+        others = [each for each in beside if each[0].priority >= view.priority]
         for other, state in others:
             state.add(other)
         try:
-            own = self._nominated.get(view.key)
             if own is not None and not Filters(view, self._cluster).first_reasons(own[1]):
                 return own[1]
             choice = self._chooser.choose(view)
