@@ -27,7 +27,7 @@ from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
@@ -85,7 +85,7 @@ def advise(
         node_memory_bytes=memory_bytes,
         workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
         priority_classes=tuple(advising.to_create.values()),
-        assumptions=(*of_version(profile), *assumptions, *cluster_assumptions(objects)),
+        assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects)),
     )
 
 

@@ -20,6 +20,7 @@ from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, is_manifest, read_bytes
 from podqos.library.inputs.gathering import gather
+from podqos.library.inputs.kubelet_node import later_rules
 from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.other_objects import budget_problem, converted
 from podqos.library.inputs.policies import PolicyCollector
@@ -320,6 +321,10 @@ class _Fetched:
                 continue
             configs[name] = settings.configuration
             self.problems += ignored_problems(settings, path, reader="simulation")
+            self.problems += (
+                Problem(path, 0, 0, Severity.WARNING, "", f"{each.what}: {each.value}", "state spec.kubernetesVersion")
+                for each in later_rules(settings.notation, self._profile())
+            )
         return configs
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
