@@ -242,8 +242,11 @@ class _Advising:
         for found in self._objects.latest(warn=False):
             identity = identity_of(found)
             if identity not in known:
-                pod, _ = self._stored(found.workload.pod, found)
-                yield Advised(identity, pod, pod)
+                pod, refusal = self._stored(found.workload.pod, found)
+                if refusal and not found.workload.is_live:
+                    self._objects.refuse(found, refusal)
+                else:
+                    yield Advised(identity, pod, pod)
 
     def advise(self, subject: _Subject) -> _Result:
         """Return what one workload should have."""
