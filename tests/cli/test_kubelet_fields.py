@@ -384,4 +384,6 @@ def test_flags_are_named_like_fields_in_the_words_of_their_file(folder, capsys):
         f"{path}: warning: kubeletArguments: ignored (not modelled): memory-manager-policy; "
         "ignored, they do not affect pods: node-labels; "
         "qos-reserved has no effect without featureGates.QOSReserved: true (since 1.11)\n"
+        "assumed: rules for kubeletArguments (OpenShift 3): those of Kubernetes 1.36 "
+        "(--kubernetes-version 1.9 for OKD 3.9)\n"
     )
