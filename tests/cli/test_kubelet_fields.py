@@ -303,9 +303,10 @@ def test_some_settings_are_read_by_a_check_but_by_no_simulation():
 
 def test_a_setting_is_named_for_one_reason():
     ignored = ignored_settings({"memoryThrottlingFactor": 0.5}, "simulation")
-    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS", until=(1, 36)),))
-    gated = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
-    assert ignored_settings(gated, "simulation").fields == ("memoryThrottlingFactor",)
+    gated = Gated("memoryThrottlingFactor", "MemoryQoS", until=(1, 36))
+    assert (ignored.fields, ignored.without_gate) == ((), (gated,))
+    enabled = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
+    assert ignored_settings(enabled, "simulation").fields == ("memoryThrottlingFactor",)
     assert not ignored_settings(gated)
 
 
