@@ -238,7 +238,8 @@ def test_zeros(resources, paths):
 def test_fractions_of_cores_matter_under_the_static_policy(policy, expected):
     kubelet = (
         "---\napiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-        f"cpuManagerPolicy: {policy}\nsystemReserved: {{memory: 1Gi}}\nevictionHard: {{memory.available: 1Gi}}\n"
+        f"cpuManagerPolicy: {policy}\nsystemReserved: {{cpu: 500m, memory: 1Gi}}\n"
+        "evictionHard: {memory.available: 1Gi}\n"
     )
     text = pod("{requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 500m, memory: 1Gi}}") + kubelet
 

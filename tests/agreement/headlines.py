@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from agreement.asking import Asking
 from agreement.printed import rounded, table
-from agreement.questions.growth import simulate
-from agreement.questions.pods import CLASSES, check, cpu, drift
+from agreement.questions.growth import shows_timeline, simulate
+from agreement.questions.pods import CLASSES, check, cpu, drift, prints_blast
 from agreement.questions.room import place, thresholds
 
 _NUMBERS = {"no": 0, "one": 1}
@@ -38,6 +38,8 @@ def _place(asking: Asking) -> None:
 
 
 def _simulate(asking: Asking) -> None:
+    if not shows_timeline(asking.setting):
+        return
     text = asking.text(*simulate(asking, 0))
     rows = table(text, "WORKLOAD", "CLASS")
     found = re.search(r"^The kernel killed (\S+) containers?, the kubelet evicted (\S+) pods?", text, re.MULTILINE)
@@ -53,7 +55,9 @@ def _simulate(asking: Asking) -> None:
 
 
 def _blast(asking: Asking) -> None:
-    text = asking.text("blast", *asking.node, "--all")
+    if not prints_blast(asking.setting):
+        return
+    text = asking.text("blast", *asking.node)
     found = re.match(r"(\d+) pods? on (\S+) nodes?", text)
     assert found, text.partition("\n")[0]
     before = {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]}
@@ -96,8 +100,8 @@ def _cpu(asking: Asking) -> None:
 def _rank(asking: Asking) -> None:
     text = asking.text("rank", *asking.node, *asking.cgroup)
     found = re.search(r"^The orders disagree about (\d+) pairs? of pods", text, re.MULTILINE)
-    evicted = [row for row in table(text, "#", "POD", "CLASS")]
-    assert [int(row["#"]) for row in evicted] == list(range(1, len(evicted) + 1))
+    places = [int(row["#"]) for row in table(text, "#", "POD", "CLASS")]
+    assert places == list(range(1, len(places) + 1))
     report = asking.json("rank", *asking.node, *asking.cgroup)
     assert int(found[1] if found else 0) == report["reversedPairs"]
     listed = text[found.end() :].count("\n  the kubelet evicts ") if found else 0

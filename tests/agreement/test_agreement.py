@@ -1,7 +1,7 @@
 """One question, one answer: drawn settings are asked through every command that answers the same question.
 
-``PODQOS_EXAMPLES=2000`` asks about so many settings, ``PODQOS_DRAW=N`` about others (N million and following). A seed is
-in the name of its test, and gives the same setting for ever.
+``PODQOS_EXAMPLES=2000`` asks about so many settings, ``PODQOS_DRAW=N`` about others (from N million on). The name of a
+test has its seed, which gives the same setting for ever.
 """
 
 from __future__ import annotations

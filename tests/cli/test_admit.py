@@ -351,7 +351,7 @@ class TestDecodingAtEveryDepth:
             'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal number into '
             "Go struct field EnvVar.spec.template.spec.containers.env.value of type string"
         ) in out
-        assert f"{path}:12:30: spec.template.spec.containers[0].env[0].value" in out
+        assert f"{path}:14:30: spec.template.spec.containers[0].env[0].value" in out
 
     def test_unknown_fields_are_listed_each_with_its_place(self, capsys, file):
         path = file("bare.yaml", BARE + "      tty: true\n  volumes: [{name: a, emptyDir: {size: 1Gi}}]\n")
@@ -423,7 +423,7 @@ class TestFieldsThatDecideNothingElse:
             "spec.containers[0].livenessProbe.tcpSocket.port: Invalid value: 0: must be between 1 and 65535, inclusive"
         )
         assert words in out
-        assert f"{path}:12:" in out
+        assert f"{path}:14:" in out
         assert items(capsys, "-f", path)[0]["notJudged"] == []
 
     def test_every_field_at_fault_is_listed_in_the_order_of_the_server(self, capsys, file):
@@ -580,7 +580,7 @@ def test_a_pod_that_cannot_be_read_is_one_line_and_the_rest_is_followed(capsys, 
     assert "Decoding, 400 Bad Request" in out
     first, last = err.splitlines()
     assert first == (
-        f'{path}:20:7: error: spec.containers[0].resource: unknown field "resource" (did you mean "resources"?)'
+        f'{path}:22:7: error: spec.containers[0].resource: unknown field "resource" (did you mean "resources"?)'
     )
     assert last == "2 workloads followed; 1 error"
 

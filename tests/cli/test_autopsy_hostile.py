@@ -19,6 +19,7 @@ from podqos.cli.main import main
 from podqos.errors import InputError
 from podqos.library import autopsy as library
 from podqos.library.autopsy import Log, autopsy, one_by_one
+from podqos.report.simulation.html import SLOT
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.survival.autopsy_markdown import markdown
 from podqos.report.survival.autopsy_story import page_of
@@ -212,7 +213,8 @@ def test_what_cannot_be_read_is_not_taken_for_a_log_without_kills(capsys, tmp_pa
     assert err.count("\n") == 1
 
 
-def test_a_terminal_and_a_pipe_see_no_control_of_a_log(tmp_path, capfd):
+def test_a_terminal_and_a_pipe_see_no_control_of_a_log(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("podqos.cli.commands.autopsy.built_viewer", lambda: f"<html>{SLOT}</html>")
     path = tmp_path / "kern.log"
     path.write_text("\n".join(cgroup([(7, 0, 9, 1, 0, 0, "\x1b[2J\x1b]0;x\x07e\rvil")], 7, "\x9bevil")) + "\n")
     for output in ("text", "json", "jsonl", "yaml", "csv", "markdown"):
@@ -221,6 +223,7 @@ def test_a_terminal_and_a_pipe_see_no_control_of_a_log(tmp_path, capfd):
         assert not {"\x1b", "\x07", "\r", "\x9b"} & set(out), output
         assert "vil" in out
     assert main(["autopsy", str(path), "--html", str(tmp_path / "page.html")]) == 0
+    assert not {"\x1b", "\x07", "\r"} & set((tmp_path / "page.html").read_text())
 
 
 def test_what_is_read_from_a_pipe_is_read_once_and_whole():

@@ -31,7 +31,7 @@ class Drawn:
         reserved = f"systemReserved: {{memory: '{self.reserved_bytes}'}}\n" if self.reserved_bytes else ""
         soft = "evictionSoft: {memory.available: 2Gi}\nevictionSoftGracePeriod: {memory.available: 30s}\n"
         hard = "" if seed == 0 else f"evictionHard: {{memory.available: '{self.hard_bytes}'}}\n"
-        self.kubelet = HEAD + hard + reserved + (soft if chance.random() < 0.3 else "")
+        self.kubelet = HEAD + hard + reserved + (soft if chance.random() < 0.3 and self.memory_bytes > 4 * GI else "")
         self.config = self.write("kubelet.yaml", self.kubelet)
 
     def write(self, name: str, text: str) -> str:
@@ -117,5 +117,21 @@ def test_what_rank_has_left_for_kubelet_and_kernel_is_what_forecast_uses_up(node
     left = node.on_node("rank", node.config, node.system_bytes)["node"]
     truth = node.forecast(MI, system_bytes=node.system_bytes)
     assert left["kernelLeftBytes"] == pytest.approx(truth["outOfMemoryAfterSeconds"] * MI, abs=1)
+    assert left["kernelFirst"] == (node.forecast(1, system_bytes=node.system_bytes)["kubeletFirst"] == 0)
     first = min(each["crossedAfterSeconds"] for each in truth["thresholds"])
     assert max(0, left["headroom"]["headroomBytes"]) == pytest.approx(first * MI, abs=1)
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+def test_huge_pages_count_for_check_as_for_forecast(tmp_path, capsys, version):
+    """Up to 1.36 they seem to be available, and the kubelet waits for memory that is not there."""
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: w}\nstatus: {capacity: {memory: 16Gi, hugepages-2Mi: 1Gi}}\n"
+    (tmp_path / "all.yaml").write_text(f"{node}---\n{HEAD}evictionHard: {{memory.available: 500Mi}}\n---\n{POD}")
+    words = ["-f", str(tmp_path / "all.yaml"), "--kubernetes-version", version, "-o", "json"]
+    assert main(["forecast", *words, "--growing", "a", "--rate", "50Mi/s", "--win", "100"]) == 0
+    (truth,) = json.loads(capsys.readouterr().out)["growths"]
+    assert main(["check", *words, "--fail-on", "never"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    (facts,) = (each["facts"] for each in items if each["check"] == "PQ404")
+    assert facts["kubeletFirst"] == pytest.approx(truth["kubeletFirst"])
+    assert facts["neededBytes"] == truth["needed"]["evictionHardBytes"]

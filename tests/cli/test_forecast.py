@@ -54,7 +54,8 @@ def test_what_is_recommended_makes_the_kubelet_win(capsys, tmp_path):
 
 def test_an_impractical_threshold_is_called_that_with_what_to_do_instead(capsys):
     _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "1Gi/s", "--rate", "4Gi/s")
-    assert "memory.available<10463Mi, which is impractical: it leaves pods less than they request. Instead, give" in out
+    assert "memory.available<10463Mi, which is impractical: it leaves pods less than they request. It takes" in out
+    assert " from allocatable; batch/content-generator-1 no longer fits. Instead, give" in out
     assert "No evictionHard makes the kubelet first 99 % of the time: growth this fast takes all memory" in out
 
 

@@ -58,6 +58,14 @@ def test_help_on_a_command_is_what_its_own_option_prints(capsys, words):
     assert out.startswith(f"usage: podqos {' '.join(words)} ")
 
 
+@pytest.mark.parametrize("command", ["scenario", "guard", "policy"])
+def test_what_a_subcommand_does_stands_on_the_line_of_its_name_in_every_python(capsys, command):
+    _, out, _ = podqos(capsys, "help", command)
+    listed = re.findall(r"^    ([a-z-]+)( +\S.*)?$", re.split(r"\n  (?:COMMAND|ACTION)\n", out)[1], re.MULTILINE)
+    assert listed
+    assert [name for name, about in listed if not about] == []
+
+
 @pytest.mark.parametrize("word", ["--version", "-V", "version"])
 def test_the_version_is_printed(capsys, word):
     from podqos import __version__

@@ -303,9 +303,10 @@ def test_some_settings_are_read_by_a_check_but_by_no_simulation():
 
 def test_a_setting_is_named_for_one_reason():
     ignored = ignored_settings({"memoryThrottlingFactor": 0.5}, "simulation")
-    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS", until=(1, 36)),))
-    gated = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
-    assert ignored_settings(gated, "simulation").fields == ("memoryThrottlingFactor",)
+    gated = Gated("memoryThrottlingFactor", "MemoryQoS", until=(1, 36))
+    assert (ignored.fields, ignored.without_gate) == ((), (gated,))
+    enabled = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
+    assert ignored_settings(enabled, "simulation").fields == ("memoryThrottlingFactor",)
     assert not ignored_settings(gated)
 
 
@@ -384,4 +385,6 @@ def test_flags_are_named_like_fields_in_the_words_of_their_file(folder, capsys):
         f"{path}: warning: kubeletArguments: ignored (not modelled): memory-manager-policy; "
         "ignored, they do not affect pods: node-labels; "
         "qos-reserved has no effect without featureGates.QOSReserved: true (since 1.11)\n"
+        "assumed: rules for kubeletArguments (OpenShift 3): those of Kubernetes 1.36 "
+        "(--kubernetes-version 1.9 for OKD 3.9)\n"
     )

@@ -325,7 +325,7 @@ def test_what_is_deleted_the_moment_it_arrives_is_a_warning_with_its_place_and_n
         ("{name: node,", "{name: node, cgroupVersion: 3,", "must be 1 or 2"),
         ("{name: node,", "{name: node, kubelet: none.yaml,", "none.yaml: No such file"),
         ("{name: node,", "{name: node, kubelet: {evictionHrad: {}},", "did you mean evictionHard?"),
-        ("{name: node,", "{name: node, kubelet: {evictionSoft: {memory.available: 1Gi}},", "would not start"),
+        ("{name: node,", "{name: node, kubelet: {evictionSoft: {memory.available: 1Gi}},", "does not start"),
         ("{name: node,", "{name: node, watermarks: {min: 2Gi, low: 1Gi},", "min, low and high must rise"),
         ("{name: node,", "{name: node, system: {memory: 1Gi - 2Gi at 1s},", "falls below zero"),
         ("{name: node,", "{name: node, taints: [{kay: x}],", 'unknown field "kay"'),

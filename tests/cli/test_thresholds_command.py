@@ -115,6 +115,8 @@ def test_file_flags_okd_and_configz_say_the_same(capsys, tmp_path):
     for name, text in (("kubelet.yaml", CONFIGURATION), ("okd.yaml", OKD), ("configz.json", configz)):
         (tmp_path / name).write_text(text)
         answers.append(json.loads(thresholds(capsys, "-f", tmp_path / name, "-o", "json")[1]))
+    assumed = [[each["what"] for each in answer.pop("assumptions")] for answer in answers]
+    assert assumed[2] == ["rules for kubeletArguments (OpenShift 3)", *assumed[0]]
     first, *rest = answers
     assert first["thresholds"]
     assert first["allocatable"]

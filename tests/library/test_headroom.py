@@ -84,6 +84,16 @@ def test_a_node_with_reservations_is_sorted_by_what_pods_have_left_and_says_so(t
     assert "160Mi headroom before eviction (allocatableMemory.available < 500Mi)." in capsys.readouterr().out
 
 
+def test_where_the_kernel_kills_before_the_kubelet_evicts_that_is_said(tmp_path, capsys):
+    path = tmp_path / "cluster.json"
+    path.write_bytes(b"\n".join(cluster_lines({"evictionHard": {"memory.available": "10Mi"}})))
+    assert main(["overview", "--snapshot", str(path)]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("atlas-1"))
+    assert "4086Mi (kernel at 3995Mi)" in row
+    assert main(["rank", "atlas-1", "--snapshot", str(path)]) == 0
+    assert "The kernel kills before the kubelet evicts." in capsys.readouterr().out
+
+
 def test_without_a_threshold_the_kubelet_never_evicts_and_rank_says_so(tmp_path, capsys):
     pods, config = tmp_path / "pods.yaml", tmp_path / "kubelet.yaml"
     pods.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n")

@@ -293,3 +293,36 @@ def test_nothing_is_left_of_a_snapshot_that_fails(served, capsys):
     served(answer)
     assert podqos(capsys, "snapshot", "-o", "c.json.gz")[0] not in {0, 1}
     assert not [each for each in Path.cwd().iterdir() if "c.json" in each.name]
+
+
+# ---- a cluster's lists -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["List", "ConfigMapList", "Table"])
+def test_a_list_of_another_kind_than_was_asked_for_is_an_error(kind, served, capsys):
+    def answer(request: Request) -> object:
+        if request.path.endswith("/pods"):
+            return json.dumps({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": []}).encode()
+        return api_server(request)
+
+    served(answer)
+    for words in (["explain", "-A"], ["check", "-A"], ["rank", "atlas-1"], ["snapshot", "-o", "c.json"], ["overview"]):
+        code, out, err = podqos(capsys, *words)
+        assert (code, out) == (3, ""), words
+        assert f"in place of a list of pods it sent {kind}" in err
+
+
+@pytest.mark.parametrize("output", ["c.json", "-"])
+def test_snapshot_prints_the_rights_that_were_missing(output, served, capfdbinary):
+    def answer(request: Request) -> object:
+        if request.path.endswith("/limitranges"):
+            return status(403, "Forbidden", 'limitranges is forbidden: User "jane" cannot list resource "limitranges"')
+        return api_server(request)
+
+    served(answer)
+    assert main(["snapshot", "-o", output]) == 0
+    out, err = (text.decode() for text in capfdbinary.readouterr())
+    written = out if output == "-" else Path(output).read_text()
+    assert "limitranges: none (the right of jane to list them)" in " ".join(err.split())
+    (missing,) = (json.loads(line) for line in written.splitlines() if '"list":"LimitRangeList"' in line)
+    assert missing["assumption"]["stateWith"] == "the right of jane to list them"

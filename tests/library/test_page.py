@@ -383,10 +383,10 @@ def test_every_value_can_be_written_as_json():
 
 
 def test_pods_that_the_api_server_refuses_leave_a_page_that_says_so():
-    refused = b"apiVersion: v1\nkind: Pod\nmetadata: {name: '<b>'}\nspec: {containers: [{name: c, image: i}]}\n"
+    refused = b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {restartPolicy: '<b>', containers: [{name: c}]}\n"
     view = Page(read_given({"refused.yaml": refused})).cluster()
     assert view.pods == ()
-    assert any("Invalid value" in note for note in view.notes)
+    assert any("Unsupported value" in note for note in view.notes)
 
 
 def test_two_runs_are_compared_victim_by_victim():

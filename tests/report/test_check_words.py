@@ -56,10 +56,11 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
         (
             "PQ404",
             (
-                "at 50Mi a second the 100Mi below the threshold are gone before the kubelet, which checks every 10 s, "
-                "notices: it acts first in 20% of cases, with 500Mi always"
+                "at 50Mi a second the kernel kills before the kubelet, which checks every 10 s, sees the threshold of "
+                "100Mi met: it acts first in 20% of cases, with 500Mi always, or 825Mi once the system uses what is "
+                "reserved"
             ),
-            "evictionHard[memory.available]: 500Mi (was 100Mi)",
+            "evictionHard[memory.available]: 825Mi (was 100Mi)",
         ),
         ("PQ116", "web has a cpu limit of zero", "remove spec.containers[0].resources.limits.cpu"),
         ("PQ408", "enforceNodeAllocatable does not name pods", "enforceNodeAllocatable: [pods] (was none)"),

@@ -186,3 +186,28 @@ def test_one_preemption_is_under_way_at_a_time_and_the_next_waits_until_its_vict
         (13.0, "Placed", "default/high-0"),
         (13.0, "Preempted", "default/low-1"),
     ]
+
+
+def test_the_room_that_a_pod_preempts_others_for_is_kept_from_less_important_and_equal_pods():
+    """The small pod fits as soon as the victim is gone, but not beside the large one, which came first."""
+    victim = placed(pod("low", "memory=600Mi"), using(1), nodes=("n",), kind="Pod")
+    arriving = [
+        placed(pod(name, f"memory={size}", priority=1000), using(1), arrives_us=10 * SECOND_US)
+        for name, size in (("large", "800Mi"), ("small", "500Mi"))
+    ]
+    done = cluster(victim, *arriving, count=1, options=Options(container_stop_us=3 * SECOND_US))
+    assert lines(done, "Preempted", "Placed") == [
+        (10.0, "Preempted", "default/low"),
+        (13.0, "Placed", "default/large-0"),
+    ]
+
+
+def test_beside_a_nominated_pod_and_victims_that_still_stop_there_is_room_for_few():
+    """What fits beside the large pod waits until its victim is gone, too: both count in the meantime."""
+    victim = placed(pod("low", "memory=600Mi"), using(1), nodes=("n",), kind="Pod")
+    arriving = [
+        placed(pod(name, f"memory={size}", priority=1000), using(1), arrives_us=10 * SECOND_US)
+        for name, size in (("large", "800Mi"), ("tiny", "50Mi"))
+    ]
+    done = cluster(victim, *arriving, count=1, options=Options(container_stop_us=3 * SECOND_US))
+    assert lines(done, "Placed") == [(13.0, "Placed", "default/large-0"), (13.0, "Placed", "default/tiny-0")]

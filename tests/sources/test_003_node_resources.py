@@ -312,11 +312,13 @@ def test_a_scenarios_node_is_configured_by_its_node_config(podqos, kubelet):
     code, out, err = podqos("simulate", "okd.yaml", "-o", "json", okd=scenario, pod=POD, node=node)
     assert code in {0, 1}
     assert "not enough memory" in out
-    assert err.splitlines() == (
+    *ignored, rules = sorted(err.splitlines())
+    assert ignored == (
         ["node.yaml: warning: kubeletArguments: ignored, they do not affect pods: node-labels"]
         if kubelet == "node.yaml"
         else []
     )
+    assert rules.endswith("(OpenShift 3): those of Kubernetes 1.36 (state spec.kubernetesVersion)")
 
 
 def test_check_finds_and_mends_what_is_wrong_with_a_node_config(podqos):

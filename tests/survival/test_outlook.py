@@ -22,6 +22,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.memory_tree import memory_tree
 from podqos.survival.outlook import outlook
 from podqos.survival.processes import container_processes
+from sim.growths import drawn
 from survival.nodes import GI, MI, evicted, orders, settings, snapshot, using
 
 KUBEPODS = "/kubepods.slice"
@@ -124,3 +125,15 @@ def test_the_tree_holds_exactly_what_the_snapshot_says(anon, cache):
         container.working_set_bytes for entry in node.pods for container in entry.containers
     )
     assert usage.inactive_file_bytes == sum(cache[: len(anon)]) * GI
+
+
+@pytest.mark.parametrize("seed", [*range(16), 327, 434, 815, 1121])
+def test_what_the_kernel_has_left_is_what_the_forecast_lets_a_container_grow(seed):
+    """With page cache, swap (327) and protected memory (434, 815, 1121); the container has no limit of its own."""
+    setting = drawn(seed).unlimited()
+    growing = setting.growing()
+    seen = outlook(growing.snapshot, growing.settings)
+    assert seen.domain.path == growing.course.room.path
+    # Reclaim swaps whole pages of each cgroup: every time a few less than the sum.
+    tolerance = MI if setting.swap_bytes else 0
+    assert abs(seen.first_oom.until_oom_bytes - growing.until_oom_bytes) <= tolerance

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.manifest.kinds import POD_HOLDERS
-from podqos.model.pod import Container, Pod, Workload
+from podqos.model.pod import MIRROR_ANNOTATION, Container, Pod, Workload
 
 
 class Question(IntEnum):
@@ -142,6 +142,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _KEY = re.compile(r"([a-z0-9][-a-z0-9]{0,61}[a-z0-9](\.[a-z0-9][-a-z0-9]{0,61}[a-z0-9]){0,3}/)?" + _WORD.pattern)
 _SHORT = 4096
+_JUDGED_ANNOTATIONS = frozenset((MIRROR_ANNOTATION, "controller.kubernetes.io/pod-deletion-cost"))
 
 
 def _is_ordinary(workload: Workload) -> bool:
@@ -153,7 +154,12 @@ def _is_ordinary(workload: Workload) -> bool:
     names = (metadata.name, *(each.name for each in spec.volumes), *(each.name for each in spec.containers))
     return (
         all(map(_LABEL.fullmatch, names))
+        and len({each.name for each in spec.volumes}) == len(spec.volumes)
+        and not any(each.empty_dir is not None and each.empty_dir.size_limit is not None for each in spec.volumes)
+        and not metadata.generate_name
+        and (not metadata.namespace or _LABEL.fullmatch(metadata.namespace) is not None)
         and _are_labels(metadata.labels)
+        and metadata.annotations.keys().isdisjoint(_JUDGED_ANNOTATIONS)
         and all(_KEY.fullmatch(key) and len(value) < _SHORT for key, value in metadata.annotations.items())
         and all(map(_is_plain, spec.containers))
         and spec.restart_policy in {"", "Always"}

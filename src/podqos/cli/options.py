@@ -131,6 +131,15 @@ def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
     parser.add_argument("--jobs", metavar="N", type=int, default=-1, help=jobs)
 
 
+def add_hold_placement_option(parser: Parser) -> None:
+    """Declare ``--hold-placement``: a raised threshold displaces no pod."""
+    about = (
+        "pods are placed as with the scenario's own kubelet settings: changed thresholds and reservations decide when "
+        "pods are evicted, not which fit"
+    )
+    parser.add_argument("--hold-placement", action="store_true", help=about)
+
+
 def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None:
     """Declare an option that may be repeated."""
     parser.add_argument(name, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")

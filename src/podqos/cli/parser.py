@@ -24,6 +24,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - argparse's own
         super().__init__(*args, **{"formatter_class": formatter, "allow_abbrev": False, **kwargs})
+        self.color = False  # as before Python 3.14
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Parse a command line; files may stand before, between and behind the options."""
@@ -78,6 +79,13 @@ def formatter(prog: str) -> argparse.HelpFormatter:
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Wraps the paragraphs of a description; one with indented lines is a list, and its lines stay apart."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Count a subcommand with its indentation, as argparse itself does from Python 3.13 on."""
+        super().add_argument(action)
+        for below in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(below)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         """Name the value once, not after each spelling of the option."""

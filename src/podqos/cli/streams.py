@@ -55,6 +55,9 @@ class GuardedStream(io.TextIOBase):
             raise self._failure
         self._stream.flush()
 
+    def close(self) -> None:
+        """Leave the stream below as it is: others own it, and may have closed it before this one is collected."""
+
     def discard(self) -> None:
         """Forget a write that failed: nothing reads what comes after it either."""
         self._failure, self.is_discarded = None, True

@@ -118,10 +118,9 @@ class Page(Generic[Model]):
 
 def check_list(kind: str, resource: Resource[Any], where: str) -> None:
     """Raise BadAnswer unless a list is of the kind that was asked for: taken for another, it would seem empty."""
-    wanted = f"{resource.kind}List"
-    if kind != wanted:
-        what = f"in place of a list of {resource.plural} ({wanted}) it sent {kind or 'something else'}"
-        raise BadAnswer(what, where=where, fix="check that the server is a Kubernetes API server, or its proxy")
+    if kind != f"{resource.kind}List":
+        what = f"in place of a list of {resource.plural} it sent {kind or 'something else'}"
+        raise BadAnswer(what, where=where)
 
 
 def decode_object(resource: Resource[Model], data: bytes, *, where: str = "") -> Model:

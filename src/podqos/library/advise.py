@@ -27,7 +27,7 @@ from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
@@ -85,7 +85,7 @@ def advise(
         node_memory_bytes=memory_bytes,
         workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
         priority_classes=tuple(advising.to_create.values()),
-        assumptions=(*of_version(profile), *assumptions, *cluster_assumptions(objects)),
+        assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects)),
     )
 
 
@@ -242,8 +242,11 @@ class _Advising:
         for found in self._objects.latest(warn=False):
             identity = identity_of(found)
             if identity not in known:
-                pod, _ = self._stored(found.workload.pod, found)
-                yield Advised(identity, pod, pod)
+                pod, refusal = self._stored(found.workload.pod, found)
+                if refusal and not found.workload.is_live:
+                    self._objects.refuse(found, refusal)
+                else:
+                    yield Advised(identity, pod, pod)
 
     def advise(self, subject: _Subject) -> _Result:
         """Return what one workload should have."""

@@ -58,6 +58,7 @@ from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
+from podqos.model.profile import Profile
 from podqos.model.service import GatewayRoute, Ingress, Service
 from podqos.report.check.value import CheckReport, FindingReport, finding_report
 from podqos.report.check.verdict import verdict
@@ -161,6 +162,7 @@ class Checked:
         """How many count and are not judged."""
         self.assumptions: tuple[Assumption, ...] = (
             *of_version(options.profile),
+            *_later_rules(objects, options.profile),
             *(assumed if self.subjects else ()),
             *without_policies(objects),
             *objects.assumptions,
@@ -370,6 +372,15 @@ def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progre
     from podqos.library.engines.fan_out import fan_out, usable_cores
 
     return list(fan_out(task, inputs, usable_cores(), progress))
+
+
+def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:
+    if not objects.kubelets:
+        return ()
+    from podqos.library.inputs.kubelet_node import later_rules
+
+    rules = (later_rules(each.settings.notation, profile) for each in objects.kubelets)
+    return tuple(dict.fromkeys(assumed for each in rules for assumed in each))
 
 
 def _located(found: FoundWorkload, autoscalers: Autoscalers) -> LocatedWorkload:

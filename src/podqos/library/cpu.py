@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
-from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of
+from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of, rules_of
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
-from podqos.model.assumption import Assumption, of_version
+from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU
@@ -58,7 +58,7 @@ def cpu(
             Assumption("CPU of daemons", "all that is reserved for them", "kubeReserved, systemReserved")
         )
     result = burst((entry.pod for entry in pods), cores, settings, profile, reserved_milli=reserved_milli)
-    assumed = (*of_version(profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
+    assumed = (*rules_of(kubelet, profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
     report = cpu_report(result, profile, assumed)
     chosen = {entry.pod.key for entry in pods if entry.is_chosen}
     return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))

@@ -11,11 +11,10 @@ from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.library.inputs.drift_usage import both_versions
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
 from podqos.library.inputs.objects import Objects
 from podqos.library.inputs.versions import version_workloads
 from podqos.library.node_state import usage_rows
-from podqos.model.assumption import of_version
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage
@@ -63,7 +62,7 @@ def drift(
         injectors=tuple(injector.name for injector in injectors),
         workloads=tuple(map(worded, found)),
         assumptions=(
-            *of_version(profile),
+            *rules_of(kubelet, profile),
             *assumptions,
             *of_usage,
             *(() if kubelet.is_stated else (KUBELET_SETTINGS,)),

@@ -91,8 +91,9 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
             assumptions += (KUBELET_SETTINGS,)
         else:
             # What reads a configuration takes longer to load than a pod to explain.
-            from podqos.library.inputs.kubelet_node import cgroups_of
+            from podqos.library.inputs.kubelet_node import cgroups_of, rules_of
 
+            assumptions = tuple(dict.fromkeys((*rules_of(self.kubelet, self.profile), *assumptions)))
             score = self.kubelet.config.oom_score_adj
             cgroups = cgroups_of(
                 self.kubelet,

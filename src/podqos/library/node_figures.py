@@ -31,6 +31,7 @@ def node_overview(
         conditions=tuple(_conditions(node)),
         headroom_bytes=None if watched is None else watched.headroom_bytes,
         headroom=None if watched is None else watched.headroom,
+        kernel_left_bytes=None if report is None else report.node.kernel_left_bytes,
         is_measured=state is not None and state.is_kubelets,
         next_evicted=_victim(next(iter(evicted), None)),
         next_killed=_victim(next(iter(killed), None)),

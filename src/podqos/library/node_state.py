@@ -25,13 +25,13 @@ from podqos.library.inputs.assumptions import (
     nodes_called,
 )
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_among
+from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
 from podqos.library.inputs.node_pods import chosen_node, node_pods
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.inputs.selection import Selection
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption, of_version
+from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
@@ -86,7 +86,7 @@ class NodeState(Struct, frozen=True):
     def resting_on(self, kubelet: Kubelet, profile: Profile) -> tuple[Assumption, ...]:
         """Return what an answer assumes if it also depends on the kubelet and the version."""
         unstated = () if kubelet.is_stated else (KUBELET_SETTINGS,)
-        return (*of_version(profile), *self.assumptions, *unstated)
+        return (*rules_of(kubelet, profile), *self.assumptions, *unstated)
 
 
 def node_state(

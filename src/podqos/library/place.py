@@ -20,10 +20,10 @@ from podqos.library.inputs.assumptions import (
     cluster_assumptions,
     without_policies,
 )
-from podqos.library.inputs.kubelet_node import Kubelet, check_kubelet, kubelet_of
+from podqos.library.inputs.kubelet_node import Kubelet, check_kubelet, kubelet_of, rules_of
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption, of_version
+from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Workload
@@ -79,7 +79,7 @@ class Placing:
         self._is_walked = any(source.scope is not None for source in objects.sources)
         self._kubelet = _kubelet(objects, options)
         self._config = None if self._kubelet is None else self._kubelet.config
-        self._assumptions: list[Assumption] = [*of_version(options.profile)]
+        self._assumptions: list[Assumption] = [*rules_of(self._kubelet, options.profile)]
         self.nodes = tuple(self._nodes())
         self.pods: list[Pod] = []
         self._workloads: dict[str, str] = {}

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import date
 
+from podqos.admission.relevance import rejected
+from podqos.admission.validation import validate_resources
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.demands import POLICY_CHECKS, PolicyOverBudget, PolicyViolated
 from podqos.advice.checks.finding import SuppressedBy
@@ -67,6 +69,10 @@ def judge_policies(
         only=POLICY_CHECKS,
         compare_up_to=-1,
     )
+    for found in objects.workloads:
+        # What a policy says of a pod does not depend on what the API server says of it.
+        if not found.workload.is_live:
+            objects.tolerate(found, rejected(found.workload, validate_resources(found.workload.pod)))
     checked = run_checks(objects, options, Gate(show_suppressed=True), progress=progress)
     report = checked.report
     violations: dict[tuple[str, str, str, str], list[ViolationReport]] = {}

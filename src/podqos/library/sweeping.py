@@ -19,7 +19,8 @@ from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import run_summary, workload_of
 from podqos.sim.sweep import Point, RunResult, Sweep, WorkloadResult, combinations, plan, run_key
-from podqos.sim.variation import Variation, Varied, parse_varied
+from podqos.sim.variation import Variation, Varied, parse_varied, takes_from_allocatable
+from podqos.wording import listed
 
 _MOST_SEEDS = 100_000
 # How a line of results begins, up to where an interruption cut it off: nothing else is to be touched.
@@ -43,6 +44,7 @@ def sweep(
     results: str | None = None,
     engine: str = "processes",
     jobs: int = PER_CORE,
+    hold_placement: bool = False,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Sweep:
@@ -50,8 +52,10 @@ def sweep(
 
     ``vary`` holds texts such as ``phase=0s,5s`` (``podqos sweep --help`` lists the parameters). More than one of
     ``seeds`` means seeds 0 to N−1 instead of the scenario's own. ``results`` is a file that keeps finished runs, which
-    are not run again. ``engine`` and ``jobs`` say where to run and how much in parallel. ``progress`` gets the number
-    of finished runs and the total; ``say`` gets remarks about the file of results.
+    are not run again. With ``hold_placement`` pods may request what the scenario's own kubelets leave them, so that a
+    raised threshold does not win by displacing a pod. ``engine`` and ``jobs`` say where to run and how much in
+    parallel. ``progress`` gets the number of finished runs and the total; ``say`` gets remarks about the file of
+    results, and about pods that were displaced.
     """
     varied = [parse_varied(text) for text in vary]
     _refuse_twice(varied)
@@ -60,7 +64,7 @@ def sweep(
             f"'{seeds}' is not a number of seeds", where="--seeds", fix="a whole number, for example 20"
         )
     points = list(plan(varied, () if seeds == 1 else range(seeds)))
-    with _Results(scenario, results, say) as found:
+    with _Results(scenario, results, say, hold_placement=hold_placement) as found:
         try:
             with carried_out(_run, found.tasks(points), engine=engine, jobs=jobs) as runs_done:
                 for result in runs_done:
@@ -75,13 +79,25 @@ def sweep(
     if seeds > 1 and _are_alike(runs):
         say(f"all {seeds} seeds gave the same results; one would do")
     base = load_scenario(scenario)
+    found_combinations = combinations(runs)
+    if not hold_placement and any(each.never_ran.most for each in found_combinations):
+        _say_displaced(varied, say)
     return Sweep(
         scenario=base.name,
         parameters=tuple(each.parameter.text for each in varied),
         runs=len(runs),
-        combinations=combinations(runs),
+        combinations=found_combinations,
         assumptions=of_version(base.profile),
+        placement_held=hold_placement,
     )
+
+
+def _say_displaced(varied: Sequence[Varied], say: Callable[[str], None]) -> None:
+    """Say which of the parameters can leave pods without a node."""
+    withheld = takes_from_allocatable((each.parameter, value) for each in varied for value in each.values[:1])
+    names = listed([text.rpartition("=")[0] for text in withheld])
+    if names:
+        say(f"pods that never ran: {names} also changes what is allocatable; --hold-placement keeps pods placed")
 
 
 def _run(task: _Task) -> RunResult:
@@ -108,8 +124,11 @@ def _run(task: _Task) -> RunResult:
 class _Results:
     """The results of all points: of earlier runs from a file, of new ones appended to it, whole lines only."""
 
-    def __init__(self, scenario: str, path: str | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, scenario: str, path: str | None, say: Callable[[str], None], *, hold_placement: bool = False
+    ) -> None:
         self._scenario = scenario
+        self._hold_placement = hold_placement
         self._path = path
         self._kept = _kept(path, say)
         self._found: dict[str, RunResult] = {}
@@ -136,7 +155,8 @@ class _Results:
         planned: set[str] = set()
         # Loading is done here and as late as possible: a worker on another machine has none of the files.
         for point in points:
-            scenario = load_scenario(self._scenario, Variation(point.assignments, point.seed))
+            variation = Variation(point.assignments, point.seed, holds_placement=self._hold_placement)
+            scenario = load_scenario(self._scenario, variation)
             key = run_key(scenario)
             is_known = key in planned
             planned.add(key)

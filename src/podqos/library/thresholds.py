@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.library.inputs.assumptions import node_memory
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, rules_of
 from podqos.library.inputs.kubelet_settings import memory_allocatable
-from podqos.model.assumption import Assumption, of_version
+from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.report.survival.thresholds import ThresholdsReport, thresholds_report
@@ -57,7 +57,7 @@ def thresholds(
         found, sure_growth = with_sure_growth(found, node), kubelet_sure_growth(node)
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
-    rests_on = (*of_version(profile), *assumptions, *assumed)
+    rests_on = (*rules_of(kubelet, profile), *assumptions, *assumed)
     return thresholds_report(found, profile, rests_on, sure_growth)
 
 

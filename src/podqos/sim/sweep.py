@@ -106,6 +106,8 @@ class Combination(Struct, frozen=True, rename="camel"):
     oom_kills: Distribution
     evictions: Distribution
     workloads: tuple[WorkloadSurvival, ...]
+    never_ran: Distribution = Distribution(0, 0, 0, 0, 0)
+    """Pods that could not be placed, or were rejected."""
 
 
 class Sweep(Struct, frozen=True, rename="camel"):
@@ -118,6 +120,8 @@ class Sweep(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Sweep"
+    placement_held: bool = False
+    """Whether what pods may request was the scenario's own, whatever settings of kubelets were varied."""
 
 
 def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]:
@@ -166,6 +170,7 @@ def _combination(values: tuple[str, ...], runs: Sequence[RunResult]) -> Combinat
         workloads=tuple(
             _survival(name, [run.workloads[name] for run in runs if name in run.workloads]) for name in names
         ),
+        never_ran=distribution([sum(each.never_ran for each in run.workloads.values()) for run in runs]),
     )
 
 

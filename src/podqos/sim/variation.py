@@ -20,7 +20,7 @@ invalid value is reported where it always is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import cast
 
@@ -47,6 +47,7 @@ _MAPS = (
     "evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim", "kubeReserved",
     "systemReserved", "qosReserved",
 )  # fmt: skip
+_WITHHOLDING = ("kubelet.evictionHard", "kubelet.kubeReserved", "kubelet.systemReserved")
 _NODE_LOST = "nodeLost"
 _EXAMPLE = "for example limits.memory@analytics=1Gi,2Gi or kubelet.evictionHard.memory.available=100Mi,1Gi"
 
@@ -100,16 +101,30 @@ def parse_varied(text: str) -> Varied:
 _DESCRIPTION = "spec.description"
 
 
+def takes_from_allocatable(assignments: Iterable[Assignment]) -> list[str]:
+    """Return those that change what pods may request: thresholds and reservations of kubelets."""
+    return [f"{parameter.text}={text}" for parameter, text in assignments if parameter.name.startswith(_WITHHOLDING)]
+
+
 class Variation:
     """Values for some parameters, to be applied while a scenario is read."""
 
     def __init__(
-        self, assignments: Sequence[Assignment] = (), seed: int | None = None, plugins: Sequence[str] = ()
+        self,
+        assignments: Sequence[Assignment] = (),
+        seed: int | None = None,
+        plugins: Sequence[str] = (),
+        *,
+        holds_placement: bool = False,
     ) -> None:
-        """``plugins`` of the API server are enabled besides those of the scenario."""
+        """``plugins`` of the API server are enabled besides those of the scenario.
+
+        ``holds_placement``: what pods may request stays as it is, whatever settings of kubelets are changed.
+        """
         self._assignments = assignments
         self._seed = seed
         self._plugins = plugins
+        self._holds_placement = holds_placement
         self._applied: set[str] = set()
         self._is_seed_changed = False
 
@@ -138,6 +153,8 @@ class Variation:
 
     def scenario(self, scenario: Scenario) -> Scenario:
         """Change the scenario, and check that every parameter was found."""
+        if self._holds_placement:
+            scenario = _each_node(scenario, lambda spec: replace(spec, placement_config=spec.config))
         for parameter, text in self._assignments:
             change = _OF_SCENARIOS.get(parameter.name.partition(".")[0])
             if change is not None:

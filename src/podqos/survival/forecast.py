@@ -116,6 +116,14 @@ class Needed(Struct, frozen=True, gc=False, rename="camel"):
     """Why the hard threshold would not be set; null where it is a usual one."""
     instead: Instead | None = None
     """What to do where it is impractical."""
+    allocatable_bytes: int | None = None
+    """What pods may request with that hard threshold; null where there is none."""
+    takes_bytes: int = 0
+    """By how much that is less than now."""
+    displaced: tuple[str, ...] = ()
+    """Pods that would no longer fit, as ``namespace/name``: a kubelet that is restarted admits them again, oldest
+    first; where their age is not known, by priority, as they are scheduled. Everything else here is with all pods where
+    they are."""
 
 
 class Forecast(Struct, frozen=True, gc=False, rename="camel"):
@@ -258,6 +266,7 @@ def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
 def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
     hard = least_hard_bytes(node, rate, wanted)
     impractical = _impractical(node, hard)
+    now = max((each.amount for each in node.levels if each.is_hard and each.signal is Signal.MEMORY), default=0)
     soft = next((each for each in node.levels if not each.is_hard), None)
     return Needed(
         probability=wanted,
@@ -269,6 +278,9 @@ def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
         text="",
         impractical=impractical,
         instead=None if impractical is None else _instead(node),
+        allocatable_bytes=None if hard is None else max(0, _unreserved_bytes(node) - hard),
+        takes_bytes=0 if hard is None else max(0, min(hard, _unreserved_bytes(node)) - now),
+        displaced=() if hard is None else tuple(_displaced(node, hard)),
     )
 
 
@@ -278,9 +290,15 @@ def least_hard_bytes(node: GrowingNode, rate: int, wanted: Fraction) -> int | No
     ``wanted`` is how likely the kubelet is to act first. A higher threshold never makes that worse.
     """
     most = node.snapshot.node.memory_bytes // _MIB
-    found = bisect_left(
-        range(most + 1), wanted, key=lambda mebibytes: node.kubelet_first(rate, node.hard_levels(mebibytes * _MIB))
-    )
+    soft = [each for each in node.levels if not each.is_hard]
+
+    def first(mebibytes: int) -> Fraction:
+        hard = node.hard_levels(mebibytes * _MIB)
+        alone = node.kubelet_first(rate, hard)
+        # Soft thresholds stay as they are set, and one that evicts in vain can stand in the way.
+        return min(alone, node.kubelet_first(rate, (*hard, *soft))) if soft and alone >= wanted else alone
+
+    found = bisect_left(range(most + 1), wanted, key=first)
     return None if found > most else found * _MIB
 
 
@@ -301,12 +319,35 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
         return Impractical.TOO_LATE if node.evicts[True] else Impractical.SPARED
     if any(hard >= available for available in node.available.values()):
         return Impractical.PRESSURE
-    memory_bytes = node.snapshot.node.memory_bytes
-    unreserved = node.settings.node_allocatable.get(MEMORY)
-    for_pods = (memory_bytes if unreserved is None else unreserved.value) - hard
-    if sum(pod_requests(entry.pod).get(MEMORY, ZERO).value for entry in node.snapshot.pods) > for_pods:
+    if next(_displaced(node, hard), None) is not None:
         return Impractical.REQUESTS
-    return Impractical.SHARE if hard > memory_bytes * _USUAL_SHARE else None
+    return Impractical.SHARE if hard > node.snapshot.node.memory_bytes * _USUAL_SHARE else None
+
+
+def _unreserved_bytes(node: GrowingNode) -> int:
+    """Return what pods may request and the hard threshold takes from: huge pages are no part of it."""
+    unreserved, machine = node.settings.node_allocatable.get(MEMORY), node.snapshot.node
+    return (machine.memory_bytes if unreserved is None else unreserved.value) - machine.hugepages_bytes
+
+
+def _displaced(node: GrowingNode, hard: int) -> Iterator[str]:
+    """Yield the pods that do not fit with a hard threshold, in the order in which they are admitted.
+
+    Source: Kubernetes v1.36 pkg/kubelet/kubelet.go (HandlePodAdditions: by creation time),
+    pkg/scheduler/framework/plugins/queuesort/priority_sort.go.
+    """
+    left = _unreserved_bytes(node) - hard
+    pods = [entry.pod for entry in node.snapshot.pods]
+    if any(pod.metadata.creation_timestamp for pod in pods):
+        pods.sort(key=lambda pod: pod.metadata.creation_timestamp or "")
+    else:
+        pods.sort(key=lambda pod: -(pod.spec.priority or 0))
+    for pod in pods:
+        asked = pod_requests(pod).get(MEMORY, ZERO).value
+        if asked <= left:
+            left -= asked
+        elif asked:
+            yield pod.key
 
 
 def _instead(node: GrowingNode) -> Instead:

@@ -38,6 +38,8 @@ class NodeSummary(Struct, frozen=True, rename="camel"):
     """What thousandths of oom_score_adj are of there."""
     headroom: Headroom | None = None
     """What is left until the kubelet evicts, by the signal with least; null where it has no threshold of memory."""
+    kernel_first: bool = False
+    """Whether the kernel kills before any threshold is met, however slowly memory grows."""
 
 
 class EvictionPlace(Struct, frozen=True, rename="camel"):
@@ -138,15 +140,17 @@ def idle_containers(snapshot: Snapshot) -> tuple[IdleContainer, ...]:
 
 def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
     """Return what is left of a node."""
+    first_oom_bytes = outlook.first_oom.until_oom_bytes
     return NodeSummary(
         name=node.name,
         memory_bytes=node.memory_bytes,
         swap_bytes=node.swap_bytes,
         available_bytes=outlook.available_bytes,
-        kernel_left_bytes=outlook.first_oom.until_oom_bytes,
+        kernel_left_bytes=first_oom_bytes,
         oom_cgroup=outlook.domain.path,
         oom_total_bytes=outlook.domain.total_bytes,
         headroom=outlook.headroom,
+        kernel_first=outlook.headroom is None or first_oom_bytes <= outlook.headroom.headroom_bytes,
     )
 
 

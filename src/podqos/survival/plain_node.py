@@ -2,7 +2,7 @@
 
 ``check``, ``thresholds`` and ``advise --node`` ask about a kubelet of which no pods are known. They get the forecast
 of one pod without a limit that grows on an otherwise empty node, without page cache or swap. Other pods without page
-cache change nothing about it: they take from both parties alike.
+cache change nothing about it, as long as no threshold is met before anything grows: they take from both parties alike.
 
 What the system uses outside all pods does matter. The pods' cgroup ends at what is not reserved, the machine at what is
 not used: where the system uses what is reserved for it, the machine is exhausted first, at the kernel's watermark. A
@@ -58,6 +58,8 @@ class PlainNode(Struct, frozen=True):
     """What is used outside all pods."""
     cgroup_version: CgroupVersion = CgroupVersion.V2
     profile: Profile = LATEST
+    hugepages_bytes: int = 0
+    """Set aside as huge pages."""
 
     def with_reserved_in_use(self) -> PlainNode:
         """Return the node whose system uses all that is reserved for it: the least favourable for the kubelet."""
@@ -82,8 +84,8 @@ class PlainNode(Struct, frozen=True):
             pods_limit_bytes(settings),
             notification=memory_notification(self.config, self.cgroup_version, fast_path=False),
         )
-        snapshot = Snapshot(NodeUsage(self.memory_bytes, system_bytes=self.system_bytes), (_USAGE,))
-        return GrowingNode(snapshot, settings, Growth(_NAME, _NAME), watch, self.profile)
+        machine = NodeUsage(self.memory_bytes, system_bytes=self.system_bytes, hugepages_bytes=self.hugepages_bytes)
+        return GrowingNode(Snapshot(machine, (_USAGE,)), settings, Growth(_NAME, _NAME), watch, self.profile)
 
 
 class FirstActor(Struct, frozen=True, gc=False):

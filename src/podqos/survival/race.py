@@ -1,4 +1,7 @@
-"""Whether kernel or kubelet acts first when memory runs out, in closed form.
+"""Whether kernel or kubelet acts first when memory runs out, in closed form, for amounts that are known.
+
+That is what a log of an OOM states, and what a guard's reaction needs. About a node with its pods, or a kubelet's
+settings, ``growing`` is asked; for the same amounts both say the same.
 
 Available memory falls at a steady rate. The kernel kills when it reaches zero. The kubelet looks at regular intervals
 with a random, uniformly distributed phase. It acts first if one of its passes falls into the *window*: after the

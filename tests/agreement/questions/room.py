@@ -7,7 +7,7 @@ import re
 from agreement.asking import Asking
 from agreement.printed import Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
-from agreement.settings import NODE
+from agreement.settings import NODE, key
 from agreement.settings import amount as exact
 
 MEMORY, CPU = "memory", "cpu"
@@ -106,23 +106,39 @@ ALLOCATABLE = Question(
 # ---- what fits -------------------------------------------------------------------------------------------------------
 
 
+def _everywhere(asking: Asking, found: dict[str, str]) -> Answers:
+    """Return where every pod is, also those without a node."""
+    return {key(each): found.get(key(each)) for each in (*asking.setting.pods, *asking.setting.waiting)}
+
+
 def _whereabouts(asking: Asking) -> Answers:
     report = asking.json(*place(asking))
-    found: dict[object, object] = {
-        f"{each['namespace']}/{each['name']}": each["node"] or None for each in report["pods"]
-    }
-    return found
+    return _everywhere(asking, {f"{each['namespace']}/{each['name']}": each["node"] for each in report["pods"]})
+
+
+def _whereabouts_text(asking: Asking) -> Answers:
+    rows = table(asking.text(*place(asking)), "NAMESPACE", "WORKLOAD", "PODS")
+    found = {f"{row['NAMESPACE']}/{row['WORKLOAD'].partition('/')[2]}": row["WHERE"] for row in rows}
+    return _everywhere(asking, {pod: node for pod, node in found.items() if node == NODE})
 
 
 def _arrived(asking: Asking) -> Answers:
     run = asking.json("simulate", asking.file("placement.yaml"))
-    return {each["key"]: each["node"] or None for each in run["pods"]}
+    return _everywhere(asking, {each["key"]: each["node"] for each in run["pods"]})
+
+
+def _too_large(asking: Asking) -> Answers:
+    """Return the pods that check says fit no node, not even an empty one."""
+    files = map(asking.file, ("waiting.yaml", "node.yaml", "kubelet.yaml"))
+    items = asking.json("check", *files, "--config-file", "none", *asking.version)["items"]
+    return {f"{each['namespace']}/{each['name']}": None for each in items if each["check"] == "PQ504"}
 
 
 FITS = Question(
-    "where pods fit",
+    "which pods a node has room for",
     (
-        Reader("place", _whereabouts),
+        Reader("place", _whereabouts, _whereabouts_text),
         Reader("simulate", _arrived),
+        Reader("check", _too_large),
     ),
 )

@@ -26,7 +26,7 @@ from podqos.eviction.thresholds import Threshold, default_eviction_hard, effecti
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
 from podqos.placement.allocatable import node_allocatable
 from podqos.wording import listed, mebibytes
 
@@ -120,7 +120,8 @@ class _Kubelet:
     def _node(self, config: KubeletConfiguration) -> PlainNode:
         from podqos.survival.plain_node import PlainNode
 
-        return PlainNode(self.memory_bytes, config, profile=self.options.profile)
+        hugepages_bytes = sum(amount.value for name, amount in self.capacity.items() if is_hugepages(name))
+        return PlainNode(self.memory_bytes, config, profile=self.options.profile, hugepages_bytes=hugepages_bytes)
 
 
 def _capacity(context: Context) -> ResourceList:
@@ -145,11 +146,13 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
 _kubelet_check = partial(check, effect=Effect.NODE, bundle_rule=kubelets)
 
 
-# By the setting with which a kubelet does not start: what lets it.
-_STARTING = {
-    "enforceNodeAllocatable": Patch.write(FieldEdit("cgroupsPerQOS", None, "false")),
-    "cpuManagerPolicy": Patch.write(FieldEdit("reservedSystemCPUs", "0")),
-}
+def _starting(kubelet: _Kubelet, path: str) -> Patch | None:
+    """Return what lets a kubelet start that does not because of a setting; None where that has to be chosen."""
+    if path == "enforceNodeAllocatable":
+        # Without the line the default counts, which is true; a flag has to be there.
+        value = None if kubelet.flags is None else "true"
+        return Patch.write(FieldEdit("cgroupsPerQOS", value, "false"))
+    return Patch.write(FieldEdit("reservedSystemCPUs", "0")) if path == "cpuManagerPolicy" else None
 
 
 def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
@@ -169,7 +172,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from _held_back(kubelet)
     except InvalidConfiguration as error:
         path = error.where.replace('"', "") if error.where else ""
-        patch = _STARTING.get(path)
+        patch = _starting(kubelet, path)
         message = str(error) if patch is None else f"{path}: {error.what}"
         yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(message), patch or Patch.choose(Choice.THRESHOLD))
         return

@@ -22,16 +22,17 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import encode
+from podqos.agent.journal import Kind, encode
 from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.options import (
     add_engine_options,
+    add_hold_placement_option,
     add_list_option,
     add_plugins_option,
     add_scenario_argument,
@@ -52,9 +53,12 @@ from podqos.report.simulation.view import RunView
 from podqos.report.text.controls import own
 from podqos.sim.run import Progress
 from podqos.sim.scenario.scenario import Scenario
-from podqos.sim.variation import Variation, parse_assignment
+from podqos.sim.variation import Variation, parse_assignment, takes_from_allocatable
+from podqos.wording import listed
 
 _LINES_AT_ONCE = 10_000
+_PODS_SHOWN = 3
+_DISPLACED = (Kind.PENDING, Kind.REJECTED)
 _CLEAR = own("\r\x1b[K")
 
 
@@ -66,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_whole_cluster_options(parser)
     add_list_option(parser, "--what-if", "PARAMETER=VALUE", "with this instead; parameters are those of `podqos sweep`")
     add_plugins_option(parser)
+    add_hold_placement_option(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of random demands (default: the scenario's)")
     about = "how long to run, such as 90s or 2h (default: the scenario's; of a cluster 1h)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
@@ -116,13 +121,32 @@ def run(arguments: argparse.Namespace) -> int:
     if renderer is not None:
         _write(arguments.png, renderer(done.svg(*shown)))
     _print(done, report, arguments)
+    if not arguments.hold_placement:
+        _say_displaced(done, arguments.what_if)
     return 0
+
+
+def _say_displaced(done: Run, what_if: Sequence[str]) -> None:
+    """Say which pods have no node where what is tried takes from what pods may request."""
+    withheld = takes_from_allocatable(map(parse_assignment, what_if))
+    if not withheld:
+        return
+    pods = [*dict.fromkeys(each.pod for each in done.journal if each.kind in _DISPLACED and each.pod is not None)]
+    if pods:
+        some = listed([*pods[:_PODS_SHOWN], *([f"{len(pods) - _PODS_SHOWN} more"] if len(pods) > _PODS_SHOWN else [])])
+        text = f"podqos: {listed(withheld)} changes what is allocatable: {some} did not fit"
+        print(f"{text} (--hold-placement keeps pods placed)", file=sys.stderr)
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     until_us: int | None = arguments.until or arguments.duration
     plugins = [each.value for each in arguments.enable_admission_plugins]
-    variation = Variation([*map(parse_assignment, arguments.what_if)], seed=arguments.seed, plugins=plugins)
+    variation = Variation(
+        [*map(parse_assignment, arguments.what_if)],
+        seed=arguments.seed,
+        plugins=plugins,
+        holds_placement=arguments.hold_placement,
+    )
     if arguments.origin is not None:
         if plugins:
             what = "the pods of a cluster have been admitted, with the plug-ins that it has"

@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from podqos.cli.options import add_engine_options, add_list_option, add_scenario_argument
+from podqos.cli.options import add_engine_options, add_hold_placement_option, add_list_option, add_scenario_argument
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", metavar="FILE", help="keep finished runs in this file, one JSON line each; they are not run again"
     )
+    add_hold_placement_option(parser)
     add_engine_options(parser, "processes", "where to run")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.sweep:Sweep")
 
@@ -55,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.vary,
         seeds=int(arguments.seeds),
         results=arguments.results,
+        hold_placement=arguments.hold_placement,
         engine=arguments.engine,
         jobs=arguments.jobs,
         progress=progress_line("run"),

@@ -13,7 +13,9 @@ from podqos.errors import InvalidConfiguration
 from podqos.eviction.kubelet_file import check_alone, read_kubelet
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_notes import ignored_problems
+from podqos.manifest.kubelet import Notation
 from podqos.manifest.problems import Problem
+from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
@@ -34,11 +36,31 @@ class Kubelet(Struct, frozen=True):
     path: str | None = None
     problems: tuple[Problem, ...] = ()
     """What of the file changes no answer."""
+    notation: Notation = Notation.CONFIGURATION
+    """How the file is written."""
 
     @property
     def is_stated(self) -> bool:
         """Whether anything is known of it but the defaults."""
         return self.path is not None or self.config != KubeletConfiguration()
+
+
+# OpenShift 3.11, the last with such files, is Kubernetes 1.11.
+_LAST_OF_ARGUMENTS = (1, 11)
+
+
+def rules_of(kubelet: Kubelet | None, profile: Profile) -> tuple[Assumption, ...]:
+    """Return what is assumed about the version whose rules a kubelet follows."""
+    return (*of_version(profile), *(() if kubelet is None else later_rules(kubelet.notation, profile)))
+
+
+def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
+    """Return that a file of OpenShift 3 is judged by the rules of a later version, where it is."""
+    if notation is not Notation.ARGUMENTS or profile.version <= _LAST_OF_ARGUMENTS:
+        return ()
+    version = ".".join(map(str, profile.version))
+    how = "--kubernetes-version 1.9 for OKD 3.9"
+    return (Assumption("rules for kubeletArguments (OpenShift 3)", f"those of Kubernetes {version}", how),)
 
 
 DEFAULT_KUBELET = Kubelet()
@@ -53,7 +75,8 @@ def load_kubelet(path: str | os.PathLike[str], version: tuple[int, int] | None =
     """
     name = os.fspath(path)
     settings = read_kubelet(name, read_bytes(name))
-    return Kubelet(settings.configuration, name, tuple(ignored_problems(settings, name, version=version)))
+    problems = tuple(ignored_problems(settings, name, version=version))
+    return Kubelet(settings.configuration, name, problems, settings.notation)
 
 
 def kubelet_among(objects: Objects) -> Kubelet | None:
@@ -70,7 +93,7 @@ def kubelet_of(found: KubeletObject) -> Kubelet:
         check_alone(found.settings)
     except InvalidConfiguration as error:
         raise _located(path, error) from error
-    return Kubelet(found.settings.configuration, path)
+    return Kubelet(found.settings.configuration, path, notation=found.settings.notation)
 
 
 def cgroups_of(

@@ -20,11 +20,13 @@ from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, is_manifest, read_bytes
 from podqos.library.inputs.gathering import gather
+from podqos.library.inputs.kubelet_node import later_rules
 from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.other_objects import budget_problem, converted
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source
 from podqos.manifest.kinds import group_of
+from podqos.manifest.kubelet import Notation
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.disruption import PodDisruptionBudget
@@ -308,6 +310,7 @@ class _Fetched:
                     finding = Finding(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
                     self.problems.append(self._file.problem(finding))
                     told.add(words)
+                self._note_rules(node.kubelet.notation, index)
                 continue
             if name in configs:
                 continue
@@ -320,7 +323,15 @@ class _Fetched:
                 continue
             configs[name] = settings.configuration
             self.problems += ignored_problems(settings, path, reader="simulation")
+            self._note_rules(settings.notation, index)
         return configs
+
+    def _note_rules(self, notation: Notation, index: int) -> None:
+        """Warn that a kubelet of OpenShift 3 gets the rules of a later version, unless the scenario states one."""
+        for each in () if self._spec.kubernetes_version else later_rules(notation, self._profile()):
+            what, fix = f"{each.what}: {each.value}", "state spec.kubernetesVersion"
+            place = ("spec", "nodes", index, "kubelet")
+            self.problems.append(self._file.problem(Finding(place, what, fix, Severity.WARNING)))
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
         path = self._path(samples.file)

@@ -71,6 +71,11 @@ def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterato
         ),
     )
     yield gauge(
+        "podqos_node_memory_kernel_left_bytes",
+        "Memory until the kernel kills; not more than the headroom where it acts before the kubelet.",
+        (({"node": each.name}, each.kernel_left_bytes) for each in nodes if each.kernel_left_bytes is not None),
+    )
+    yield gauge(
         "podqos_node_memory_pressure_seconds",
         "Time until the kubelet evicts if usage goes on growing as it did; absent where it does not grow.",
         (({"node": name}, seconds) for name, seconds in pressure_seconds.items()),

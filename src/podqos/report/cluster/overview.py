@@ -61,6 +61,9 @@ class NodeOverview(Struct, frozen=True, rename="camel"):
     """The threshold that ``headroomBytes`` is about; null without figures, and where the kubelet has none."""
     problem: str = ""
     """What keeps its pods from being ranked, or contradicts itself; empty where nothing does."""
+    kernel_left_bytes: int | None = None
+    """What the kernel can still allocate before it kills; null where pods were not ranked. Not more than
+    ``headroomBytes``: the kernel kills before the kubelet evicts."""
 
 
 class NamespaceOverview(Struct, frozen=True, rename="camel"):
@@ -141,7 +144,7 @@ def _nodes(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
     rows = [
         (
             node.name,
-            "?" if node.headroom_bytes is None else _signed(node.headroom_bytes, style) + briefly(node.headroom),
+            "?" if node.headroom_bytes is None else _headroom(node, node.headroom_bytes, style),
             f"{node.pods}/{node.most_pods}" if node.most_pods is not None else str(node.pods),
             _percent(node.memory.used_by_pods, node.memory.allocatable),
             _percent(node.memory.requests, node.memory.allocatable),
@@ -180,6 +183,15 @@ def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str
     yield from columns(headers, rows, style)
     if len(wrong) > len(shown):
         yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o wide)")
+
+
+def _headroom(node: NodeOverview, headroom_bytes: int, style: Style) -> str:
+    """Return what is left until the kubelet evicts, and by what; or that the kernel kills before."""
+    left, killed = _signed(headroom_bytes, style), node.kernel_left_bytes
+    if killed is not None and killed <= headroom_bytes:
+        # In whole MiB, as thresholds are: the two amounts are compared.
+        return f"{left} (kernel at {_signed(killed >> 20 << 20, style)})"
+    return left + briefly(node.headroom)
 
 
 def _signed(size_bytes: int, style: Style) -> str:

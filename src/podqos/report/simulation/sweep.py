@@ -15,8 +15,11 @@ _BAR = 20
 def table(report: Sweep, style: Style) -> list[str]:
     """Return who acts first and how each workload fares, for each combination of values."""
     lines = [style.strong("Who acts first, and the first victim")]
-    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST VICTIM")
-    lines += columns(headers, [_first_row(each) for each in report.combinations], style, "  ")
+    has_unplaced = any(each.never_ran.most for each in report.combinations)
+    unplaced = ("NEVER RAN",) if has_unplaced else ()
+    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", *unplaced, "FIRST VICTIM")
+    rows = [_first_row(each, has_unplaced=has_unplaced) for each in report.combinations]
+    lines += columns(headers, rows, style, "  ")
     for name in _workloads(report.combinations):
         lines += ["", style.strong(name)]
         rows = [
@@ -50,7 +53,7 @@ def csv_table(report: Sweep) -> Table:
     )
 
 
-def _first_row(each: Combination) -> tuple[str, ...]:
+def _first_row(each: Combination, *, has_unplaced: bool) -> tuple[str, ...]:
     victims = ", ".join(f"{name} {percent(share)}" for name, share in each.first_victims.items())
     return (
         *each.values,
@@ -59,6 +62,7 @@ def _first_row(each: Combination) -> tuple[str, ...]:
         percent(each.kubelet_first),
         _range(each.oom_kills),
         _range(each.evictions),
+        *((_range(each.never_ran),) if has_unplaced else ()),
         victims or "none",
     )
 

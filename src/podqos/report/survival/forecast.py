@@ -15,8 +15,10 @@ from podqos.report.text.durations import duration, percent, rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Impractical, Instead, Needed
+from podqos.wording import counted, listed
 
 _BAR = 30
+_DISPLACED_SHOWN = 3
 
 _GROWTH = ("pod", "container", "rate_bytes_per_second")
 _OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest_seconds", "ends_growth")
@@ -99,6 +101,7 @@ def _needed_text(needed: Needed) -> str:
             f"To be first {chance} of the time the kubelet would need evictionHard {_threshold(needed)}, which is "
             f"impractical: {_IMPRACTICAL[needed.impractical]}."
         )
+    text += _displaced_text(needed)
     if needed.instead is not None:
         text += _instead_text(needed.instead)
     if needed.soft_threshold_bytes is not None:
@@ -119,6 +122,18 @@ _IMPRACTICAL = {
     Impractical.REQUESTS: "it leaves pods less than they request",
     Impractical.SHARE: "it keeps more than a quarter of the machine from pods",
 }
+
+
+def _displaced_text(needed: Needed) -> str:
+    """Return what the hard threshold costs: it is taken from what pods may request."""
+    if not needed.takes_bytes:
+        return ""
+    taken = f" It takes {amount(needed.takes_bytes, MEMORY)} from allocatable"
+    if not needed.displaced:
+        return f"{taken}; all pods still fit."
+    shown, more = needed.displaced[:_DISPLACED_SHOWN], len(needed.displaced) - _DISPLACED_SHOWN
+    pods = listed([*shown, counted(more, "more pod")] if more > 0 else shown)
+    return f"{taken}; {pods} no longer fit{'s' if len(needed.displaced) == 1 else ''}."
 
 
 def _threshold(needed: Needed) -> str:

@@ -170,7 +170,8 @@ def _remarks(report: RankReport) -> Iterator[str]:
     left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     headroom = headroom_sentence(node.headroom)
-    yield f"Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}."
+    first = " The kernel kills before the kubelet evicts." if node.kernel_first and node.headroom is not None else ""
+    yield f"Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}.{first}"
     if not report.disagreements:
         yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
         return

@@ -1,7 +1,8 @@
 """The scheduler of a simulated cluster: which pods are pending, placed and preempted.
 
-``placement`` decides; this module adds time. A pod that preempts others is tried again when they are gone. The
-scheduler knows a node's conditions as of its last status, and what disruption budgets allow as of now.
+``placement`` decides; this module adds time. A pod that preempts others is tried again when they are gone, and until
+then its room is kept from pods that are no more important: it is nominated to that node. The scheduler knows a node's
+conditions as of its last status, and what disruption budgets allow as of now.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Scheduler:
         self._views = Views(profile)
         self._where: dict[str, tuple[PodView, NodeState]] = {}
         self._leaving: set[str] = set()
+        self._nominated: dict[str, tuple[PodView, NodeState]] = {}
+        """By key the pods that have preempted others, and where."""
         self.waiting: dict[str, PodView] = {}
         """By key, in the order of arrival."""
         self._rebuild()
@@ -93,6 +96,7 @@ class Scheduler:
     def left(self, pod: Pod) -> None:
         """Remove a pod that is gone or no longer pending."""
         self._leaving.discard(pod.key)
+        self._nominated.pop(pod.key, None)
         self.waiting.pop(pod.key, None)
         found = self._where.pop(pod.key, None)
         if found is not None:
@@ -123,7 +127,8 @@ class Scheduler:
     def remove_node(self, name: str) -> None:
         """Place no more pods on a node."""
         if name in self._states:
-            self._away[name] = self._states.pop(name)
+            away = self._away[name] = self._states.pop(name)
+            self._nominated = {key: each for key, each in self._nominated.items() if each[1] is not away}
             self._rebuild()
 
     def add_node(self, name: str) -> None:
@@ -140,10 +145,10 @@ class Scheduler:
         """
         placed: list[tuple[Pod, str | None, tuple[Displaced, ...]]] = []
         for view in sorted(self.waiting.values(), key=lambda view: -view.priority):
-            choice = self._chooser.choose(view)
-            if choice is not None:
-                state = choice.state
+            state = self._choose(view)
+            if state is not None:
                 del self.waiting[view.key]
+                self._nominated.pop(view.key, None)
                 state.add(view)
                 self._where[view.key] = view, state
                 placed.append((view.pod, state.name, ()))
@@ -153,11 +158,41 @@ class Scheduler:
             budgets = self._budgets()
             preemption = Preemption(self._cluster, budgets) if budgets else self._preemption
             candidate = preemption.candidate(view)
+            self._nominated.pop(view.key, None)
             if isinstance(candidate, Candidate):
+                self._nominate(view, candidate.state)
                 self._leaving |= {victim.key for victim in candidate.victims}
                 breaking = zip(candidate.victims, budgets.violating(candidate.victims), strict=True)
                 placed.append((view.pod, None, tuple(Displaced(victim.pod, breaks) for victim, breaks in breaking)))
         return placed
+
+    def _choose(self, view: PodView) -> NodeState | None:
+        """Return the node to take, beside the pods that are nominated and at least as important.
+
+        Source: ``RunFilterPluginsWithNominatedPods`` and ``evaluateNominatedNode`` of kube-scheduler.
+        """
+        own = self._nominated.get(view.key)
+        beside = (each for each in self._nominated.values() if each is not own)
+        others = [each for each in beside if each[0].priority >= view.priority]
+        for other, state in others:
+            state.add(other)
+        try:
+            if own is not None and not Filters(view, self._cluster).first_reasons(own[1]):
+                return own[1]
+            choice = self._chooser.choose(view)
+        finally:
+            for other, state in others:
+                state.remove(other)
+        return None if choice is None else choice.state
+
+    def _nominate(self, view: PodView, state: NodeState) -> None:
+        """Keep room on a node; less important pods that were nominated there look for another."""
+        self._nominated = {
+            key: each
+            for key, each in self._nominated.items()
+            if each[1] is not state or each[0].priority >= view.priority
+        }
+        self._nominated[view.key] = view, state
 
 
 def _about(reason: Reason) -> str:

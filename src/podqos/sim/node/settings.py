@@ -43,7 +43,7 @@ class SimNodeSettings(Struct, frozen=True):
 def node_settings(spec: MachineSpec, profile: Profile, policy: Policy | None) -> SimNodeSettings:
     """Derive the settings of a node."""
     config = spec.config
-    allocatable = node_allocatable(capacity_of(spec), config)
+    allocatable = node_allocatable(capacity_of(spec), spec.placement_config or config)
     layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
     cgroups = _cgroups(spec, profile)
     for_pods = {name: amount for name, amount in allocatable.allocatable.items() if name != PID}

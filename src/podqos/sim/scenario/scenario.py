@@ -56,6 +56,8 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     """What dead containers left, on top of everything else on the disk: what removing them frees, once."""
     system: SystemDemand = SystemDemand()
     config: KubeletConfiguration = KubeletConfiguration()
+    placement_config: KubeletConfiguration | None = None
+    """The settings that say what pods may request, where placement is held: those from before a change."""
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase_us: int = 0

@@ -15,7 +15,7 @@ from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.manifest.examine import Examination
 from podqos.manifest.fields import suggestion
-from podqos.manifest.kubelet import kubelet_settings
+from podqos.manifest.kubelet import Notation, kubelet_settings
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
 from podqos.model.kubelet_config import KIND as KUBELET_KIND
@@ -107,6 +107,8 @@ class KubeletPart(Struct, frozen=True):
     config: KubeletConfiguration | None = None
     ignored: Ignored = Ignored()
     """Fields of an inline configuration that have no effect here."""
+    notation: Notation = Notation.CONFIGURATION
+    """How an inline configuration is written."""
 
 
 class NodePart(_Part, frozen=True):
@@ -315,7 +317,7 @@ def _read_kubelet(examination: Examination, value: Plain, path: FieldPath) -> Ku
         examination.report((*path, *parse_path(error.where)), error.what, error.fix)
         return KubeletPart()
     assert settings is not None
-    return KubeletPart(config=settings.configuration, ignored=settings.ignored_by("simulation"))
+    return KubeletPart("", settings.configuration, settings.ignored_by("simulation"), settings.notation)
 
 
 def _read_volume(examination: Examination, value: Plain, path: FieldPath) -> VolumePart:

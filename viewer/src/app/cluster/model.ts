@@ -68,7 +68,7 @@ const NOTHING = { allocatable: 0, requests: 0, limits: 0, used: null, usedByPods
 function nowhere(pods: number): NodePanel {
   return {
     name: "", pods, mostPods: null, memory: NOTHING, cpu: NOTHING, conditions: [], headroomBytes: null, isMeasured: false, nextEvicted: null, nextKilled: null,
-    memoryBytes: 0, usedBytes: null, headroom: null, thresholdBytes: 0, isAssumed: false, reversedPairs: 0, problem: "",
+    memoryBytes: 0, usedBytes: null, headroom: null, kernelLeftBytes: null, thresholdBytes: 0, isAssumed: false, reversedPairs: 0, problem: "",
   };
 }
 

@@ -91,6 +91,12 @@ function share(part: number, whole: number): string {
   return whole > 0 ? ` ${Math.round((part / whole) * 100)} %` : "";
 }
 
+/** By what the headroom is bound, where that is not the hard threshold of the machine. */
+function headroomNote(node: NodePanel): string {
+  if (node.headroomBytes !== null && node.kernelLeftBytes !== null && node.kernelLeftBytes <= node.headroomBytes) return ` kernel kills at ${about(node.kernelLeftBytes)}`;
+  return node.headroom?.signal === "allocatableMemory.available" ? " of allocatable" : "";
+}
+
 function Figures({ node }: { node: NodePanel }) {
   const { memory, cpu } = node;
   const reach = Math.max(memory.allocatable, node.memoryBytes, node.usedBytes ?? 0, memory.requests, 1);
@@ -109,7 +115,7 @@ function Figures({ node }: { node: NodePanel }) {
         <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
         <Figure name="limits" value={memory.limits === 0 ? "none" : about(memory.limits)} note={memory.allocatable > 0 && memory.limits > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
         <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
-        <Figure name="headroom" value={left === null ? "–" : about(left)} note={node.headroom?.signal === "allocatableMemory.available" ? " of allocatable" : ""} isTrouble={left !== null && left < 0} />
+        <Figure name="headroom" value={left === null ? "–" : about(left)} note={headroomNote(node)} isTrouble={left !== null && left < 0} />
         <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
       </dl>
     </>
