@@ -232,3 +232,18 @@ def test_a_file_of_okd_says_which_versions_rules_it_gets(capsys, tmp_path, name)
     assert said in capsys.readouterr().err
     assert main([name, *files, *READERS[name], "--kubernetes-version", "1.9"]) == 0
     assert "rules for kubeletArguments" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (NO_GRACE, "(add memory.available to eviction-soft-grace-period; without it the kubelet does not start)"),
+        ("kubeletArguments:\n  cgroups-per-qos: ['false']\n", '(write enforce-node-allocatable: [""])'),
+    ],
+    ids=["a soft threshold without grace", "no cgroups per class"],
+)
+def test_what_keeps_a_node_of_okd_from_starting_is_fixed_in_its_own_notation(command, text, fix):
+    code, _, err = command("thresholds", text)
+
+    assert code == 2
+    assert err.endswith(f"{fix}\n")

@@ -26,4 +26,5 @@ def check_alone(settings: KubeletSettings) -> None:
     try:
         check_settings(settings.configuration)
     except InvalidConfiguration as error:
-        raise InvalidConfiguration(error.what, where=settings.notation.place(error.where), fix=error.fix) from None
+        where, fix = settings.notation.place(error.where), settings.notation.words(error.fix)
+        raise InvalidConfiguration(error.what, where=where, fix=fix) from None

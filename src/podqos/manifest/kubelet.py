@@ -10,6 +10,7 @@ machineconfiguration/v1/types.go (KubeletConfig); Kubernetes pkg/kubelet/server 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 
@@ -45,6 +46,13 @@ class Notation(Enum):
         if self is Notation.ARGUMENTS:
             path = (flag_of(str(path[0])) or "",) if path else ()
         return format_path(step for step in (*self.path, *path) if step != "")
+
+    def words(self, text: str) -> str:
+        """Return a text with the fields that it names as this notation writes them."""
+        if self is not Notation.ARGUMENTS:
+            return text
+        # A flag without a value has its default; an empty one has nothing.
+        return re.sub(r"\w+", lambda each: flag_of(each[0]) or each[0], text).replace(": []", ': [""]')
 
 
 class KubeletSettings(Struct, frozen=True):
