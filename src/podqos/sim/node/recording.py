@@ -281,7 +281,7 @@ def _note_looks(record: NodeRecord, node: SimNode, now_us: int) -> None:
 
 
 def _end_looks_of_lost(record: NodeRecord, node: SimNode) -> None:
-    """Note that the kubelet of a machine that is lost looks no more; at one moment machines are lost before it looks."""
+    """Note that the kubelet of a lost machine looks no more; at one moment machines are lost before it looks."""
     if node.lost_us is not None:
         _end_looks(record, node.lost_us if node.looked_us == node.lost_us else node.lost_us - 1)
 
