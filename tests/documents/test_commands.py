@@ -150,6 +150,7 @@ def test_nothing_is_installed_that_is_not_published():
 FOREIGN = {
     "--build-arg",
     "--cgroups-per-qos",
+    "--config-dir",
     "--containers",
     "--cpu-percent",
     "--cpu-period",

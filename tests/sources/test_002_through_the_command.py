@@ -174,8 +174,14 @@ memory: "4Gi"
 @pytest.mark.parametrize("name", ["explain", "check", "admit", "rank"])
 @pytest.mark.parametrize(
     ("printed", "lines"),
-    [(SLOW, [6]), (LIMIT_RANGE, [5]), (PRIORITY_CLASSES, [5, 14]), (DEPLOYMENT, [5])],
-    ids=["Pod", "LimitRange", "PriorityClasses", "Deployment"],
+    [
+        (SLOW, [6]),
+        (SLOW.replace("metadata:\n", "metadata:\nnamespace: production\n"), [7]),
+        (LIMIT_RANGE, [5]),
+        (PRIORITY_CLASSES, [5, 14]),
+        (DEPLOYMENT, [5]),
+    ],
+    ids=["Pod", "Pod with a namespace", "LimitRange", "PriorityClasses", "Deployment"],
 )
 def test_a_manifest_as_printed_has_lost_its_indentation_and_that_is_the_one_error(command, name, printed, lines):
     code, _, err = command(name, printed)
@@ -186,6 +192,12 @@ def test_a_manifest_as_printed_has_lost_its_indentation_and_that_is_the_one_erro
         "(indent it by two spaces, and so on for everything below metadata and spec)"
         for line in lines
     ]
+
+
+def test_a_kustomization_may_have_a_namespace_beside_its_metadata(command):
+    text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nmetadata:\nnamespace: production\n"
+
+    assert "indentation" not in command("explain", text)[2]
 
 
 # The configuration matrix, in the words of its table.

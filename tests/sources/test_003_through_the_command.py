@@ -188,3 +188,47 @@ def test_the_shipped_scenario_of_daemons_over_their_reservation_kills_pods_withi
 
     assert "within its request of" in out
     assert "killed by the kernel" in out
+
+
+# A file in OKD's notation, and settings with which no kubelet starts, in every command that reads them.
+
+KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+NO_GRACE = "kubeletArguments:\n  eviction-soft: ['memory.available<500Mi']\n"
+NO_CLASSES = f"{KUBELET}cgroupsPerQOS: false\n"
+READERS = {
+    "explain": ("-v",),
+    "rank": (),
+    "place": ("--nodes", "1", "--node-capacity", "cpu=4,memory=16Gi"),
+    "cpu": ("--cores", "4"),
+    "forecast": ("--growing", "within"),
+    "blast": (),
+}
+
+
+@pytest.mark.parametrize("name", [*READERS])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [(NO_GRACE, "grace period must be specified"), (NO_CLASSES, "the kubelet does not start")],
+    ids=["a soft threshold without grace", "no cgroups per class"],
+)
+def test_a_node_that_does_not_start_is_an_error_wherever_its_file_is_read(command, tmp_path, name, text, what):
+    (tmp_path / "node.yaml").write_text(text)
+
+    code, out, err = command(name, GUARANTEED, *READERS[name], "--kubelet-config", str(tmp_path / "node.yaml"))
+
+    assert (code, out) == (2, "")
+    assert what in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [*READERS])
+def test_a_file_of_okd_says_which_versions_rules_it_gets(capsys, tmp_path, name):
+    (tmp_path / "pods.yaml").write_text(GUARANTEED)
+    (tmp_path / "node.yaml").write_text(NO_PID)
+    files = ["-f", str(tmp_path / "pods.yaml"), "--kubelet-config", str(tmp_path / "node.yaml")]
+
+    assert main([name, *files, *READERS[name]]) == 0
+    said = "rules for kubeletArguments (OpenShift 3): those of Kubernetes 1.36 (--kubernetes-version 1.9 for OKD 3.9)"
+    assert said in capsys.readouterr().err
+    assert main([name, *files, *READERS[name], "--kubernetes-version", "1.9"]) == 0
+    assert "rules for kubeletArguments" not in capsys.readouterr().err

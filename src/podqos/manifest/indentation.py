@@ -11,8 +11,11 @@ import re
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Position, SyntaxProblem, position_at
 
-_BELOW_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
-_BESIDE_METADATA = re.compile(rf"(?m)^( *)metadata:[ \t]*(?:#.*)?\r?\n\1({'|'.join(_BELOW_METADATA)}):")
+# Others, such as namespace and labels, stand there by right in a Kustomization.
+_BELOW_METADATA = ("name", "generateName")
+_BESIDE_METADATA = re.compile(
+    rf"(?m)^( *)metadata:[ \t]*(?:#.*)?\r?\n(?:\1[a-z]\w*:.*\n){{0,4}}?\1({'|'.join(_BELOW_METADATA)}):"
+)
 
 
 def key_beside_metadata(value: Plain) -> str:
