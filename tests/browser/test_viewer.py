@@ -72,10 +72,15 @@ def test_victims_are_named_in_the_picture_with_the_reason(visit):
 
 
 def test_a_picture_of_a_part_says_so_and_shows_all_when_asked(visit):
-    assert visit.page.locator(".range").inner_text() == "only the first 3.60 s of 30 s are drawn"
+    assert visit.page.locator(".range").inner_text() == "only the first 11.5 s of 30 s are drawn"
     visit.page.get_by_role("button", name="Show all").click()
     assert visit.page.locator(".range").inner_text() == "the whole run: 30 s"
     assert visit.page.locator(".axis text").all_text_contents()[-1] == "30 s"
+
+
+def test_every_check_of_the_kubelet_is_a_tick_and_the_one_after_the_kills_a_line_of_the_journal(visit):
+    assert visit.page.locator(".panel.checks path.checks").first.get_attribute("d").count("M") == 2, "at 0 s and 10 s"
+    assert "kubelet checked memory: 6Gi available, nothing to do" in visit.page.locator(".journal").text_content()
 
 
 def test_panels_in_which_nothing_happens_are_named_and_drawn_when_asked(visit):

@@ -200,6 +200,17 @@ def test_the_room_that_a_pod_preempts_others_for_is_kept_from_less_important_and
         (10.0, "Preempted", "default/low"),
         (13.0, "Placed", "default/large-0"),
     ]
+    why = {entry.pod: entry.because for entry in done.entries if entry.kind == "Pending"}
+    assert [(each.reason, each.what) for each in why["default/small-0"].refusing] == [("Insufficient", "memory")]
+
+
+def test_a_pod_that_waits_has_every_resource_that_is_short_as_its_reason():
+    done = cluster(placed(pod("a", "cpu=64,memory=64Gi"), using(1)), count=1)
+    (entry,) = (entry for entry in done.entries if entry.kind == "Pending")
+    assert [(each.reason, each.what) for each in entry.because.refusing] == [
+        ("Insufficient", "cpu"),
+        ("Insufficient", "memory"),
+    ]
 
 
 def test_beside_a_nominated_pod_and_victims_that_still_stop_there_is_room_for_few():

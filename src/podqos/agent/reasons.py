@@ -281,7 +281,7 @@ class NoPlace(Reason, frozen=True):
     """In the words of a scheduler, where one has spoken."""
     nodes: int = 0
     refusing: tuple[NodesRefusing, ...] = ()
-    """By the first filter that refuses a node, the most common reason first."""
+    """All that the first filter that refuses a node says, the most common reason first."""
     bound_to: str = ""
     """The node that it is bound to, and that is not there."""
 

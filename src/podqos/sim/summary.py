@@ -302,21 +302,23 @@ class _Tally:
 
     def take(self, entry: Entry) -> None:
         """Count an entry."""
-        assert entry.pod is not None
-        kind, pod = entry.kind, self._firsts.get(entry.pod, entry.pod)
-        if isinstance(entry.because, ReplacementFor):
-            self._firsts[entry.pod] = self._firsts.get(entry.because.pod, entry.because.pod)
+        pod, kind, firsts = entry.pod, entry.kind, self._firsts
+        assert pod is not None
+        if kind is Kind.REPLACED and isinstance(entry.because, ReplacementFor):
+            firsts[pod] = firsts.get(entry.because.pod, entry.because.pod)
             return
+        if firsts:
+            pod = firsts.get(pod, pod)
         if pod not in self._pods:
             if kind is Kind.DELETED:
                 return  # the moment it arrived
             self._pods.add(pod)
             self._not_run.add(pod)
-        if pod in self._over or entry.container in self._owner.ephemeral:
+        if kind in _ARRIVED or pod in self._over:
             return
         if kind is Kind.STARTED:
             self._started(pod, entry)
-        elif kind not in _ARRIVED:
+        elif entry.container not in self._owner.ephemeral:
             self._news(pod, entry)
 
     def _news(self, pod: str, entry: Entry) -> None:

@@ -142,3 +142,41 @@ FITS = Question(
         Reader("check", _too_large),
     ),
 )
+
+
+# ---- why not ---------------------------------------------------------------------------------------------------------
+
+
+def _waits_for(asking: Asking) -> Answers:
+    return {
+        pod: frozenset((reason["kind"], reason.get("resource", "")) for reason in each["nodes"][0]["reasons"])
+        for each in asking.json(*place(asking))["pending"]
+        for pod in each["pods"]
+    }
+
+
+def _waits_for_text(asking: Asking) -> Answers:
+    found = re.findall(r"^  (\S+?)/Pod/(\S+): 1 pod\n.*\n      n1: (.*)$", asking.text(*place(asking)), re.MULTILINE)
+    return {
+        f"{namespace}/{name}": frozenset(("Insufficient", each) for each in re.findall(r"(\w+): requests", reasons))
+        for namespace, name, reasons in found
+    }
+
+
+def _noted(asking: Asking) -> Answers:
+    """Return the reasons of pods that never get a node: others wait for those that are removed for them."""
+    pending = _waits_for(asking)
+    return {
+        each["pod"]: frozenset((one["reason"], one.get("what", "")) for one in each["because"].get("refusing", ()))
+        for each in asking.journal("simulate", asking.file("placement.yaml"))
+        if each["kind"] == "Pending" and each["pod"] in pending
+    }
+
+
+PENDING = Question(
+    "why a pod stays pending",
+    (
+        Reader("place", _waits_for, _waits_for_text),
+        Reader("simulate", _noted),
+    ),
+)

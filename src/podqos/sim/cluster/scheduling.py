@@ -8,7 +8,8 @@ conditions as of its last status, and what disruption budgets allow as of now.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,9 +118,10 @@ class Scheduler:
 
     def no_place(self, view: PodView) -> NoPlace:
         """Return why a pod is pending."""
-        filters = Filters(view, self._cluster)
-        reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state)[:1])
-        counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
+        with self._beside_nominated(view):
+            filters = Filters(view, self._cluster)
+            reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state))
+            counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
         ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
         refusing = tuple(NodesRefusing(name, nodes, what) for (name, what), nodes in ranked)
         return NoPlace(nodes=len(self._cluster.states), refusing=refusing)
@@ -167,23 +169,32 @@ class Scheduler:
         return placed
 
     def _choose(self, view: PodView) -> NodeState | None:
-        """Return the node to take, beside the pods that are nominated and at least as important.
-
-        Source: ``RunFilterPluginsWithNominatedPods`` and ``evaluateNominatedNode`` of kube-scheduler.
-        """
-        own = self._nominated.get(view.key)
-        beside = (each for each in self._nominated.values() if each is not own)
-        others = [each for each in beside if each[0].priority >= view.priority]
-        for other, state in others:
-            state.add(other)
-        try:
+        """Return the node to take: that to which the pod is nominated, if it fits there (``evaluateNominatedNode``)."""
+        with self._beside_nominated(view):
+            own = self._nominated.get(view.key)
             if own is not None and not Filters(view, self._cluster).first_reasons(own[1]):
                 return own[1]
             choice = self._chooser.choose(view)
+        return None if choice is None else choice.state
+
+    @contextmanager
+    def _beside_nominated(self, view: PodView) -> Iterator[None]:
+        """Count the pods that are nominated and at least as important as if they had their nodes already.
+
+        Source: ``RunFilterPluginsWithNominatedPods`` of kube-scheduler.
+        """
+        others = [
+            (other, state)
+            for other, state in self._nominated.values()
+            if other.key != view.key and other.priority >= view.priority
+        ]
+        for other, state in others:
+            state.add(other)
+        try:
+            yield
         finally:
             for other, state in others:
                 state.remove(other)
-        return None if choice is None else choice.state
 
     def _nominate(self, view: PodView, state: NodeState) -> None:
         """Keep room on a node; less important pods that were nominated there look for another."""

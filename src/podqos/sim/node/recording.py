@@ -158,8 +158,7 @@ class Recorder:
         for name in tuple(self._changed):
             self._settle(name)
         for name, node in self._machines.items():
-            if node.lost_us is not None:
-                _end_looks(self._records[name], node.lost_us)
+            _end_looks_of_lost(self._records[name], node)
         return self._records
 
     def records(self, node: str) -> bool:
@@ -192,8 +191,8 @@ class Recorder:
         """Note that something has happened to a node; ``written`` is what the journal got by it."""
         record = self._record(node)
         earlier = self._machines.get(node.name)
-        if earlier is not None and earlier is not node and earlier.lost_us is not None:
-            _end_looks(record, earlier.lost_us)
+        if earlier is not None and earlier is not node:
+            _end_looks_of_lost(record, earlier)
         self._machines[node.name] = node
         _note_looks(record, node, now_us)
         seen = self._perhaps.pop(node.name, None)
@@ -279,6 +278,12 @@ def _note_looks(record: NodeRecord, node: SimNode, now_us: int) -> None:
     if next_us is not None and not record.is_looking:
         record.is_looking = True
         looks.append(LookSpan(next_us, next_us))
+
+
+def _end_looks_of_lost(record: NodeRecord, node: SimNode) -> None:
+    """Note that the kubelet of a lost machine looks no more; at one moment machines are lost before it looks."""
+    if node.lost_us is not None:
+        _end_looks(record, node.lost_us if node.looked_us == node.lost_us else node.lost_us - 1)
 
 
 def _end_looks(record: NodeRecord, now_us: int) -> None:
