@@ -29,6 +29,13 @@ OLD_VERSIONS = ("1.8", "1.10", "1.14", "1.18", "1.20", "1.22", "1.24", "1.27", "
 NEWEST = "1.36"
 
 _Object = dict[str, Any]
+PLAIN: _Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "plain", "namespace": "default"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+"""A pod of which nothing is special, for questions about the kubelet alone."""
 
 
 class Used(NamedTuple):
@@ -99,6 +106,8 @@ class Setting(NamedTuple):
         _write(directory / "none.yaml", classes)
         _write(directory / "waiting.yaml", [*self.pods, *self.waiting, *classes])
         _write(directory / "node.yaml", [node])
+        _write(directory / "plain.yaml", [PLAIN])
+        (directory / "plain.csv").write_text("pod,memory\nplain,64Mi\n")
         _write(directory / "kubelet.yaml", [self.kubelet])
         rows = [
             f"{pod},{container},{used.memory_bytes},{used.inactive_bytes}\n"
