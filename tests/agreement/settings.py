@@ -118,8 +118,8 @@ class Setting(NamedTuple):
         rows = [f"{key(pod)},{each['name']},{assumed_bytes(each)}\n" for pod in self.pods for each in running(pod)]
         (directory / "limits.csv").write_text("".join(["pod,container,memory\n", *rows]))
         (directory / "cluster.json").write_bytes(b"".join(line + b"\n" for line in _cluster(self, node, classes)))
-        for phase in range(PHASES):
-            self.write_scenario(directory / f"phase-{phase}.yaml", phase * 10 // PHASES)
+        for phase, seconds in enumerate(PHASE_SECONDS):
+            self.write_scenario(directory / f"phase-{phase}.yaml", seconds)
         self.write_placement(directory / "placement.yaml")
 
     def write_scenario(self, path: Path, phase_seconds: int) -> None:
@@ -170,8 +170,8 @@ class Setting(NamedTuple):
         }
 
 
-PHASES = 3
-"""How many phases of the kubelet's loop are simulated."""
+PHASE_SECONDS = (0, 3, 6)
+"""When the kubelet looks first, in the simulations of a setting."""
 
 
 # ---- amounts ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from agreement.asking import Asking
 from agreement.printed import Among, Every, Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.pods import check, has_cgroup_v2
-from agreement.settings import MI, NODE, PHASES, Setting, key, running
+from agreement.settings import MI, NODE, PHASE_SECONDS, Setting, key, running
 from podqos.report.page.forecast import ForecastRequest
 from podqos.report.text.encoding import json_line
 
@@ -62,7 +62,7 @@ def simulate(asking: Asking, phase: int) -> tuple[str, ...]:
 
 
 def _simulated(asking: Asking) -> Answers:
-    return _among([_first(asking.journal(*simulate(asking, phase))) for phase in range(PHASES)])
+    return _among([_first(asking.journal(*simulate(asking, phase))) for phase in range(len(PHASE_SECONDS))])
 
 
 def _among(firsts: list[tuple[str, str] | None]) -> Answers:
@@ -98,6 +98,26 @@ def _first_text(asking: Asking, text: str) -> tuple[str, str] | None:
     return found[2], pod
 
 
+def _sweep(asking: Asking) -> tuple[str, ...]:
+    phases = ",".join(f"{seconds}s" for seconds in PHASE_SECONDS)
+    varied = "--vary", f"phase={phases}", "--vary", f"spec.duration={until(asking)}"
+    return "sweep", asking.file("phase-0.yaml"), *varied, "--jobs", "1"
+
+
+def _swept(asking: Asking) -> Answers:
+    found: list[tuple[str, str] | None] = []
+    for each in asking.json(*_sweep(asking))["combinations"]:
+        first = next(iter(each["firstVictims"]), None)
+        found.append(first and ("kubelet" if each["kubeletFirst"] else "kernel", first))
+    return _among(found)
+
+
+def _swept_text(asking: Asking) -> Answers:
+    rows = table(asking.text(*_sweep(asking)), "phase", "spec.duration", "RUNS", "KERNEL")
+    victims = [(row["KUBELET"], row["FIRST VICTIM"].split()[0]) for row in rows]
+    return _among([("kubelet" if share == "100 %" else "kernel", pod) for share, pod in victims])
+
+
 def _page_forecast(asking: Asking) -> Any:
     request = ForecastRequest(":".join(asking.setting.growing), NODE, rate_bytes_per_second=asking.setting.rate)
     return json.loads(json_line(asking.page.forecast(request)))
@@ -118,6 +138,7 @@ FIRST_ACTOR = Question(
             has_cgroup_v2,
         ),
         Reader("simulate", _simulated, _simulated_text, lambda setting: setting.is_measured),
+        Reader("sweep", _swept, _swept_text, lambda setting: setting.is_measured and setting.seed % 2 == 0),
         Reader(
             "ui",
             lambda asking: _outcomes(_page_forecast(asking)["report"]["growths"][0]),
