@@ -354,7 +354,9 @@ def drawn(seed: int) -> Setting:
         cgroup="v1" if chance.random() < 0.1 else "v2",
         system_bytes=system_bytes,
         pods=tuple(pods),
-        waiting=tuple(_waiting(chance, f"w{number}", left) for number in range(chance.choice((0, 0, 1, 2)))),
+        waiting=tuple(
+            _waiting(chance, f"w{number}", left, allocatable) for number in range(chance.choice((0, 0, 1, 2)))
+        ),
         usage=usage,
         measured=measured,
         growing=growing,
@@ -445,9 +447,10 @@ def _resources(chance: random.Random, form: str, uses: int, most: int) -> _Objec
     return {"resources": made[form]}
 
 
-def _waiting(chance: random.Random, name: str, left: int) -> _Object:
+def _waiting(chance: random.Random, name: str, left: int, allocatable: int) -> _Object:
     """Return a pod without a node, which may not fit."""
-    request = max(1, int(left * chance.choice((0.3, 0.6, 0.999, 1, 1.001, 1.5))))
+    shares = (left * share for share in (0.3, 0.6, 0.999, 1, 1.001, 1.5))
+    request = max(1, int(chance.choice((*shares, allocatable + 1))))
     resources = (
         {} if chance.random() < 0.2 else {"requests": {"cpu": chance.choice(("100m", "1900m")), "memory": str(request)}}
     )
