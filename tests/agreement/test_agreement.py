@@ -21,7 +21,8 @@ from agreement.settings import drawn
 from podqos.cli.command_list import COMMANDS
 
 FAST, ALL = 16, int(os.environ.get("PODQOS_EXAMPLES") or 60)
-_BEGIN = 1_000_000 * int(os.environ.get("PODQOS_DRAW") or 0)
+_DRAW = os.environ.get("PODQOS_DRAW", "0")
+_BEGIN = 1_000_000 * (int(_DRAW) if _DRAW.isdecimal() else 1)
 SEEDS = [
     pytest.param(_BEGIN + seed, marks=[pytest.mark.slow] if seed >= FAST else [], id=f"seed-{_BEGIN + seed}")
     for seed in range(ALL)
