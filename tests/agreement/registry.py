@@ -10,11 +10,9 @@ QUESTIONS: tuple[Question, ...] = tuple(
 )
 
 NO_QUESTION = {
-    "advise": "says what should be, not what is; its thresholds are compared in tests/advice",
     "policy": "judges by rules of its own",
     "snapshot": "writes down what other commands read",
     "webhook": "answers one review at a time, with what `check` and `policy` decide",
-    "sweep": "counts outcomes of many runs of `simulate`",
     "scenario": "writes and validates files",
     "node": "runs on this machine",
     "rehearse": "runs on this machine, and compares with `simulate` itself",

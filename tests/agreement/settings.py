@@ -29,6 +29,13 @@ OLD_VERSIONS = ("1.8", "1.10", "1.14", "1.18", "1.20", "1.22", "1.24", "1.27", "
 NEWEST = "1.36"
 
 _Object = dict[str, Any]
+PLAIN: _Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "plain", "namespace": "default"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
+"""A pod of which nothing is special, for questions about the kubelet alone."""
 
 
 class Used(NamedTuple):
@@ -99,6 +106,8 @@ class Setting(NamedTuple):
         _write(directory / "none.yaml", classes)
         _write(directory / "waiting.yaml", [*self.pods, *self.waiting, *classes])
         _write(directory / "node.yaml", [node])
+        _write(directory / "plain.yaml", [PLAIN])
+        (directory / "plain.csv").write_text("pod,memory\nplain,64Mi\n")
         _write(directory / "kubelet.yaml", [self.kubelet])
         rows = [
             f"{pod},{container},{used.memory_bytes},{used.inactive_bytes}\n"
@@ -109,8 +118,8 @@ class Setting(NamedTuple):
         rows = [f"{key(pod)},{each['name']},{assumed_bytes(each)}\n" for pod in self.pods for each in running(pod)]
         (directory / "limits.csv").write_text("".join(["pod,container,memory\n", *rows]))
         (directory / "cluster.json").write_bytes(b"".join(line + b"\n" for line in _cluster(self, node, classes)))
-        for phase in range(PHASES):
-            self.write_scenario(directory / f"phase-{phase}.yaml", phase * 10 // PHASES)
+        for phase, seconds in enumerate(PHASE_SECONDS):
+            self.write_scenario(directory / f"phase-{phase}.yaml", seconds)
         self.write_placement(directory / "placement.yaml")
 
     def write_scenario(self, path: Path, phase_seconds: int) -> None:
@@ -161,8 +170,8 @@ class Setting(NamedTuple):
         }
 
 
-PHASES = 3
-"""How many phases of the kubelet's loop are simulated."""
+PHASE_SECONDS = (0, 3, 6)
+"""When the kubelet looks first, in the simulations of a setting."""
 
 
 # ---- amounts ---------------------------------------------------------------------------------------------------------
@@ -345,7 +354,9 @@ def drawn(seed: int) -> Setting:
         cgroup="v1" if chance.random() < 0.1 else "v2",
         system_bytes=system_bytes,
         pods=tuple(pods),
-        waiting=tuple(_waiting(chance, f"w{number}", left) for number in range(chance.choice((0, 0, 1, 2)))),
+        waiting=tuple(
+            _waiting(chance, f"w{number}", left, allocatable) for number in range(chance.choice((0, 0, 1, 2)))
+        ),
         usage=usage,
         measured=measured,
         growing=growing,
@@ -436,9 +447,10 @@ def _resources(chance: random.Random, form: str, uses: int, most: int) -> _Objec
     return {"resources": made[form]}
 
 
-def _waiting(chance: random.Random, name: str, left: int) -> _Object:
+def _waiting(chance: random.Random, name: str, left: int, allocatable: int) -> _Object:
     """Return a pod without a node, which may not fit."""
-    request = max(1, int(left * chance.choice((0.3, 0.6, 0.999, 1, 1.001, 1.5))))
+    shares = (left * share for share in (0.3, 0.6, 0.999, 1, 1.001, 1.5))
+    request = max(1, int(chance.choice((*shares, allocatable + 1))))
     resources = (
         {} if chance.random() < 0.2 else {"requests": {"cpu": chance.choice(("100m", "1900m")), "memory": str(request)}}
     )

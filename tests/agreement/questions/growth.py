@@ -10,7 +10,7 @@ from agreement.asking import Asking
 from agreement.printed import Among, Every, Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.pods import check, has_cgroup_v2
-from agreement.settings import GI, MI, NODE, PHASES, Setting, key, running
+from agreement.settings import MI, NODE, PHASE_SECONDS, Setting, key, running
 from podqos.report.page.forecast import ForecastRequest
 from podqos.report.text.encoding import json_line
 
@@ -62,7 +62,7 @@ def simulate(asking: Asking, phase: int) -> tuple[str, ...]:
 
 
 def _simulated(asking: Asking) -> Answers:
-    return _among([_first(asking.journal(*simulate(asking, phase))) for phase in range(PHASES)])
+    return _among([_first(asking.journal(*simulate(asking, phase))) for phase in range(len(PHASE_SECONDS))])
 
 
 def _among(firsts: list[tuple[str, str] | None]) -> Answers:
@@ -98,6 +98,26 @@ def _first_text(asking: Asking, text: str) -> tuple[str, str] | None:
     return found[2], pod
 
 
+def _sweep(asking: Asking) -> tuple[str, ...]:
+    phases = ",".join(f"{seconds}s" for seconds in PHASE_SECONDS)
+    varied = "--vary", f"phase={phases}", "--vary", f"spec.duration={until(asking)}"
+    return "sweep", asking.file("phase-0.yaml"), *varied, "--jobs", "1"
+
+
+def _swept(asking: Asking) -> Answers:
+    found: list[tuple[str, str] | None] = []
+    for each in asking.json(*_sweep(asking))["combinations"]:
+        first = next(iter(each["firstVictims"]), None)
+        found.append(first and ("kubelet" if each["kubeletFirst"] else "kernel", first))
+    return _among(found)
+
+
+def _swept_text(asking: Asking) -> Answers:
+    rows = table(asking.text(*_sweep(asking)), "phase", "spec.duration", "RUNS", "KERNEL")
+    victims = [(row["KUBELET"], row["FIRST VICTIM"].split()[0]) for row in rows]
+    return _among([("kubelet" if share == "100 %" else "kernel", pod) for share, pod in victims])
+
+
 def _page_forecast(asking: Asking) -> Any:
     request = ForecastRequest(":".join(asking.setting.growing), NODE, rate_bytes_per_second=asking.setting.rate)
     return json.loads(json_line(asking.page.forecast(request)))
@@ -118,6 +138,7 @@ FIRST_ACTOR = Question(
             has_cgroup_v2,
         ),
         Reader("simulate", _simulated, _simulated_text, lambda setting: setting.is_measured),
+        Reader("sweep", _swept, _swept_text, lambda setting: setting.is_measured and setting.seed % 2 == 0),
         Reader(
             "ui",
             lambda asking: _outcomes(_page_forecast(asking)["report"]["growths"][0]),
@@ -191,8 +212,7 @@ def _is_plain(setting: Setting) -> bool:
 
 def _headroom(asking: Asking) -> Answers:
     """Return what grows until a threshold is crossed; by how much one is met already is not said."""
-    hard = [each for each in growth(asking)["thresholds"] if each["type"] == "hard"]
-    nearest = min((each["crossedAfterSeconds"] for each in hard), default=0)
+    nearest = min((each["crossedAfterSeconds"] for each in growth(asking)["thresholds"]), default=0)
     if not _is_plain(asking.setting) or not nearest:
         return {}
     return {UNTIL_EVICTION: nearest * asking.setting.rate}
@@ -258,25 +278,18 @@ SURE, SHARE_AT_50, NEEDED = "the growth it is sure to win", "how often it wins a
 _RATE = 50 * MI
 
 
-def _is_settings_alone(setting: Setting) -> bool:
-    """Whether the pods of a node make no difference to who acts first: only room to grow, and someone to evict."""
-    free = setting.memory_bytes - sum(setting.usage_of_pods.values()) - setting.system_bytes
-    return (
-        _is_plain(setting)
-        and free > setting.memory_bytes // 2
-        and setting.memory_bytes >= 8 * GI
-        and any(
-            "priorityClassName" not in each["spec"] and "annotations" not in each["metadata"] for each in setting.pods
-        )
-    )
-
-
-def _grown(asking: Asking, rate: int, system_bytes: int) -> Any:
-    system = ("--system-memory", str(system_bytes)) if system_bytes else ()
-    words = "--growing", ":".join(asking.setting.growing), "--rate", f"{rate}/s", "--win", "100"
-    node = *asking.pods, "--usage", asking.file("usage.csv"), *system
-    (found,) = asking.json("forecast", *node, *words)["growths"]
+def _plain(asking: Asking, rate: int, system_bytes: int) -> Any:
+    """Return what the forecast says of a node with nothing on it but a pod that grows."""
+    used = ("--system-memory", str(system_bytes)) if system_bytes else ()
+    node = "-f", asking.file("plain.yaml"), "--usage", asking.file("plain.csv"), *asking.memory, *asking.kubelet
+    words = "--growing", "plain", "--rate", f"{rate}/s", "--win", "100"
+    (found,) = asking.json("forecast", *node, *used, *asking.version, *words)["growths"]
     return found
+
+
+def _is_met(asking: Asking, system_bytes: int) -> bool:
+    """Whether a threshold is met before anything grows: then the kubelet acts at once, however fast it grows."""
+    return any(not each["crossedAfterSeconds"] for each in _plain(asking, _RATE, system_bytes)["thresholds"])
 
 
 def _thresholds(asking: Asking) -> tuple[str, ...]:
@@ -286,40 +299,39 @@ def _thresholds(asking: Asking) -> tuple[str, ...]:
 
 
 def _sure(asking: Asking) -> Answers:
-    if not _is_settings_alone(asking.setting):
-        return {}
     return {SURE: asking.json(*_thresholds(asking))["sureGrowth"]["bytesPerSecond"]}
+
+
+def _sure_text(asking: Asking) -> Answers:
+    """Return the growth that one of the thresholds is enough for; none is printed where none is."""
+    lines = re.findall(r"^ +([\d.]+\w*)/s  (?!while)", asking.text(*_thresholds(asking)), re.MULTILINE)
+    return {SURE: max(map(amount, lines))} if lines else {}
 
 
 def _wins_until(asking: Asking) -> Answers:
     """Return the growth that thresholds calls sure, where the forecast wins at it and not beyond."""
-    sure = _sure(asking).get(SURE, 0)
-    if not _is_settings_alone(asking.setting) or _is_met(asking):
-        return {}
-    assert sure is None or isinstance(sure, int)
     system = asking.setting.system_bytes
-    at = 1 if sure is None else _grown(asking, sure, system)["kubeletFirst"]
-    beyond = _grown(asking, (sure or 0) + 1, system)["kubeletFirst"]
+    if _is_met(asking, system):
+        return {}
+    sure = asking.json(*_thresholds(asking))["sureGrowth"]["bytesPerSecond"]
+    at = 1 if sure is None else _plain(asking, sure, system)["kubeletFirst"]
+    beyond = _plain(asking, (sure or 0) + 1, system)["kubeletFirst"]
     return {SURE: sure if at == 1 and beyond < 1 else f"kubelet first {at} at {sure}, {beyond} at one byte more"}
-
-
-def _is_met(asking: Asking) -> bool:
-    return any(not each["crossedAfterSeconds"] for each in growth(asking)["thresholds"])
 
 
 SURE_GROWTH = Question(
     "how fast memory may grow for the kubelet to be sure to act first",
     (
-        Reader("thresholds", _sure),
+        Reader("thresholds", _sure, _sure_text),
         Reader("forecast", _wins_until),
     ),
 )
 
 
 def _forecast_at_50(asking: Asking) -> Answers:
-    if not _is_settings_alone(asking.setting) or _is_met(asking):
+    if _is_met(asking, 0):
         return {}
-    found = _grown(asking, _RATE, 0)
+    found = _plain(asking, _RATE, 0)
     return {SHARE_AT_50: found["kubeletFirst"], NEEDED: found["needed"] and found["needed"]["evictionHardBytes"]}
 
 

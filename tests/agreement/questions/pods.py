@@ -113,6 +113,12 @@ def _leaks(asking: Asking) -> list[Any]:
     return leaks
 
 
+def _advised(asking: Asking) -> dict[str, Any]:
+    words = "advise", "-f", asking.file("pods.yaml"), "--usage", asking.file("limits.csv")
+    found = asking.json(*words, *asking.memory, *asking.kubelet, *asking.version)["workloads"]
+    return {each["workload"].split()[1]: each["before"] for each in found}
+
+
 def prints_blast(setting: Setting) -> bool:
     """Whether to have the leaks printed as well: every run simulates all of them."""
     return setting.seed % 4 == 0
@@ -205,6 +211,7 @@ CLASS = Question(
         Reader(
             "ui", lambda asking: {pod: each["qosClass"] for pod, each in _page_pods(asking).items() if each["node"]}
         ),
+        Reader("advise", lambda asking: {pod: each["qosClass"] for pod, each in _advised(asking).items()}),
         Reader(
             "eval",
             lambda asking: {
@@ -309,6 +316,14 @@ SCORE = Question(
             },
         ),
         Reader(
+            "advise",
+            lambda asking: {
+                (pod, own["container"]): own["oomScoreAdj"]
+                for pod, each in _advised(asking).items()
+                for own in each["scores"]
+            },
+        ),
+        Reader(
             "eval",
             lambda asking: {
                 (key(pod), container): score
@@ -362,6 +377,7 @@ PRIORITY = Question(
             lambda asking: {each["key"]: each["priority"] for each in _simulated(asking)},
             lambda asking: {row["WORKLOAD"]: int(row["PRIORITY"]) for row in _simulate_rows(asking)},
         ),
+        Reader("advise", lambda asking: {pod: each["priority"] for pod, each in _advised(asking).items()}),
         Reader("blast", lambda asking: {each["pod"]: each["priority"] for each in _leaks(asking)}, when=has_cgroup_v2),
         Reader(
             "ui", lambda asking: {pod: each["priority"] for pod, each in _page_pods(asking).items() if each["node"]}
