@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import promql_parser
 import pytest
 import yaml
@@ -28,6 +29,7 @@ from podqos.errors import Unauthorized
 from podqos.library.exporter import Exporter, HeadroomGrowth, serve
 from podqos.library.mirror import Mirror
 from podqos.library.overview import overview
+from podqos.manifest import decode, pruning
 from podqos.report.cluster.metrics import overview_metrics
 
 DOCS = Path(__file__).parents[2] / "docs" / "exporter"
@@ -76,6 +78,25 @@ def until(condition, seconds: float = 300.0) -> None:
     while not condition():
         assert time.monotonic() < end, "did not happen"
         time.sleep(0.02)
+
+
+def test_threads_that_watch_make_no_decoders(mirrored, monkeypatch):
+    """Two that did so at once crashed the process: msgspec shares what it knows of a type before it knows all of it."""
+    for cached in (decode.model_decoder, pruning._decoder, pruning._pruned):
+        cached.cache_clear()
+    made = []
+
+    def decoder(*arguments, **options):
+        made.append(threading.current_thread())
+        return real(*arguments, **options)
+
+    real = msgspec.json.Decoder
+    monkeypatch.setattr(msgspec.json, "Decoder", decoder)
+    mirror = mirrored(watched({}))
+    until(lambda: mirror.is_complete)
+    mirror.snapshot()
+    assert made
+    assert {each for each in made if each is not threading.main_thread()} == set()
 
 
 def test_a_mirror_has_what_exists_and_what_happens(mirrored):

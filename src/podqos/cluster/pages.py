@@ -54,6 +54,17 @@ def _decoder(model: type[_Decoded]) -> msgspec.json.Decoder[_Decoded]:
     return model_decoder(model)  # type: ignore[arg-type] # types are hashable
 
 
+def prepare(resource: Resource[Any]) -> None:
+    """Make the decoders of a resource, before threads need them.
+
+    msgspec shares what it knows of a type before it knows all of it: threads that make decoders at once, of types that
+    have a type in common, can crash the process.
+    """
+    model: type = resource.model
+    for each in (_Envelope, _RawItems, model, _list_type(model)):
+        _decoder(each)
+
+
 class Page(Generic[Model]):
     """Some of the objects of a list, in the server's order. It is decoded when asked for, and once."""
 

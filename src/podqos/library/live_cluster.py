@@ -22,7 +22,7 @@ from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFou
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 from podqos.manifest.anonymous import Anonymizer
-from podqos.manifest.pruning import pruned_kubelet, pruned_list, pruned_summary
+from podqos.manifest.pruning import prepare_usage, pruned_kubelet, pruned_list, pruned_summary
 from podqos.model.assumption import Assumption
 
 Answer = TypeVar("Answer")
@@ -100,7 +100,10 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: 
         yield msgspec.json.encode(unread(resources.NODES, error))
     check_node(cluster, part, nodes)
     # The kubelet of one node is asked while its pods are listed.
-    usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress))) if part.node and part.usage else None
+    usage = None
+    if part.node and part.usage:
+        prepare_usage()
+        usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress)))
     if part.policies:
         yield from _optional(cluster, ABOUT_PODS, part)
     if part.workloads:
@@ -212,6 +215,7 @@ def _at_once(ask: Callable[[str], Answer], nodes: list[str]) -> Iterator[Answer]
         return
     from concurrent.futures import ThreadPoolExecutor
 
+    prepare_usage()
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         yield from threads.map(ask, nodes)
 

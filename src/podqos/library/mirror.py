@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.events import EventType
+from podqos.cluster.pages import prepare
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
@@ -61,8 +62,11 @@ class Mirror:
     def start(self) -> None:
         """Begin to watch; what exists comes soon (``is_complete``)."""
         self._version = self._cluster.version().git_version
-        for kind in self._kinds:
-            threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
+        watched = {kind: replace(kind.resource, model=pruned_type(kind.resource.kind)) for kind in self._kinds}
+        for resource in watched.values():
+            prepare(resource)
+        for each in watched.items():
+            threading.Thread(target=self._follow, args=each, name=each[1].plural, daemon=True).start()
 
     @property
     def is_complete(self) -> bool:
@@ -128,8 +132,7 @@ class Mirror:
             groups.setdefault((pod.spec and pod.spec.node_name) or "", []).append(pod)
         yield from groups.items()
 
-    def _follow(self, kind: Kind) -> None:
-        resource = replace(kind.resource, model=pruned_type(kind.resource.kind))
+    def _follow(self, kind: Kind, resource: Resource[Any]) -> None:
         fields = _OF_NODE.get(kind.resource.plural, "") if self._part.node else ""
         only = f"{fields}={self._part.node}" if fields else ""
         try:

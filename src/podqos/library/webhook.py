@@ -14,6 +14,7 @@ from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
+from podqos.cluster.pages import prepare
 from podqos.errors import ClusterError, InputError, InvalidOption, NotFound
 from podqos.library.inputs.objects import load
 from podqos.library.mirror import Kind
@@ -98,6 +99,8 @@ class Watched:
 
     def start(self) -> None:
         """Begin to watch; what exists comes soon (``is_complete``)."""
+        for kind in self._kinds:
+            prepare(kind.resource)
         for kind in self._kinds:
             threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
 

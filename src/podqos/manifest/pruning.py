@@ -131,6 +131,14 @@ def pruned_kubelet(data: bytes) -> bytes:
         raise InputError(f"no configuration of a kubelet: {error}") from None
 
 
+def prepare_usage() -> None:
+    """Make the decoders of what is said about usage, before threads need them (``cluster.pages.prepare``)."""
+    for answer in (Summary, _Configz):
+        _decoder(answer)
+    for item in (PodMetrics, NodeMetrics):
+        _decoder(item, in_list=True)
+
+
 def _forget_small_talk(pods: Iterable[Any]) -> None:
     """Keep of statuses what tells of an end: messages of the kubelet's, the condition of a pod that had to go."""
     for pod in pods:
