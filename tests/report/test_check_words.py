@@ -56,9 +56,9 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
         (
             "PQ404",
             (
-                "at 50Mi a second the kernel kills before the kubelet, which checks every 10 s, sees the threshold of "
-                "100Mi met: it acts first in 20% of cases, with 500Mi always, or 825Mi once the system uses what is "
-                "reserved"
+                "at 50Mi/s the kernel kills before the kubelet evicts in 80% of cases (memory.available 100Mi, checked "
+                "every 10 s); with 500Mi the kubelet always evicts first, with 825Mi even while the system uses all "
+                "that is reserved for it"
             ),
             "evictionHard[memory.available]: 825Mi (was 100Mi)",
         ),

@@ -422,7 +422,8 @@ def test_with_the_default_threshold_of_100mi_the_kernel_is_first_says_every_comm
     _, forecast, _ = run("forecast", "pods.yaml", "--usage", "usage.csv", *growing, *node)
 
     assert "The kernel acts before the kubelet, however slowly memory grows" in thresholds
-    assert "it acts first in 0% of cases, with 825Mi always" in check
+    assert "the kernel always kills before the kubelet evicts" in check
+    assert "with 825Mi the kubelet always evicts first" in check
     assert "100 %  the kernel kills default/log-collector" in forecast
 
 

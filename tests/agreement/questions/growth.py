@@ -352,8 +352,13 @@ def _check_404(asking: Asking) -> Answers:
 
 
 def _check_404_text(asking: Asking) -> Answers:
-    found = re.search(r"acts first in (\d+)% of cases", asking.text(*check(asking)))
-    return {SHARE_AT_50: rounded(found[1], 0.01)} if found and _forecast_at_50(asking) else {}
+    text = asking.text(*check(asking))
+    if "the kernel always kills before the kubelet evicts" in text:
+        return {SHARE_AT_50: Rounded(-1e-9, 1e-9)} if _forecast_at_50(asking) else {}
+    found = re.search(r"the kernel kills before the kubelet evicts in (\d+)% of cases", text)
+    # Rounded, but never to 0 or 100: there, all is possible up to the next percent.
+    kernel = int(found[1]) / 100 if found else 0
+    return {SHARE_AT_50: Rounded(1 - kernel - 0.01, 1 - kernel + 0.01)} if found and _forecast_at_50(asking) else {}
 
 
 THRESHOLD = Question(

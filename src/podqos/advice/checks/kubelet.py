@@ -13,7 +13,7 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
 from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
@@ -143,7 +143,9 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
         yield from _findings(_Kubelet(found, context, known), sketches)
 
 
-_kubelet_check = partial(check, effect=Effect.NODE, bundle_rule=kubelets)
+_kubelet_check = partial(check, effect=Effect.NONE, bundle_rule=kubelets)
+_first_actor_check = partial(_kubelet_check, effect=Effect.NODE)
+"""A setting that lets the kernel kill where the kubelet would have evicted. Others change when the kubelet evicts."""
 
 
 def _starting(kubelet: _Kubelet, path: str) -> Patch | None:
@@ -237,7 +239,7 @@ def _hard_patch(kubelet: _Kubelet, first: FirstActor) -> Patch:
     return Patch.write(*edits)
 
 
-@_kubelet_check(
+@_first_actor_check(
     "PQ401",
     "no-memory-threshold",
     ERROR,
@@ -354,18 +356,22 @@ class KernelFirst(Fact, frozen=True, gc=False):
 
     def what(self, _: str) -> str:
         """Return who is how likely to act first, and what threshold would do."""
-        said = (
-            f"at {mebibytes(self.growth_bytes_per_second)} a second the kernel kills before the kubelet, which checks "
-            f"every {self.interval_seconds} s, sees the threshold of {mebibytes(self.threshold_bytes)} met: "
-            # Rounded down: all but certain is not certain.
-            f"it acts first in {int(self.kubelet_first * 100)}% of cases"
-        )
+        known = f"memory.available {mebibytes(self.threshold_bytes)}, checked every {self.interval_seconds} s"
+        said = f"at {mebibytes(self.growth_bytes_per_second)}/s {self._kernel()} ({known})"
         if self.needed_bytes is None:
-            return f"{said}, and no threshold is high enough"
+            return f"{said}; no threshold is high enough"
+        said = f"{said}; with {mebibytes(self.needed_bytes)} the kubelet always evicts first"
         if self.sufficient_bytes in {None, self.needed_bytes}:
-            return f"{said}, with {mebibytes(self.needed_bytes)} always"
+            return said
         more = mebibytes(self.sufficient_bytes or 0)
-        return f"{said}, with {mebibytes(self.needed_bytes)} always, or {more} once the system uses what is reserved"
+        return f"{said}, with {more} even while the system uses all that is reserved for it"
+
+    def _kernel(self) -> str:
+        if self.kubelet_first == 0:
+            return "the kernel always kills before the kubelet evicts"
+        # All but certain is not certain, and rare is not never.
+        percent = min(99, max(1, round((1 - self.kubelet_first) * 100)))
+        return f"the kernel kills before the kubelet evicts in {percent}% of cases"
 
 
 def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
@@ -390,7 +396,7 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
     yield kubelet.finding(kernel_first, path, facts, _hard_patch(kubelet, first))
 
 
-@_kubelet_check("PQ404", "kernel-kills-first", WARNING, _MANAGER, fix_on_request=True)
+@_first_actor_check("PQ404", "kernel-kills-first", WARNING, _MANAGER, fix_on_request=True)
 def kernel_first() -> Example:
     """PQ404: Memory can run out between two checks of the kubelet.
 
@@ -464,8 +470,7 @@ def _held_back(kubelet: _Kubelet) -> Found:
         written = config.system_reserved.get(resource)
         patch = Patch.write(FieldEdit(f"systemReserved.{resource}", _in_mebibytes(needed.value), written))
         signal = Signal.MEMORY if resource == MEMORY else Signal.NODEFS
-        finding = kubelet.finding(soft_not_covered, f"evictionSoft[{signal.value}]", facts, patch)
-        yield finding if resource == MEMORY else replace(finding, consequence=Consequence(Effect.NONE))
+        yield kubelet.finding(soft_not_covered, f"evictionSoft[{signal.value}]", facts, patch)
     if MEMORY not in config.reserved_for_kube and MEMORY not in config.reserved_for_system:
         patch = Patch.choose(Choice.RESERVATION, ("kubeReserved.memory", "systemReserved.memory"))
         yield kubelet.finding(nothing_reserved, "", NothingReserved((MEMORY,)), patch)
@@ -519,7 +524,7 @@ def _swap(kubelet: _Kubelet) -> Finding:
     return kubelet.finding(swap_hides_pressure, "failSwapOn", SwapHidesPressure(behavior), Patch.write(edit))
 
 
-@_kubelet_check("PQ407", "swap-hides-pressure", WARNING, _TYPES, "KEP-2400: node swap")
+@_first_actor_check("PQ407", "swap-hides-pressure", WARNING, _TYPES, "KEP-2400: node swap")
 def swap_hides_pressure() -> Example:
     """PQ407: Swap hides memory pressure from the kubelet.
 
@@ -565,7 +570,7 @@ def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
     yield kubelet.finding(no_effect, f"{named[0]}[{signal}]", facts, Patch.write(*edits))
 
 
-@_kubelet_check("PQ410", "eviction-setting-without-effect", INFO, _THRESHOLDS, effect=Effect.NONE)
+@_kubelet_check("PQ410", "eviction-setting-without-effect", INFO, _THRESHOLDS)
 def no_effect() -> Example:
     """PQ410: An eviction setting has no effect.
 
@@ -714,7 +719,7 @@ def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield kubelet.finding(grace_cut, path, GraceCut(workload, stated, given), patch)
 
 
-@_kubelet_check("PQ411", "eviction-cuts-grace-period", INFO, _MANAGER, effect=Effect.NONE)
+@_kubelet_check("PQ411", "eviction-cuts-grace-period", INFO, _MANAGER)
 def grace_cut() -> Example:
     """PQ411: A soft eviction gives pods less time than they request.
 
@@ -749,7 +754,7 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
         return self.message
 
 
-@_kubelet_check("PQ412", "kubelet-does-not-start", ERROR, _THRESHOLDS, _ALLOCATABLE, effect=Effect.NONE)
+@_kubelet_check("PQ412", "kubelet-does-not-start", ERROR, _THRESHOLDS, _ALLOCATABLE)
 def kubelet_refuses() -> Example:
     """PQ412: The kubelet does not start with these settings.
 

@@ -71,7 +71,7 @@ _DISK = "when the disk fills up, evicted first once it uses more than the {reque
 
 def _of_a_node(found: Consequence) -> str:
     if found.first_killed is None:
-        return "when memory runs short, the kernel chooses the victim, by size and oom_score_adj"
+        return "where the kernel kills first, it chooses by size and oom_score_adj, not by priority"
     if found.first_killed == found.first_evicted:
         return f"{_AT_THE_LIMITS}, both the kubelet and the kernel pick {found.first_killed} first"
     instead = "no pod" if found.first_evicted is None else found.first_evicted
