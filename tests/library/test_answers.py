@@ -31,6 +31,23 @@ ANSWERS = {
 }
 
 
+LISTED = {
+    podqos.ExplanationList: "items",
+    podqos.CheckReport: "items",
+    podqos.AdmissionList: "items",
+    podqos.PolicyReport: "items",
+    podqos.PlacementReport: "pods",
+    podqos.CpuReport: "pods",
+    podqos.DriftReport: "workloads",
+    podqos.AdviceReport: "workloads",
+    podqos.ForecastReport: "growths",
+    podqos.ThresholdsReport: "thresholds",
+    podqos.BlastRadius: "leaks",
+    podqos.Sweep: "combinations",
+}
+"""Which field of a list-like answer its items are."""
+
+
 @pytest.mark.parametrize("command", ANSWERS)
 def test_a_function_returns_what_its_command_prints_and_prints_nothing(command, capsys):
     function, options = ANSWERS[command]
@@ -49,6 +66,43 @@ def test_an_answer_is_the_same_when_it_is_asked_for_again(command):
         other(objects)
     assert function(objects) == first
     assert objects.problems == problems
+
+
+@pytest.mark.parametrize("answer", LISTED, ids=lambda answer: answer.__name__)
+def test_an_answer_that_is_a_list_has_a_length_an_order_and_items_by_number(answer):
+    field = LISTED[answer]
+    others = [name for name in answer.__struct_fields__[: _required(answer)] if name != field]
+    listed = answer(**dict.fromkeys(others, ()), **{field: ("first", "second", "third")})
+    assert (len(listed), list(listed)) == (3, ["first", "second", "third"])
+    assert (listed[0], listed[-1], listed[1:]) == ("first", "third", ("second", "third"))
+    assert "second" in listed
+    with pytest.raises(IndexError):
+        listed[3]
+
+
+def _required(answer):
+    return len(answer.__struct_fields__) - len(answer.__struct_defaults__)
+
+
+def test_items_of_an_answer_are_those_of_its_field():
+    answer = podqos.explain(podqos.load(PLATFORM))
+    assert tuple(answer) == answer.items
+    assert answer[0].name == "analytics-pipeline"
+    assert len(answer) == len(answer.items) > 1
+
+
+def test_an_answer_without_items_is_false_like_an_empty_list():
+    assert not podqos.explain(podqos.load())
+
+
+def test_an_autopsy_lists_every_death_it_examined_and_then_what_nodes_went_through():
+    answer = podqos.Autopsies(("kill",), evictions=("eviction",), terminations=("termination",), node_events=("sign",))
+    assert list(answer) == ["kill", "eviction", "termination", "sign"]
+
+
+def test_two_orders_are_not_one_list():
+    with pytest.raises(TypeError):
+        iter(podqos.rank(podqos.load(PLATFORM)))
 
 
 def test_the_class_of_a_workload_is_the_one_as_stored(tmp_path):

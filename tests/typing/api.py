@@ -72,6 +72,12 @@ def explained(found: Objects, kubelet: Kubelet) -> tuple[tuple[Explanation, ...]
     return answer.items, answer.assumptions
 
 
+def listed(found: Objects) -> tuple[Explanation, tuple[Explanation, ...], list[str], int]:
+    """Answers that are lists read like lists."""
+    answer = explain(found)
+    return answer[0], answer[1:], [each.qos_class for each in answer], len(answer)
+
+
 def judged(found: Objects) -> tuple[PolicyReport, list[str]]:
     """Policies are among the objects; an answer says which of them are refused, and why."""
     report = judge_policies(found, today=date(2026, 11, 16), inject=["istio"])

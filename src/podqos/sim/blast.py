@@ -23,6 +23,7 @@ from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memcg import Kind as MemoryKind
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
@@ -127,7 +128,7 @@ class EvictedBefore(Struct, frozen=True, gc=False, rename="camel"):
     pod: str
 
 
-class BlastRadius(Struct, frozen=True, rename="camel"):
+class BlastRadius(Listing[Blast], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos blast -o json``. Fields are added, never renamed or removed."""
 
     nodes: int
@@ -141,6 +142,9 @@ class BlastRadius(Struct, frozen=True, rename="camel"):
     """Leaks begin when these are gone."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "BlastRadius"
+
+    def _listed(self) -> tuple[Blast, ...]:
+        return self.leaks
 
 
 class NodePods(Struct, frozen=True):

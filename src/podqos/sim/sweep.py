@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Scenario
@@ -110,7 +111,7 @@ class Combination(Struct, frozen=True, rename="camel"):
     """Pods that could not be placed, or were rejected."""
 
 
-class Sweep(Struct, frozen=True, rename="camel"):
+class Sweep(Listing[Combination], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos sweep -o json``. Fields are added, never renamed or removed."""
 
     scenario: str
@@ -122,6 +123,9 @@ class Sweep(Struct, frozen=True, rename="camel"):
     kind: str = "Sweep"
     placement_held: bool = False
     """Whether what pods may request was the scenario's own, whatever settings of kubelets were varied."""
+
+    def _listed(self) -> tuple[Combination, ...]:
+        return self.combinations
 
 
 def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]:

@@ -17,6 +17,7 @@ from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import Candidate, Process, candidate_in
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.qos.cgroup_paths import CgroupLevel
@@ -151,7 +152,11 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     container: str = ""
 
 
-class Autopsies(Struct, frozen=True, rename="camel"):
+AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign
+"""What an autopsy lists, one kind after the other."""
+
+
+class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     """What the logs tell: the whole output of ``podqos autopsy -o json``."""
 
     kills: tuple[OOMAutopsy, ...]
@@ -168,6 +173,9 @@ class Autopsies(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
+
+    def _listed(self) -> tuple[AutopsyItem, ...]:
+        return (*self.kills, *self.evictions, *self.terminations, *self.node_events)
 
 
 def assumed_by(kills: Iterable[OOMAutopsy], profile: Profile) -> tuple[Assumption, ...]:

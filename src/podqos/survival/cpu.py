@@ -22,6 +22,7 @@ from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_limits, pod_requests
+from podqos.model.listing import Listing
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
@@ -108,7 +109,7 @@ class DaemonsCpu(Struct, frozen=True, gc=False, rename="camel"):
     """Of the cgroup of all pods, which competes with that slice."""
 
 
-class CpuReport(Struct, frozen=True, rename="camel"):
+class CpuReport(Listing[PodCpu], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos cpu -o json``."""
 
     kubernetes_version: str
@@ -126,6 +127,9 @@ class CpuReport(Struct, frozen=True, rename="camel"):
     """Null where no CPU is reserved."""
     bends: tuple[WeightBend, ...] = ()
     """Where weights are not in proportion to requests: the worst among pods and the worst within a pod."""
+
+    def _listed(self) -> tuple[PodCpu, ...]:
+        return self.pods
 
 
 class PodDivision(Struct, frozen=True, gc=False):

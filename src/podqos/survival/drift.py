@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
 from podqos.eviction.signals import RankKey
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -171,7 +172,7 @@ class WorkloadDrift(Struct, frozen=True, rename="camel"):
         return bool(self.moved_ahead) and not self.differences
 
 
-class DriftReport(Struct, frozen=True, rename="camel"):
+class DriftReport(Listing[WorkloadDrift], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos drift -o json``."""
 
     old: str
@@ -186,6 +187,9 @@ class DriftReport(Struct, frozen=True, rename="camel"):
     kind: str = "Drift"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[WorkloadDrift, ...]:
+        return self.workloads
 
     @property
     def fails(self) -> bool:

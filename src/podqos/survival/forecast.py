@@ -24,6 +24,7 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_requests
+from podqos.model.listing import Listing
 from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
@@ -150,7 +151,7 @@ class Forecast(Struct, frozen=True, gc=False, rename="camel"):
     """Null where a limit of its own ends the growth."""
 
 
-class ForecastReport(Struct, frozen=True, rename="camel"):
+class ForecastReport(Listing[Forecast], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos forecast -o json``."""
 
     kubernetes_version: str
@@ -162,6 +163,9 @@ class ForecastReport(Struct, frozen=True, rename="camel"):
     kind: str = "Forecast"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[Forecast, ...]:
+        return self.growths
 
 
 class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):

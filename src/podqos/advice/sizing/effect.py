@@ -17,6 +17,7 @@ from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
@@ -58,7 +59,7 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     """Why the API server would not store the advised pod; empty where it would."""
 
 
-class AdviceReport(Struct, frozen=True, rename="camel"):
+class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos advise -o json``."""
 
     kubernetes_version: str
@@ -70,6 +71,9 @@ class AdviceReport(Struct, frozen=True, rename="camel"):
     kind: str = "Advice"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[WorkloadAdvice, ...]:
+        return self.workloads
 
 
 class Advised(Struct, frozen=True):

@@ -25,6 +25,7 @@ from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Severity
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
 from podqos.report.admission import words
 from podqos.report.admission.changes import ChangeReport, change_report
@@ -128,7 +129,7 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
         return self.refusal is not None or self.class_changed
 
 
-class AdmissionList(Struct, frozen=True, rename="camel"):
+class AdmissionList(Listing[AdmissionReport], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos admit -o json``."""
 
     items: tuple[AdmissionReport, ...]
@@ -139,6 +140,9 @@ class AdmissionList(Struct, frozen=True, rename="camel"):
     kind: str = "AdmissionList"
     assumptions: tuple[Assumption, ...] = ()
     """What the answer rests on that was not stated."""
+
+    def _listed(self) -> tuple[AdmissionReport, ...]:
+        return self.items
 
 
 def report(

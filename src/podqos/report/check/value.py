@@ -16,6 +16,7 @@ from podqos.advice.checks.finding import Consequence, FailOn, Finding, FindingSe
 from podqos.advice.checks.gate import CheckSummary
 from podqos.manifest.problems import Position
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.report.check.consequences import consequence
 
 
@@ -99,7 +100,7 @@ class CheckVerdict(Struct, frozen=True, rename="camel"):
     """Of the finding, which has the rest: the facts, the consequence, the patch."""
 
 
-class CheckReport(Struct, frozen=True, rename="camel"):
+class CheckReport(Listing[FindingReport], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos check -o json``."""
 
     items: tuple[FindingReport, ...]
@@ -116,6 +117,9 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     """The worst of the findings that are not suppressed; null where there is none."""
     cluster: str = ""
     """The name of the cluster whose objects were checked; empty where they are of files."""
+
+    def _listed(self) -> tuple[FindingReport, ...]:
+        return self.items
 
     @property
     def fails(self) -> bool:

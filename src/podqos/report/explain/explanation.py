@@ -15,6 +15,7 @@ from podqos.admission.changes import container_names
 from podqos.admission.stored import Stored
 from podqos.model.assumption import Assumption
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
+from podqos.model.listing import Listing
 from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
@@ -125,7 +126,7 @@ class NodeExplanation(Struct, frozen=True):
     components: tuple[ComponentReport, ...]
 
 
-class ExplanationList(Struct, frozen=True, rename="camel"):
+class ExplanationList(Listing[Explanation], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos explain -o json``."""
 
     items: tuple[Explanation, ...]
@@ -136,6 +137,9 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
     kind: str = "ExplanationList"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[Explanation, ...]:
+        return self.items
 
 
 def explain_pod(

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
@@ -107,7 +108,7 @@ class PendingReport(Struct, frozen=True, rename="camel"):
     """Their affinity matches no pod."""
 
 
-class PlacementReport(Struct, frozen=True, rename="camel"):
+class PlacementReport(Listing[PodReport], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos place -o json``."""
 
     nodes: tuple[NodeReport, ...]
@@ -121,6 +122,9 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     kind: str = "Placement"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[PodReport, ...]:
+        return self.pods
 
 
 def report(

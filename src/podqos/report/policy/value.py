@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from podqos.advice.checks.demands import PolicyOverBudget, PolicyViolated
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.policy.model import Action
 from podqos.wording import counted
 
@@ -117,7 +118,7 @@ class PolicySummary(Struct, frozen=True, rename="camel"):
     """Expectations that are not met."""
 
 
-class PolicyReport(Struct, frozen=True, rename="camel"):
+class PolicyReport(Listing[JudgedObject], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos policy test -o json``."""
 
     items: tuple[JudgedObject, ...]
@@ -137,6 +138,9 @@ class PolicyReport(Struct, frozen=True, rename="camel"):
     kind: str = "PolicyReport"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[JudgedObject, ...]:
+        return self.items
 
     @property
     def fails(self) -> bool:

@@ -16,6 +16,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
 from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
@@ -69,7 +70,7 @@ class PressureReport(Struct, frozen=True, rename="camel"):
     """By the kubelet, of pods that are bound to it; critical ones never."""
 
 
-class ThresholdsReport(Struct, frozen=True, rename="camel"):
+class ThresholdsReport(Listing[WatchedThreshold], Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos thresholds -o json``."""
 
     kubernetes_version: str
@@ -102,6 +103,9 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """What was assumed because it was not stated."""
     sure_growth: SureGrowth | None = None
     """Up to which growth the kubelet acts before the kernel: the forecast for a pod without a limit."""
+
+    def _listed(self) -> tuple[WatchedThreshold, ...]:
+        return self.thresholds
 
 
 def thresholds_report(
