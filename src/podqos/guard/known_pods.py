@@ -32,14 +32,13 @@ from podqos.host.storage.writing import replace_file
 from podqos.library.mirror import Kind
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.decode import REFUSALS, model_decoder
-from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, ObjectMeta
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, TERMINAL_PHASES, ObjectMeta
 from podqos.model.pod_fate import ContainerStatus, FatedPod
 from podqos.model.quantity import Quantity
 
 SWITCH = "podqos.dev/guard"
 """The annotation of a Node that switches its guard off."""
 OFF = "off"
-_OVER = frozenset({"Failed", "Succeeded"})
 _STACK_BYTES = 1 << 20
 _MOST_NAMES = 5000
 _KEPT_ANNOTATIONS = "kubernetes.io/config."
@@ -62,7 +61,7 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
     @property
     def is_over(self) -> bool:
         """Whether it never runs again."""
-        return self.status.phase in _OVER
+        return self.status.phase in TERMINAL_PHASES
 
     @property
     def is_evicted(self) -> bool:

@@ -31,7 +31,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import TAINT_UNSCHEDULABLE, Node, Taint
-from podqos.model.pod import Container, ObjectMeta, Pod
+from podqos.model.pod import TERMINAL_PHASES, Container, ObjectMeta, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList, ResourceRequirements
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage
@@ -39,7 +39,6 @@ from podqos.model.stats import ContainerStats, FsStats, PodStats, Summary, Volum
 from podqos.model.time_units import MINUTE_US
 from podqos.placement.taints import CONDITION_TAINTS
 from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.pods import ENDED
 from podqos.survival.snapshots import node_of
 from podqos.wording import counted
 
@@ -93,7 +92,7 @@ class _Taking:
         self._pods = [
             pod
             for pod in (found.workload.pod for found in cluster.objects.workloads)
-            if pod.status.phase not in ENDED
+            if pod.status.phase not in TERMINAL_PHASES
             and (node is None or pod.spec.node_name == node)
             and not pod.spec.scheduling_gates  # these wait for someone, not for room
         ]

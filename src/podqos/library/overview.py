@@ -18,12 +18,11 @@ from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
-from podqos.model.pod import Pod, QOSClass
+from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.qos.classes import qos_class_of
 from podqos.report.check.scores import NamespaceScores, counts, namespace_scores
 from podqos.report.cluster.overview import NamespaceOverview, NodeOverview, Overview
-from podqos.survival.pods import ENDED
 
 MOST_RANKED = 200
 """Of so many nodes, those nearest to running out, the pods are ranked."""
@@ -33,7 +32,7 @@ def overview(cluster: ClusterSnapshot, *, profile: Profile | None = None, progre
     """Return how a cluster stands. ``progress`` gets the number of ranked nodes and the total."""
     profile = profile or cluster.profile
     pods = [found.workload.pod for found in cluster.objects.workloads]
-    alive = [pod for pod in pods if pod.status.phase not in ENDED]
+    alive = [pod for pod in pods if pod.status.phase not in TERMINAL_PHASES]
     by_node: dict[str, list[Pod]] = {}
     for pod in alive:
         by_node.setdefault(pod.spec.node_name, []).append(pod)

@@ -22,6 +22,9 @@ SYSTEM_NODE_CRITICAL = "system-node-critical"
 _CONFIG_SOURCE = "kubernetes.io/config.source"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
+TERMINAL_PHASES = ("Succeeded", "Failed")
+"""Phases of pods that never run again (pkg/api/v1/pod/util.go: IsPodPhaseTerminal)."""
+
 
 class QOSClass(StrEnum):
     """The three quality-of-service classes, in the words of ``status.qosClass``."""

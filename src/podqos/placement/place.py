@@ -20,7 +20,7 @@ from msgspec import Struct
 from podqos.errors import InvalidManifest
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
-from podqos.model.pod import Pod
+from podqos.model.pod import TERMINAL_PHASES, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.service import Service
 from podqos.placement.budgets import Budgets
@@ -34,7 +34,6 @@ from podqos.placement.preemption import Candidate, Preemption
 from podqos.placement.score import NodeScore
 from podqos.placement.topology_spread import counts
 
-_FINISHED_PHASES = ("Succeeded", "Failed")
 _PROGRESS_EVERY = 256
 
 Progress = Callable[[int], None]
@@ -126,7 +125,7 @@ class _Run:
         """Settle what needs no decision; return whether the pod waits for a node."""
         spec = view.pod.spec
         status = Status.PENDING
-        if view.pod.status.phase in _FINISHED_PHASES:
+        if view.pod.status.phase in TERMINAL_PHASES:
             status = Status.FINISHED
         elif spec.node_name:
             state = self._states.get(spec.node_name)

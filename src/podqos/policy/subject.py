@@ -8,12 +8,11 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from podqos.model.pod import ObjectMeta, Pod, Workload
+from podqos.model.pod import TERMINAL_PHASES, ObjectMeta, Pod, Workload
 from podqos.model.resources import ResourceRequirements
 from podqos.qos.classes import Place
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
-_ENDED = ("Succeeded", "Failed")
 _TEMPLATE_HASH = "pod-template-hash"
 # A CronJob names its jobs after the minute they are due.
 _JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
@@ -42,7 +41,7 @@ class Subject(Struct, frozen=True, dict=True):
     @property
     def is_counted(self) -> bool:
         """Whether budgets are about it: not about a pod that has ended."""
-        return self.stored.status.phase not in _ENDED
+        return self.stored.status.phase not in TERMINAL_PHASES
 
     @property
     def namespace(self) -> str:

@@ -16,7 +16,7 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import EvictionMessage, QuotedUsage
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
-from podqos.model.pod import QOSClass
+from podqos.model.pod import TERMINAL_PHASES, QOSClass
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import qos_class_of
@@ -33,7 +33,6 @@ from podqos.survival.eviction_scene import (
 from podqos.survival.eviction_traces import EvictionCause, EvictionTrace, TraceSource, seconds_of
 
 MOST_SHOWN = 10
-_ENDED = {"Succeeded", "Failed"}
 _APART_SECONDS = 600.0
 """Traces of pods with the same name that are further apart than this are of two pods."""
 _MOST_COMPARED = 16
@@ -291,7 +290,7 @@ def _was_active(pod: FatedPod, found: PodEviction, gone: frozenset[str]) -> bool
     began = seconds_of(pod.status.start_time or pod.metadata.creation_timestamp or "")
     if at is not None and began is not None and began > at:
         return False
-    if pod.status.phase not in _ENDED:
+    if pod.status.phase not in TERMINAL_PHASES:
         return pod.status.phase != "Pending" or bool(pod.status.start_time)
     ended = _ended_at(pod)
     return at is not None and ended is not None and ended > at

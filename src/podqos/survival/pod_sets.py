@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from podqos.model.pod import Workload
+from podqos.model.pod import TERMINAL_PHASES, Workload
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_tiers import TierRequests, tier_requests
 from podqos.survival.decision import Decision, ExplainSettings
-from podqos.survival.pods import ENDED
 
 
 class PodSet(Struct, frozen=True):
@@ -52,7 +51,7 @@ class PodSets(Struct, frozen=True):
 
 def pod_sets(workloads: Iterable[Workload], decisions: Iterable[Decision], settings: ExplainSettings) -> PodSets:
     """Return the pods behind decisions, without those that have ended."""
-    pairs = [pair for pair in zip(workloads, decisions, strict=True) if pair[1].pod.status.phase not in ENDED]
+    pairs = [pair for pair in zip(workloads, decisions, strict=True) if pair[1].pod.status.phase not in TERMINAL_PHASES]
     return PodSets(
         _pod_set([decision for workload, decision in pairs if not workload.is_live], settings),
         _pod_set([decision for workload, decision in pairs if workload.is_live and workload.kind == POD], settings),

@@ -11,12 +11,11 @@ from collections.abc import Collection, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.model.pod import Pod, Workload
+from podqos.model.pod import TERMINAL_PHASES, Pod, Workload
 from podqos.placement.workloads import DAEMON_SET, POD, pods_of, replicas_of
 
 MOST_ON_NODE = 20_000
 """Replicas of one workload on one node: a hundred times what a kubelet can run."""
-ENDED = ("Succeeded", "Failed")
 
 
 class NodePod(Struct, frozen=True, gc=False):
@@ -37,7 +36,7 @@ def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[No
     ``named`` are names of pods known from elsewhere, as ``namespace/name`` or bare names: those that begin with the
     workload's are its pods. It has as many as it has replicas, or as are named, if those are more.
     """
-    if workload.pod.status.phase in ENDED:
+    if workload.pod.status.phase in TERMINAL_PHASES:
         return
     owner = workload.pod.key
     for pod in _pods(workload, named):

@@ -33,7 +33,7 @@ from podqos.host.storage.pod_run import PodRun
 from podqos.host.storage.syncing import Sync, sync
 from podqos.host.storage.writing import replace_file, write_file
 from podqos.manifest.amounts import decode_hook
-from podqos.model.pod import Pod
+from podqos.model.pod import TERMINAL_PHASES, Pod
 from podqos.model.quantity import Quantity
 
 _ENDING = ".ending"
@@ -61,7 +61,7 @@ class PodState(Struct, frozen=True, rename="camel", omit_defaults=True):
     @property
     def is_over(self) -> bool:
         """Whether it never runs again."""
-        return self.phase in {"Failed", "Succeeded"}
+        return self.phase in TERMINAL_PHASES
 
 
 def _encode_hook(value: object) -> object:

@@ -27,7 +27,7 @@ from podqos.library.rank import rank
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
-from podqos.model.pod import ObjectMeta, Pod
+from podqos.model.pod import TERMINAL_PHASES, ObjectMeta, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
@@ -41,7 +41,7 @@ from podqos.report.text.encoding import json_line
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport
-from podqos.survival.pods import ENDED, NodePod
+from podqos.survival.pods import NodePod
 from podqos.survival.usage_file import UsageRow
 from podqos.wording import mebibytes
 
@@ -107,7 +107,7 @@ class PageNode:
         """Its pods where they are in no order, because nothing is known of what they run on."""
         if self.state is not None:
             return []
-        running = [each for each in self.objects.workloads if each.workload.pod.status.phase not in ENDED]
+        running = [each for each in self.objects.workloads if each.workload.pod.status.phase not in TERMINAL_PHASES]
         return node_pods(self.objects.only(running), profile=self._profile, node=self.name or None) if running else []
 
     @cached_property
@@ -182,7 +182,7 @@ class PageNodes:
                 continue
             noted = len(objects.problems)
             state, problem = None, ""
-            if any(each.workload.pod.status.phase not in ENDED for each in objects.workloads):
+            if any(each.workload.pod.status.phase not in TERMINAL_PHASES for each in objects.workloads):
                 try:
                     state = cluster_state(cluster, name, profile=self.profile)
                 except InputError as error:
