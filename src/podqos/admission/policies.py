@@ -15,7 +15,7 @@ from podqos.admission.limit_range import ConflictingDefaults, conflicting_defaul
 from podqos.admission.policy_validation import validate_limit_range, validate_quota, validate_runtime_class
 from podqos.admission.priority import admit_priority_class, validate_priority_class
 from podqos.admission.resource_override import CURRENT, OverrideProfile, validate_override
-from podqos.model.pod import ObjectMeta
+from podqos.model.pod import DEFAULT_NAMESPACE, ObjectMeta
 from podqos.model.policy import (
     ClusterResourceOverride,
     LimitRange,
@@ -27,7 +27,6 @@ from podqos.model.policy import (
 
 T = TypeVar("T", LimitRange, ResourceQuota)
 
-DEFAULT_NAMESPACE = "default"
 # Namespaces that an API server creates itself.
 _ALWAYS_THERE = (DEFAULT_NAMESPACE, "kube-system", "kube-public", "kube-node-lease")
 
@@ -41,7 +40,7 @@ class AdmissionPlugin(StrEnum):
 class Policies(Struct, frozen=True):
     """What admission looks at besides the pod."""
 
-    namespace: Namespace | None = Namespace(ObjectMeta("default"))
+    namespace: Namespace | None = Namespace(ObjectMeta(DEFAULT_NAMESPACE))
     """None: the namespace does not exist."""
     limit_ranges: tuple[LimitRange, ...] = ()
     resource_quotas: tuple[ResourceQuota, ...] = ()
@@ -113,7 +112,7 @@ class NamespacePolicies:
 def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:
     found: dict[str, list[T]] = {}
     for each in objects:
-        found.setdefault(each.metadata.namespace or DEFAULT_NAMESPACE, []).append(each)
+        found.setdefault(each.metadata.namespace_or_default, []).append(each)
     return found
 
 

@@ -529,7 +529,7 @@ def _rows(decisions: Sequence[Decision]) -> str:
     lines = []
     for decision in decisions:
         metadata = decision.pod.metadata
-        start = f"{metadata.namespace or 'default'},{metadata.name or metadata.generate_name}"
+        start = f"{metadata.namespace_or_default},{metadata.name or metadata.generate_name}"
         qos_class = decision.qos_class.value
         if decision.pod.is_windows:
             lines += [f"{start},{score.container},{qos_class},\n" for score in decision.oom_scores]
@@ -567,7 +567,7 @@ def _quoted_rows(decisions: Sequence[Decision]) -> str:
     table = writer(text, lineterminator="\n")
     for decision in decisions:
         metadata = decision.pod.metadata
-        namespace, name = metadata.namespace or "default", metadata.name or metadata.generate_name
+        namespace, name = metadata.namespace_or_default, metadata.name or metadata.generate_name
         for score in decision.oom_scores:
             value = "" if decision.pod.is_windows else score.value
             table.writerow(map(cell, (namespace, name, score.container, decision.qos_class.value, value)))

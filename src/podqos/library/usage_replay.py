@@ -155,7 +155,7 @@ class _Replaying:
             pod = workload.pod if workload.is_live else admitted_pod(found, objects, LATEST, Question.PLACEMENT)
             if pod is not None:
                 name = workload.metadata.name or workload.metadata.generate_name.rstrip("-")
-                self._specs[Identity(workload.metadata.namespace or "default", workload.kind, name)] = pod
+                self._specs[Identity(workload.metadata.namespace_or_default, workload.kind, name)] = pod
 
     def replay(self) -> Replay:
         pods = [pod for pod in map(self._matched, self._recorded.pods.values()) if pod is not None]

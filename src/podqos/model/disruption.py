@@ -83,7 +83,7 @@ def _scaled(amount: int | str, total: int, budget: PodDisruptionBudget) -> int:
     if not _is_percentage(amount):
         raise InvalidManifest(
             f"{amount!r} is neither a number nor a percentage",
-            where=f"PodDisruptionBudget {budget.metadata.namespace or 'default'}/{budget.metadata.name}",
+            where=f"PodDisruptionBudget {budget.metadata.namespace_or_default}/{budget.metadata.name}",
             fix="write 1 or 50%",
         )
     return -(-int(amount[:-1]) * total // 100)

@@ -22,6 +22,9 @@ SYSTEM_NODE_CRITICAL = "system-node-critical"
 _CONFIG_SOURCE = "kubernetes.io/config.source"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
+DEFAULT_NAMESPACE = "default"
+"""Where an object is that names no namespace (k8s.io/apimachinery: metav1.NamespaceDefault)."""
+
 TERMINAL_PHASES = ("Succeeded", "Failed")
 """Phases of pods that never run again (pkg/api/v1/pod/util.go: IsPodPhaseTerminal)."""
 
@@ -67,6 +70,11 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     annotations: dict[str, str] = {}
     deletion_timestamp: str = ""
     owner_references: tuple[OwnerReference, ...] = ()
+
+    @property
+    def namespace_or_default(self) -> str:
+        """The namespace it is in, or would be created in."""
+        return self.namespace or DEFAULT_NAMESPACE
 
     @property
     def is_live(self) -> bool:
@@ -300,7 +308,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def key(self) -> str:
         """``namespace/name``, the name by which journals and reports speak of a pod."""
-        return f"{self.metadata.namespace or 'default'}/{self.metadata.name or self.metadata.generate_name}"
+        return f"{self.metadata.namespace_or_default}/{self.metadata.name or self.metadata.generate_name}"
 
     @property
     def is_static(self) -> bool:

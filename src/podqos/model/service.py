@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
-from podqos.model.pod import ObjectMeta
+from podqos.model.pod import DEFAULT_NAMESPACE, ObjectMeta
 
 _FROM_OUTSIDE = ("LoadBalancer", "NodePort")
 # What asks at such a port is a monitoring system or the API server.
@@ -50,7 +50,7 @@ class Service(Struct, frozen=True, gc=False):
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether pods of a namespace with these labels get its traffic. Without a selector none do."""
         selector = self.spec.selector
-        if not selector or (self.metadata.namespace or "default") != (namespace or "default"):
+        if not selector or self.metadata.namespace_or_default != (namespace or DEFAULT_NAMESPACE):
             return False
         return all(labels.get(key) == value for key, value in selector.items())
 

@@ -61,7 +61,7 @@ class _Counted:
 
     def __init__(self, budget: PodDisruptionBudget) -> None:
         self._budget = budget
-        self._namespace = budget.metadata.namespace or "default"
+        self._namespace = budget.metadata.namespace_or_default
         self.expected = 0
         self.healthy = 0
         self.disrupted = 0

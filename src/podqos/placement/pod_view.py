@@ -139,7 +139,7 @@ class PodView:
         self.pod = pod
         self.shape = shape
         self.key: str = pod.key
-        self.namespace: str = pod.metadata.namespace or "default"
+        self.namespace: str = pod.metadata.namespace_or_default
         self.labels: Mapping[str, str] = pod.metadata.labels if labels is None else labels
         self.priority: int = pod.spec.priority or 0
         self.affinity: tuple[PodAffinityTerm, ...] = ()

@@ -46,7 +46,7 @@ class Subject(Struct, frozen=True, dict=True):
     @property
     def namespace(self) -> str:
         """The namespace it is in."""
-        return self.workload.metadata.namespace or "default"
+        return self.workload.metadata.namespace_or_default
 
     @cached_property
     def labels_of_namespace(self) -> Mapping[str, str]:

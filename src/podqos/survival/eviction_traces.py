@@ -178,7 +178,7 @@ def event_trace(event: Event) -> EvictionTrace | None:
         cause = _BY_EVENT[event.reason]
     else:
         return None
-    pod = f"{about.namespace or event.metadata.namespace or 'default'}/{about.name}"
+    pod = f"{about.namespace or event.metadata.namespace_or_default}/{about.name}"
     by_kubelet = cause not in {EvictionCause.TAINT, EvictionCause.PREEMPTED_BY_SCHEDULER, EvictionCause.OTHER}
     return EvictionTrace(
         TraceSource.EVENT,

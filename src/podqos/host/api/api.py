@@ -206,7 +206,7 @@ class Api:
         world = self._node.world
         for state in (*(pod.state for pod in world.pods.values()), *world.over.values()):
             metadata = state.pod.metadata
-            if (metadata.namespace or "default", metadata.name) == (namespace, name):
+            if (metadata.namespace_or_default, metadata.name) == (namespace, name):
                 return state
         raise Refusal(HTTPStatus.NOT_FOUND, f"there is no pod {namespace}/{name}")
 

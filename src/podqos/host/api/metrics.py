@@ -61,7 +61,7 @@ def _measured(node: Node) -> Generator[bytes, None, list[_Measured]]:
     found = []
     for pod in list(node.world.pods.values()):
         runs = {run.id.name: (node.cgroups.cpu_usage_ns(run.cgroup), run.started_us) for run in pod.running}
-        labels = {"namespace": pod.pod.metadata.namespace or "default", "pod": pod.pod.metadata.name}
+        labels = {"namespace": pod.pod.metadata.namespace_or_default, "pod": pod.pod.metadata.name}
         found.append(_Measured(labels, node.figures.of_pod(pod), runs))
         yield b""
     return found

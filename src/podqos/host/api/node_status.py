@@ -139,7 +139,7 @@ def _pod_row(node: Node, uid: str) -> PodRow | None:
     limit = pod_limits(pod).get(MEMORY) if _has_limits(state) else None
     memory = node.cgroups.memory(running.cgroup) if running is not None else None
     return PodRow(
-        namespace=pod.metadata.namespace or "default",
+        namespace=pod.metadata.namespace_or_default,
         name=pod.metadata.name,
         uid=uid,
         qos_class=classify(pod).qos_class,

@@ -55,7 +55,7 @@ class ContainerStarts:
         return Sandbox(
             uid=pod.uid,
             name=metadata.name,
-            namespace=metadata.namespace or "default",
+            namespace=metadata.namespace_or_default,
             cgroup_parent=pod.cgroup,
             logs=str(self._state.logs(pod.pod)),
             hostname=pod.state.run.hostname or metadata.name,

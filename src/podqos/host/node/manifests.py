@@ -110,7 +110,7 @@ class Scan:
         """Run admission for a pod, with the policies beside it."""
         why = wanted.why_not
         if not why:
-            policies = self._of_namespace(wanted.pod.metadata.namespace or "default")
+            policies = self._of_namespace(wanted.pod.metadata.namespace_or_default)
             admission = admit(wanted.pod, policies, self._profile, wanted.spec)
             if admission.refusal is None:
                 return admission.pod
@@ -125,7 +125,7 @@ class Scan:
             self._policies[namespace] = Policies(
                 namespace=own[-1] if own else Namespace(ObjectMeta(namespace)),
                 limit_ranges=tuple(
-                    each for each in _of(LimitRange, every) if (each.metadata.namespace or "default") == namespace
+                    each for each in _of(LimitRange, every) if each.metadata.namespace_or_default == namespace
                 ),
                 priority_classes=tuple(classes.values()),
                 runtime_classes=tuple(_of(RuntimeClass, every)),

@@ -178,7 +178,7 @@ class StateDirectory:
     def logs(self, pod: Pod) -> Path:
         """Return the directory of a pod's logs, named as by the kubelet."""
         metadata = pod.metadata
-        return self.root / "logs" / f"{metadata.namespace or 'default'}_{metadata.name}_{metadata.uid}"
+        return self.root / "logs" / f"{metadata.namespace_or_default}_{metadata.name}_{metadata.uid}"
 
     def log(self, pod: Pod, name: str, attempt: int) -> Path:
         """Return the log of one run of a container."""

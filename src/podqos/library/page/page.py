@@ -153,7 +153,7 @@ class Page(Shown):
         if own is not None and MEMORY in own.limits:
             is_limited = True
         return PodBlock(
-            namespace=pod.metadata.namespace or "default",
+            namespace=pod.metadata.namespace_or_default,
             name=pod.metadata.name or pod.metadata.generate_name,
             node=node,
             workload=workload,
@@ -181,7 +181,7 @@ class Page(Shown):
         deaths = self._deaths_of(pod)
         report = None if at is None else at.report
         return PodPage(
-            namespace=entry.pod.metadata.namespace or "default",
+            namespace=entry.pod.metadata.namespace_or_default,
             name=entry.pod.metadata.name or entry.pod.metadata.generate_name,
             node="" if at is None else at.name,
             workload=owner(found.workload.kind, found.workload.pod.key) or controller(entry.pod),

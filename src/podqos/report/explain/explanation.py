@@ -176,7 +176,7 @@ def explain_pod(
         replicas = HorizontalScaling(horizontal.metadata.name, spec.min_replicas, spec.max_replicas)
     return Explanation(
         kind=workload.kind,
-        namespace=workload.metadata.namespace or "default",
+        namespace=workload.metadata.namespace_or_default,
         name=workload.metadata.name or workload.metadata.generate_name,
         source=source,
         replicas=workload.replicas,
@@ -213,7 +213,7 @@ def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: 
     for missing in stored.unknown:
         yield words.missing_class(missing, pod)
     for policy in stored.unapplied:
-        yield words.unapplied(policy, pod.metadata.namespace or "default")
+        yield words.unapplied(policy, pod.metadata.namespace_or_default)
 
 
 def _scaling_notes(vertical: VerticalScaling | None, horizontal: HorizontalScaling | None) -> Iterator[str]:

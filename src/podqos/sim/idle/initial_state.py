@@ -76,7 +76,7 @@ class InitialStates:
     def keys(self, parts: Sequence[WorkloadPods]) -> list[str]:
         """Return the keys of a node's pods, in the order in which they were bound."""
         return [
-            f"{replica.workload.pod.metadata.namespace or 'default'}/{name_of(replica.workload, replica.number)}"
+            f"{replica.workload.pod.metadata.namespace_or_default}/{name_of(replica.workload, replica.number)}"
             for replica in self.replicas(parts)
         ]
 

@@ -93,7 +93,7 @@ def replacement(pod: Pod, replica: Replica) -> Pod:
 
 def named(pod: Pod, name: str, **metadata: object) -> Pod:
     """Return a pod under a name, with a uid of its own."""
-    namespace = pod.metadata.namespace or "default"
+    namespace = pod.metadata.namespace_or_default
     uid = f"{namespace}_{name}"
     return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=uid, **metadata))
 
