@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
-from podqos.model.profile import NEWEST, RECORDED, parse_version
+from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
-_DEFAULT = ".".join(map(str, RECORDED))
-_NEWEST = ".".join(map(str, NEWEST))
+_DEFAULT = version_text(RECORDED)
+_NEWEST = version_text(NEWEST)
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
 _PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}

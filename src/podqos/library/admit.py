@@ -87,7 +87,7 @@ class Admitting:
         self, objects: Objects, resizes: Objects | None, override_profile: str | None, profile: Profile
     ) -> None:
         if resizes is not None and not profile.in_place_resize:
-            version = ".".join(map(str, profile.version))
+            version = profile.version_text
             raise InvalidOption(
                 f"Kubernetes {version} cannot resize pods in place", where="--resize", fix="use 1.33 or newer"
             )
@@ -189,7 +189,7 @@ class Admitting:
         """Put what became of all workloads together."""
         return AdmissionList(
             items=tuple(items),
-            kubernetes_version=".".join(map(str, self._profile.version)),
+            kubernetes_version=self._profile.version_text,
             override_profile=next((each.override_profile.name for each in self._overriding()), None),
             assumptions=self.assumptions,
         )

@@ -81,7 +81,7 @@ def advise(
     if not kubelet.is_stated:
         assumptions += (KUBELET_SETTINGS,)
     return AdviceReport(
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         node_memory_bytes=memory_bytes,
         workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
         priority_classes=tuple(advising.to_create.values()),
@@ -119,7 +119,7 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
         what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
         raise InvalidOption(what, where="--growth", fix="plan for less growth, or allow a lower --probability")
     return AdviceReport(
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         node_memory_bytes=needs.memory_bytes,
         node=worded_node(advice, needs),
         assumptions=of_version(profile),

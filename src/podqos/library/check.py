@@ -211,7 +211,7 @@ class Checked:
         return CheckReport(
             items=items,
             summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
-            kubernetes_version=".".join(map(str, self.options.profile.version)),
+            kubernetes_version=self.options.profile.version_text,
             fail_on=self.gate.fail_on,
             notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,

@@ -120,7 +120,7 @@ class _Taking:
         spec: Part = {
             "description": self._description(),
             "duration": seconds_text(duration_us),
-            "kubernetesVersion": ".".join(map(str, profile.version)),
+            "kubernetesVersion": profile.version_text,
             "manifests": [path],
             "nodes": nodes,
             "workloads": workloads,

@@ -56,7 +56,7 @@ def drift(
     return DriftReport(
         old=names[0],
         new=names[1],
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         node_memory_bytes=memory_bytes,
         usage=os.fspath(usage) if isinstance(usage, (str, os.PathLike)) else None,
         injectors=tuple(injector.name for injector in injectors),

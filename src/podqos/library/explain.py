@@ -143,7 +143,7 @@ def explanation_list(
     pods = reduce(PodSets.plus, (each.pods for each in explained if each.pods is not None), PodSets())
     return ExplanationList(
         items=tuple(item for each in explained for item in each.items),
-        kubernetes_version=".".join(map(str, settings.profile.version)),
+        kubernetes_version=settings.profile.version_text,
         node_memory_bytes=settings.node_memory_bytes,
         node=explain_node(pods.counted, settings),
         assumptions=(*assumptions, *further_assumptions(explained, objects)),

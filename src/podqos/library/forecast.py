@@ -73,7 +73,7 @@ def forecast(
     node = GrowingNode(snapshot, watched.settings, _growing(growing, chosen), watch, profile)
 
     return ForecastReport(
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         node_memory_bytes=snapshot.node.memory_bytes,
         interval_seconds=interval_us / SECOND_US,
         growths=tuple(worded(forecast_growth(node, rate, wanted=wanted)) for rate in rates),

@@ -45,7 +45,7 @@ def rank(
     """
     ranking = Ranking(signal, layout, policy, hard, profile)
     if not can_rank(ranking):
-        what = f"Kubernetes {'.'.join(map(str, profile.version))} evicts no pods for {signal}"
+        what = f"Kubernetes {profile.version_text} evicts no pods for {signal}"
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     kubelet = kubelet or state.kubelet or DEFAULT_KUBELET

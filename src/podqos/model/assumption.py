@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.model.profile import RECORDED, Profile
+from podqos.model.profile import RECORDED, Profile, version_text
 
 
 class Assumption(Struct, frozen=True, order=True, rename="camel"):
@@ -25,6 +25,5 @@ def of_version(profile: Profile) -> tuple[Assumption, ...]:
     """Return that the rules of a version are approximate, where no recorded answers hold them to upstream."""
     if not profile.is_approximate:
         return ()
-    asked, exact = (".".join(map(str, version)) for version in (profile.version, RECORDED))
-    how = f"read from a release candidate's source; --kubernetes-version {exact} is exact"
-    return (Assumption(f"rules of Kubernetes {asked}", "approximate", how),)
+    how = f"read from a release candidate's source; --kubernetes-version {version_text(RECORDED)} is exact"
+    return (Assumption(f"rules of Kubernetes {profile.version_text}", "approximate", how),)

@@ -26,6 +26,11 @@ class Profile(Struct, frozen=True):
     version: tuple[int, int]
 
     @property
+    def version_text(self) -> str:
+        """Such as ``1.36``."""
+        return version_text(self.version)
+
+    @property
     def is_approximate(self) -> bool:
         """Whether no recorded answers hold this version to upstream."""
         return self.version > RECORDED
@@ -187,12 +192,17 @@ def profile_for(version: tuple[int, int]) -> Profile:
     )
 
 
+def version_text(version: tuple[int, int]) -> str:
+    """Return how a version is written, such as ``1.36``."""
+    return ".".join(map(str, version))
+
+
 def parse_version(text: str) -> Profile:
     """Return the profile that ``1.29``, ``v1.29`` or ``v1.29.3`` names."""
     matched = re.fullmatch(r"v?(\d+)\.(\d+)(?:\.\d+.*)?", text)
     version = (int(matched[1]), int(matched[2])) if matched else None
     if version is None or not OLDEST <= version <= NEWEST:
-        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+        known = f"{version_text(OLDEST)} to {version_text(NEWEST)}"
         raise InvalidOption(
             f"Kubernetes version {text!r} is not known",
             where="--kubernetes-version",

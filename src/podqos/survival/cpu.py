@@ -196,7 +196,7 @@ def cpu_report(burst: Burst, profile: Profile, assumptions: tuple[Assumption, ..
     """Put pods together, in the order given."""
     used_by_daemons = Fraction(burst.daemons.granted_milli, 1000) if burst.daemons is not None else 0
     return CpuReport(
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         cores=_number(burst.cores - used_by_daemons),
         wanted_milli=milli(sum(pod.wanted_nano for pod in burst.pods)),
         granted_milli=milli(sum(pod.share.granted_nano for pod in burst.pods)),

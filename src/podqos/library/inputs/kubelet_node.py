@@ -58,7 +58,7 @@ def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
     """Return that a file of OpenShift 3 is judged by the rules of a later version, where it is."""
     if notation is not Notation.ARGUMENTS or profile.version <= _LAST_OF_ARGUMENTS:
         return ()
-    version = ".".join(map(str, profile.version))
+    version = profile.version_text
     how = "--kubernetes-version 1.9 for OKD 3.9"
     return (Assumption("rules for kubeletArguments (OpenShift 3)", f"those of Kubernetes {version}", how),)
 

@@ -69,7 +69,7 @@ class Page(Shown):
         pods += [self._unranked(each, "") for each in nodes.waiting]
         return ClusterView(
             name=self.source.name,
-            kubernetes_version=".".join(map(str, nodes.profile.version)),
+            kubernetes_version=nodes.profile.version_text,
             taken_at="" if self.source.cluster is None else self.source.cluster.header.taken_at,
             nodes=tuple(each.panel for each in made),
             pods=tuple(pods),
@@ -185,7 +185,7 @@ class Page(Shown):
             name=entry.pod.metadata.name or entry.pod.metadata.generate_name,
             node="" if at is None else at.name,
             workload=owner(found.workload.kind, found.workload.pod.key) or controller(entry.pod),
-            kubernetes_version=".".join(map(str, profile.version)),
+            kubernetes_version=profile.version_text,
             explanation=explained.items[0],
             admission=None if found.workload.is_stored else self._admission(found),
             standing=None if places is None else places.standing(pod),

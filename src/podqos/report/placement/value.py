@@ -147,7 +147,7 @@ def report(
         pending=tuple(_pending(placement, workloads)),
         displaced=placement.displacements,
         soft_thresholds=tuple(each for each in coverage if not each.is_covered),
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         assumptions=assumptions,
     )
 

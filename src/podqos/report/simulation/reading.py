@@ -65,7 +65,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         description=_description(scenario),
         seed=scenario.seed,
         end_us=int(run.end_us),
-        kubernetes_version=".".join(map(str, scenario.profile.version)),
+        kubernetes_version=scenario.profile.version_text,
         policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
         summary=summary,
         pods=pods,

@@ -42,7 +42,7 @@ def rank_report(
     ranking = orders.ranking
     machine_bytes = snapshot.node.memory_bytes + snapshot.node.swap_bytes
     return RankReport(
-        kubernetes_version=".".join(map(str, ranking.profile.version)),
+        kubernetes_version=ranking.profile.version_text,
         signal=ranking.signal,
         resource=SIGNALS[ranking.signal].resource,
         policy=ranking.policy or Policy(ranking.profile.eviction_ranking),

@@ -116,7 +116,7 @@ def thresholds_report(
 ) -> ThresholdsReport:
     """Render thresholds into the documented shape."""
     return ThresholdsReport(
-        kubernetes_version=".".join(map(str, profile.version)),
+        kubernetes_version=profile.version_text,
         pressure=tuple(PressureReport(each, repelled(each, profile), refused(each, profile)) for each in NodeCondition),
         thresholds=exhaustion.thresholds,
         steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.model.kubelet_ignored import Ignored
+from podqos.model.profile import version_text
 
 _GATES_SHOWN = 4
 
@@ -26,6 +27,6 @@ def _parts(ignored: Ignored) -> Iterator[str]:
         if gate.meant:
             yield f"featureGates.{gate.name} is not read: did you mean {gate.meant}?"
     for each in ignored.without_gate:
-        since, until = (".".join(map(str, version or ())) for version in (each.since, each.until))
-        when = f" (since {since})" if since else f" (up to {until})" if until else ""
+        when = f" (up to {version_text(each.until)})" if each.until else ""
+        when = f" (since {version_text(each.since)})" if each.since else when
         yield f"{each.field} has no effect without featureGates.{each.gate}: true{when}"
