@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from podqos.cluster.watching import Kind
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
-from podqos.library.mirror import Kind, Mirror
+from podqos.library.mirror import Mirror
 from podqos.library.page import nodes as page_nodes
 from podqos.library.page.feeds import of_cluster
 from podqos.library.page.page import Page

@@ -27,9 +27,9 @@ from podqos.cluster.events import Event as WatchEvent
 from podqos.cluster.patience import pause_seconds
 from podqos.cluster.refusals import as_line
 from podqos.cluster.resources import NODES, PODS, Resource
+from podqos.cluster.watching import Kind
 from podqos.errors import ClusterError, PodqosError
 from podqos.host.storage.writing import replace_file
-from podqos.library.mirror import Kind
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, TERMINAL_PHASES, ObjectMeta

@@ -17,9 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.events import EventType
 from podqos.cluster.pages import prepare
 from podqos.cluster.resources import NODES, PODS, Resource
+from podqos.cluster.watching import Kind
 from podqos.errors import ClusterError, NotFound, Refused
 from podqos.library.cluster_part import EVERYTHING, Part
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header
@@ -157,32 +157,3 @@ class Mirror:
             kind.trouble = said
         if said and is_new:
             self._say(said)
-
-
-class Kind:
-    """The objects of one resource, as a watch tells of them."""
-
-    def __init__(self, resource: Resource[Any]) -> None:
-        self.resource = resource
-        self.objects: dict[str, Any] = {}
-        self._again: dict[str, Any] | None = None
-        """Where everything comes once more, what has come of it: until it is complete, what was known counts."""
-        self.is_complete = False
-        self.changes = 0
-        self.refusal: Refused | None = None
-        self.trouble = ""
-        """What interrupts its watch."""
-
-    def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
-        """Note what happened."""
-        self.changes += 1
-        objects = self.objects if self._again is None else self._again
-        match event:
-            case EventType.RESET:
-                self._again = {}
-            case EventType.SYNCED:
-                self.objects, self._again, self.is_complete = objects, None, True
-            case EventType.DELETED:
-                objects.pop(item.metadata.uid, None)
-            case _:
-                objects[item.metadata.uid] = item

@@ -15,9 +15,9 @@ from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
 from podqos.cluster.pages import prepare
+from podqos.cluster.watching import Kind
 from podqos.errors import ClusterError, InputError, InvalidOption, NotFound
 from podqos.library.inputs.objects import load
-from podqos.library.mirror import Kind
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile, parse_version
