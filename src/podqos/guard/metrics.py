@@ -14,8 +14,8 @@ from http import HTTPStatus
 from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, LocalStorageExceeded, UnderPressure
+from podqos.exposition import CONTENT_TYPE, Counter, Histogram, family, single
 from podqos.host.api.http_request import Answer, Refusal, Request
-from podqos.report.text.exposition import CONTENT_TYPE, Counter, Histogram, family, single
 from podqos.survival.shadow import GuardedDeath, Hindsight
 
 _MOST_WAITING = 500

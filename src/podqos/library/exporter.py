@@ -8,11 +8,11 @@ from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from podqos.errors import ClusterError, HostError, InputError
+from podqos.exposition import CONTENT_TYPE
 from podqos.library.mirror import Mirror
 from podqos.library.overview import overview
 from podqos.report.cluster.metrics import gauge, overview_metrics
 from podqos.report.cluster.overview import Overview
-from podqos.report.text.exposition import CONTENT_TYPE
 
 _WINDOW_SECONDS = 900.0
 """Growth is that of so long ago until now."""

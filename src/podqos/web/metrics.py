@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.reviewing import Decision
+from podqos.exposition import Counter, Histogram
 from podqos.manifest.kinds import POD_HOLDERS
-from podqos.report.text.exposition import Counter, Histogram
 
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs
 
 from podqos.admission.review import InvalidReview, encode_answer, read_review
 from podqos.advice.reviewing import Decision, Door, Reviewer
+from podqos.exposition import CONTENT_TYPE, family, single
 from podqos.report.admission.reviewed import audit_line, response
-from podqos.report.text.exposition import CONTENT_TYPE, family, single
 from podqos.web import settings
 from podqos.web.audit import AuditLog
 from podqos.web.http import Request, Response, Server, text_response

@@ -25,12 +25,13 @@ import msgspec
 from msgspec import Struct
 
 from podqos.eviction.thresholds import effective_eviction_hard
+from podqos.exposition import CONTENT_TYPE
 from podqos.host.api.counters import Counters
 from podqos.host.api.documents import Document, as_document, as_value, timestamp
 from podqos.host.api.eviction_request import evict
 from podqos.host.api.http_request import JSON, JSON_LINES, Answer, Pieces, Refusal, Request
 from podqos.host.api.http_server import HttpServer
-from podqos.host.api.metrics import CONTENT_TYPE, metrics
+from podqos.host.api.metrics import metrics
 from podqos.host.api.node_status import node_status
 from podqos.host.api.pod_list import PodList
 from podqos.host.node.host_pod import HostPod

@@ -6,29 +6,17 @@ They are updated from journal entries and evictions for memory; the node itself 
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections import Counter
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import ConditionStatus, ExitedWith, LocalStorageExceeded, UnderPressure
 from podqos.eviction.signals import NodeCondition
+from podqos.exposition import Histogram
 from podqos.host.node.world import Reaction
 
-REACTION_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
+_STAGES = ("held", "terminated", "killed")
+_REACTION_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
 """Upper bounds in seconds: from the latency with SCHED_FIFO to that of the kubelet's loop."""
-
-
-class Histogram:
-    """A histogram of reaction times."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(REACTION_BUCKETS) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        """Count a value."""
-        self.counts[bisect_left(REACTION_BUCKETS, value)] += 1
-        self.total += value
 
 
 class Counters:
@@ -45,7 +33,12 @@ class Counters:
         self.transitions_us: dict[NodeCondition, int] = {}
         self.reactions = 0
         self.last_reaction_seconds: float | None = None
-        self.reaction_seconds = {stage: Histogram() for stage in ("held", "terminated", "killed")}
+        self.reaction_seconds = Histogram(
+            "podqos_reaction_seconds",
+            "Time from the kernel's signal to each stage of an eviction for memory",
+            _REACTION_BOUNDS,
+            [(("stage", stage),) for stage in _STAGES],
+        )
 
     @staticmethod
     def now_us() -> int:
@@ -73,7 +66,7 @@ class Counters:
         if reaction.noticed is None:
             return
         self.last_reaction_seconds = reaction.held - reaction.noticed
-        for stage, histogram in self.reaction_seconds.items():
+        for stage in _STAGES:
             when: float | None = getattr(reaction, stage)
             if when is not None:
-                histogram.add(when - reaction.noticed)
+                self.reaction_seconds.add(when - reaction.noticed, (("stage", stage),))

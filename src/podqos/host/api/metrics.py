@@ -20,7 +20,8 @@ from msgspec import Struct
 
 from podqos.agent.journal import Kind
 from podqos.eviction.signals import NodeCondition, Signal
-from podqos.host.api.counters import REACTION_BUCKETS, Counters
+from podqos.exposition import family
+from podqos.host.api.counters import Counters
 from podqos.host.api.http_request import Pieces
 from podqos.host.api.node_status import pressure, threshold_rows
 from podqos.host.linux.procfs import PAGE_BYTES
@@ -29,9 +30,6 @@ from podqos.model.stats import PodStats, Summary
 if TYPE_CHECKING:
     from podqos.host.node.node import Node
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _LIMITS = ("emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit")
 
 Sample = tuple[Mapping[str, str], float | None]
@@ -53,7 +51,7 @@ def metrics(node: Node, counters: Counters) -> Pieces:
     yield from _of_node(node)
     yield from _of_kubelet(node, counters)
     yield from _of_pods(pods, counters)
-    yield _of_reactions(counters)
+    yield _text(counters.reaction_seconds.lines())
     yield b"".join(_of_process(counters))
 
 
@@ -144,19 +142,6 @@ def _oom_kills(pods: Iterable[_Measured], counters: Counters) -> Iterator[Sample
         yield {"container": container, "namespace": namespace, "pod": name}, count
 
 
-def _of_reactions(counters: Counters) -> bytes:
-    name = "podqos_reaction_seconds"
-    lines = [_head(name, "histogram", "Time from the kernel's signal to each stage of an eviction for memory")]
-    for stage, histogram in counters.reaction_seconds.items():
-        count = 0
-        for bound, more in zip((*map(str, REACTION_BUCKETS), "+Inf"), histogram.counts, strict=True):
-            count += more
-            lines.append(_sample(f"{name}_bucket", {"stage": stage, "le": bound}, count))
-        lines.append(_sample(f"{name}_sum", {"stage": stage}, histogram.total))
-        lines.append(_sample(f"{name}_count", {"stage": stage}, count))
-    return b"".join(lines)
-
-
 def _of_process(counters: Counters) -> Iterator[bytes]:
     yield _counter("process_cpu_seconds_total", "CPU time of the agent", time.process_time())
     with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - as cheap as it gets
@@ -176,20 +161,14 @@ def _family(kind: str, name: str, text: str, samples: float | Iterable[Sample] |
     if samples is None:
         return b""
     every = [({}, samples)] if isinstance(samples, int | float) else samples
-    lines = (_sample(name, labels, value) for labels, value in every if value is not None)
-    return b"".join((_head(name, kind, text), *lines))
+    return _text(family(name, kind, text, ((labels, value) for labels, value in every if value is not None)))
 
 
 _gauge, _counter = partial(_family, "gauge"), partial(_family, "counter")
 
 
-def _head(name: str, kind: str, text: str) -> bytes:
-    return f"# HELP {name} {text}\n# TYPE {name} {kind}\n".encode()
-
-
-def _sample(name: str, labels: Mapping[str, str], value: float) -> bytes:
-    inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels.items())
-    return f"{name}{f'{{{inside}}}' if inside else ''} {value!r}\n".encode()
+def _text(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _labelled(label: str, values: Mapping[str, int]) -> list[Sample]:

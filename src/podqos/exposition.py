@@ -6,11 +6,11 @@ Source: https://prometheus.io/docs/instrumenting/exposition_formats/.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Of histograms, in seconds."""
+"""Of histograms, in seconds, unless they have their own."""
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 Labels = tuple[tuple[str, str], ...]
@@ -35,16 +35,21 @@ class Counter:
 class Histogram:
     """How long something took, for each set of labels."""
 
-    def __init__(self, name: str, about: str) -> None:
+    def __init__(self, name: str, about: str, bounds: Sequence[float] = BOUNDS, known: Iterable[Labels] = ()) -> None:
+        """Make one; the ``known`` sets of labels are there before anything is counted."""
         self.name, self.about = name, about
-        self._seen: dict[Labels, tuple[list[int], list[float]]] = {}
+        self._bounds = bounds
+        self._seen = {labels: self._nothing() for labels in known}
+
+    def _nothing(self) -> tuple[list[int], list[float]]:
+        return [0] * (len(self._bounds) + 1), [0.0]
 
     def add(self, seconds: float, labels: Labels) -> None:
         """Count one."""
         seen = self._seen.get(labels)
         if seen is None:
-            seen = self._seen[labels] = ([0] * (len(BOUNDS) + 1), [0.0])
-        seen[0][bisect_left(BOUNDS, seconds)] += 1
+            seen = self._seen[labels] = self._nothing()
+        seen[0][bisect_left(self._bounds, seconds)] += 1
         seen[1][0] += seconds
 
     def lines(self) -> Iterator[str]:
@@ -53,7 +58,7 @@ class Histogram:
         yield f"# TYPE {self.name} histogram"
         for labels, (counts, [total]) in self._seen.items():
             so_far = 0
-            for bound, count in zip((*map(repr, BOUNDS), "+Inf"), counts, strict=True):
+            for bound, count in zip((*map(repr, self._bounds), "+Inf"), counts, strict=True):
                 so_far += count
                 yield sample(f"{self.name}_bucket", {**dict(labels), "le": bound}, so_far)
             yield sample(f"{self.name}_sum", dict(labels), total)
