@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cached_property
 
 from msgspec import Struct
 
+from podqos.model.owners import controllers
 from podqos.model.pod import TERMINAL_PHASES, ObjectMeta, Pod, Workload
 from podqos.model.resources import ResourceRequirements
 from podqos.qos.classes import Place
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
-_TEMPLATE_HASH = "pod-template-hash"
-# A CronJob names its jobs after the minute they are due.
-_JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
 
 
 class Subject(Struct, frozen=True, dict=True):
@@ -90,15 +87,5 @@ class Subject(Struct, frozen=True, dict=True):
 def identities(workload: Workload) -> tuple[str, ...]:
     """Return ``Kind/name`` of an object, of its controller, and of what made that."""
     metadata = workload.metadata
-    found = [f"{workload.kind}/{metadata.name or metadata.generate_name}"]
-    for owner in metadata.owner_references:
-        if not owner.controller:
-            continue
-        found.append(f"{owner.kind}/{owner.name}")
-        template = metadata.labels.get(_TEMPLATE_HASH)
-        if owner.kind == "ReplicaSet" and template and owner.name.endswith(f"-{template}"):
-            found.append(f"Deployment/{owner.name.removesuffix(f'-{template}')}")
-        of_cron_job = _JOB_OF_CRON_JOB.fullmatch(owner.name) if owner.kind == "Job" else None
-        if of_cron_job is not None:
-            found.append(f"CronJob/{of_cron_job[1]}")
-    return tuple(found)
+    own = workload.kind, metadata.name or metadata.generate_name
+    return tuple(f"{kind}/{name}" for kind, name in (own, *controllers(metadata)))

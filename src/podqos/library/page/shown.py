@@ -16,6 +16,7 @@ from podqos.library.page.nodes import PageNode, PageNodes
 from podqos.library.page.places import Places
 from podqos.library.page.quotas import Quotas
 from podqos.library.page.source import PageSource
+from podqos.model.owners import controllers
 from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY
 from podqos.model.service import Service
@@ -25,8 +26,6 @@ from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
 from podqos.report.explain.explanation import ExplanationList
 from podqos.survival.forecast import CurvePoint
-
-_TEMPLATE_HASH = "pod-template-hash"
 
 
 class Shown:
@@ -178,12 +177,6 @@ def owner(kind: str, key: str) -> str:
 
 
 def controller(pod: Pod) -> str:
-    """Return what made a pod that runs; a Deployment does so by way of a ReplicaSet that it names by a hash."""
-    metadata = pod.metadata
-    for each in metadata.owner_references:
-        if each.controller:
-            suffix = f"-{metadata.labels.get(_TEMPLATE_HASH, '')}"
-            if each.kind == "ReplicaSet" and len(suffix) > 1 and each.name.endswith(suffix):
-                return f"Deployment {metadata.namespace}/{each.name.removesuffix(suffix)}"
-            return f"{each.kind} {metadata.namespace}/{each.name}"
-    return ""
+    """Return the workload that made a pod that runs: its Deployment or CronJob rather than a ReplicaSet or Job."""
+    *_, (kind, name) = ("", ""), *controllers(pod.metadata)
+    return f"{kind} {pod.metadata.namespace}/{name}" if kind else ""
