@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from eviction.nodes import MI, threshold
+from podqos.eviction.conditions import thresholds_met
 from podqos.eviction.observation import SignalObservation
-from podqos.eviction.reclaim import clean_up_for, is_relieved
-from podqos.eviction.signals import CleanUp, Layout, Signal
+from podqos.eviction.signals import SIGNALS, CleanUp, Layout, Signal
 
 THRESHOLDS = (threshold(Signal.NODEFS, "100Mi", min_reclaim="50Mi"), threshold(Signal.MEMORY, "100Mi", 30))
 
@@ -17,12 +17,12 @@ def test_a_clean_up_was_enough_if_nothing_at_all_is_met_any_more(disk_mi, memory
         Signal.NODEFS: SignalObservation(disk_mi * MI, 1000 * MI),
         Signal.MEMORY: SignalObservation(memory_mi * MI, 1000 * MI),
     }
-    assert is_relieved(THRESHOLDS, seen) is relieved
+    assert (not thresholds_met(THRESHOLDS, seen, with_min_reclaim=True)) is relieved
 
 
 def test_containers_are_removed_before_images():
-    assert clean_up_for(Signal.NODEFS, Layout.SINGLE) == (CleanUp.CONTAINERS, CleanUp.IMAGES)
+    assert SIGNALS[Signal.NODEFS].clean_up[Layout.SINGLE] == (CleanUp.CONTAINERS, CleanUp.IMAGES)
 
 
 def test_memory_has_nothing_to_throw_away():
-    assert all(clean_up_for(Signal.MEMORY, layout) == () for layout in Layout)
+    assert all(SIGNALS[Signal.MEMORY].clean_up[layout] == () for layout in Layout)

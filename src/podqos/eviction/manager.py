@@ -14,7 +14,8 @@ in a pass:
 1. which thresholds are met, which of them for as long as their grace period, and what the node reports
    (``conditions``);
 2. all pods above their own local storage limits are evicted, and the pass ends there (``local_storage``);
-3. of the thresholds met with a new sample one acts, the node is cleaned up for it (``reclaim``);
+3. of the thresholds met with a new sample one acts, and the node is cleaned up for it, at once: its row in ``signals``
+   says of what, which is nothing for memory and process ids;
 4. unless that cleared all thresholds, the first evictable pod in its ranking is evicted: one pod per pass.
 
 Where upstream leaves the choice of the acting threshold to chance (it ranges over a map, and only puts memory first),
@@ -23,7 +24,7 @@ soft; then the order of the configuration.
 
 Derived containerfs thresholds are added during the first pass and take effect from the second on.
 
-Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (synchronize).
+Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (synchronize, reclaimNodeLevelResources).
 """
 
 from __future__ import annotations
@@ -40,7 +41,6 @@ from podqos.eviction.local_storage import local_storage_excess
 from podqos.eviction.messages import Shortage, disruption_condition, local_storage_text, pressure_text
 from podqos.eviction.observation import Observation, SignalObservation, available_quantity
 from podqos.eviction.ranking import Policy, RankedPod, Ranking, can_rank, rank
-from podqos.eviction.reclaim import clean_up_for, is_relieved
 from podqos.eviction.signals import SIGNALS, Layout, NodeCondition, Signal
 from podqos.eviction.thresholds import (
     Threshold,
@@ -138,7 +138,7 @@ def synchronize(
     if not may_act:
         return Pass(after)
     reclaiming = _reclaiming(min(may_act, key=acting_order), observation)
-    clean_up = clean_up_for(reclaiming.threshold.signal, config.layout)
+    clean_up = SIGNALS[reclaiming.threshold.signal].clean_up[config.layout]
     if clean_up:
         commands = tuple(CleanUpNode(what, reclaiming) for what in clean_up)
         return Pass(after, commands, reclaiming, awaiting=Awaiting(observation, tuple(pods)))
@@ -153,7 +153,7 @@ def after_clean_up(config: ManagerConfig, first_phase: Pass, observation: Observ
     awaiting = first_phase.awaiting
     assert awaiting is not None
     done = replace(first_phase, commands=(), awaiting=None)
-    if is_relieved(done.state.thresholds or (), observation.signals):
+    if not conditions.thresholds_met(done.state.thresholds or (), observation.signals, with_min_reclaim=True):
         return done
     return _evict_one(config, done, awaiting.observation, awaiting.pods)
 
