@@ -109,6 +109,33 @@ def test_circles_are_found_between_modules_and_between_rooms():
     assert _circles(graph, "podqos.b") == {"b.p b.q b.r"}
 
 
+def _files_of_the_page(folder: Path) -> dict[str, set[str]]:
+    """Return what every file of the page imports of its own, imports of types included; names as in Python."""
+    files = {path.with_suffix("").resolve(): path for path in folder.rglob("*.ts*")}
+    names = {path: ".".join(path.relative_to(folder.parent).parts) for path in files}
+    return {
+        names[path]: {
+            names[imported]
+            for at in re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']*)["']""", file.read_text("utf-8"))
+            if (imported := (path.parent / at).resolve()) in names
+        }
+        for path, file in files.items()
+    }
+
+
+def test_files_of_the_page_import_each_other_downwards_only():
+    graph = grimp.ImportGraph()
+    for importer, imported in _files_of_the_page((ROOT / "viewer" / "src").resolve()).items():
+        parts = importer.split(".")
+        for depth in range(1, len(parts) + 1):
+            graph.add_module(".".join(parts[:depth]))
+        for each in imported:
+            graph.add_import(importer=importer, imported=each)
+    assert graph.direct_import_exists(importer="src.app.shell", imported="src.app.views")
+
+    assert {circle for folder in graph.modules for circle in _circles(graph, folder)} == set()
+
+
 MODULES_WITH_PATTERNS = [path for path in (ROOT / "src").rglob("*.py") if "re.compile(" in path.read_text()]
 
 

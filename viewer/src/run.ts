@@ -2,8 +2,16 @@
 // are made from the schemas (types.js).
 
 import { bare } from "./format";
-import type { Saved } from "./app/source";
-import type { AutopsyPage, BlastRadius, RunView } from "./schema";
+import type { AutopsyPage, BlastRadius, RunView, Session } from "./schema";
+
+/** What is written into a page that was saved. */
+export interface Saved {
+  session: Session;
+  /** Answers by the address they were asked for; for a POST with its body behind a space. */
+  answers: Readonly<Record<string, unknown>>;
+  route?: string;
+  savedAt?: string;
+}
 
 /** What the app shows where it was saved as one file. */
 export interface SavedApp {

@@ -4,14 +4,16 @@ import { render } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
+import type { Saved } from "../run";
 import { age, since, useLive, type Live } from "./live";
 import { useLater } from "./frames";
 import { comeBack, leave } from "./places";
 import { go, here, href, useRoute, type Route } from "./router";
-import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Saved, type Source } from "./source";
+import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
 import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
-import { VIEWS, type App, type View } from "./views";
+import type { App, View } from "./view";
+import { VIEWS } from "./views";
 
 const START = "start";
 /** What a reader does next: it is meant for the view that was chosen, not for the one before. */

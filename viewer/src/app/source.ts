@@ -1,16 +1,8 @@
 // Where answers come from: the server of the page, or the page itself where it was saved as one file.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ErrorInfo, JobInfo, Session, SourceInfo } from "../schema";
-
-/** What is written into a page that was saved. */
-export interface Saved {
-  session: Session;
-  /** Answers by the address they were asked for; for a POST with its body behind a space. */
-  answers: Readonly<Record<string, unknown>>;
-  route?: string;
-  savedAt?: string;
-}
+import type { Saved } from "../run";
+import type { ErrorInfo, JobInfo, SourceInfo } from "../schema";
 
 /** An answer that is no answer; `needsServer` where only a running `podqos ui` could give it. */
 export class Failure extends Error {

@@ -1,7 +1,6 @@
 // The views of the app, in the order of the navigation. To add one: write a component that takes `ViewProps`, and name it
 // here. `needs` is the name that the server lists among a source's views where it can give the data.
 
-import type { JSX } from "preact";
 import { ClusterPage, podsToSave, turnOver } from "./cluster/page";
 import { AutopsyPage } from "./autopsy/page";
 import { BlastPage } from "./blast/page";
@@ -11,43 +10,7 @@ import { PodPage } from "./pod/page";
 import { ComparePage } from "./run/compare";
 import { RunPage } from "./run/page";
 import { WhatIfPage, whatIfToSave } from "./whatIf/page";
-import type { Route } from "./router";
-import type { Live } from "./live";
-import type { Request, Source } from "./source";
-import type { ClusterView, Session, SourceInfo } from "../schema";
-
-/** What a view knows of the app around it. */
-export interface App {
-  source: Source;
-  session: Session;
-  /** The source that is looked at. */
-  info: SourceInfo;
-  live: Live<ClusterView> | null;
-  /** Return the address of an answer about the source: `path("cluster")`. */
-  path(rest: string): string;
-}
-
-export interface ViewProps {
-  route: Route;
-  app: App;
-}
-
-export interface View {
-  id: string;
-  title: string;
-  component: (props: ViewProps) => JSX.Element;
-  needs?: string;
-  /** Not in the navigation: it is reached from another view. */
-  isInner?: boolean;
-  /** Keys and what they do, for the help. */
-  keys?: readonly (readonly [string, string])[];
-  /** What keys do that change the address alone: also before the view is drawn. */
-  press?: Readonly<Record<string, () => void>>;
-  /** What a saved page of it cannot do. */
-  unsaved: string;
-  /** What a saved page has to hold, also where it was asked for long ago, or is there to look around in. */
-  toSave?: (props: ViewProps) => Promise<readonly Request[]>;
-}
+import type { View } from "./view";
 
 export const VIEWS: readonly View[] = [
   {

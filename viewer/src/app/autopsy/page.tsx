@@ -5,7 +5,7 @@ import { showAutopsy } from "../../autopsy";
 import type { AutopsyPage as Autopsy } from "../../schema";
 import { useAnswer } from "../source";
 import { Awaited, Dom, Empty, Page, stated } from "../ui";
-import type { ViewProps } from "../views";
+import type { ViewProps } from "../view";
 
 export function AutopsyPage({ app }: ViewProps) {
   const answer = useAnswer<Autopsy>(app.source, { path: app.path("autopsy") });

@@ -11,7 +11,7 @@ import { change, go, here, href, useRoute } from "../router";
 import { begin, jobOf, Progress, useJob, useShown } from "../run/jobs";
 import { Failure, useAnswer } from "../source";
 import { Card, Dom, Empty, Failed, Key, Loading, Page, Select, stated } from "../ui";
-import type { ViewProps } from "../views";
+import type { ViewProps } from "../view";
 import { Board, type Leaking } from "./board";
 import "./blast.css";
 

@@ -6,7 +6,7 @@ import type { CheckItem, CheckView, FixedText, FixView } from "../../schema";
 import { change, here, type Route } from "../router";
 import { useAnswer } from "../source";
 import { Assumed, Awaited, Card, Copyable, download, Empty, Page, Select, Tile } from "../ui";
-import type { App, ViewProps } from "../views";
+import type { App, ViewProps } from "../view";
 import "./check.css";
 
 const SEVERITIES = ["error", "warning", "info"] as const;

@@ -7,7 +7,7 @@ import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
-import type { ViewProps } from "../views";
+import type { ViewProps } from "../view";
 import { fitting, hasUsage, keyOf, matching, panelsOf, WAITING, type Filters, type Order, type Size } from "./model";
 import { GuardCard } from "./guard";
 import { NodeFacts, Panels } from "./panels";

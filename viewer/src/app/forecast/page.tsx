@@ -6,7 +6,7 @@ import type { ForecastOutcome, ForecastRequest, ForecastView } from "../../schem
 import { Amount, amountOf, Slider, useNewest } from "../controls";
 import { change, href, type Route } from "../router";
 import { Assumed, Card, Empty, Failed, Key, Loading, Page, Table, Tile } from "../ui";
-import type { App, ViewProps } from "../views";
+import type { App, ViewProps } from "../view";
 import { Curve, percent } from "./curve";
 import "./forecast.css";
 

@@ -10,7 +10,7 @@ import { useTurns } from "../frames";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
-import type { ViewProps } from "../views";
+import type { ViewProps } from "../view";
 import { podPath } from "../cluster/page";
 
 export function PodPage({ route, app }: ViewProps) {

@@ -9,7 +9,7 @@ import { Amount, amountOf, sameAmount, Slider } from "../controls";
 import { change, here, href, useRoute } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Copyable, Select } from "../ui";
-import type { App } from "../views";
+import type { App } from "../view";
 import { nameOf } from "./jobs";
 import "./again.css";
 

@@ -10,7 +10,7 @@ import { State } from "../../state";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Awaited, Card, Chip, Dom, Empty, Key, NONE, Page, Table, Tile } from "../ui";
-import type { ViewProps } from "../views";
+import type { ViewProps } from "../view";
 import { nameOf, Progress, useJob, useRuns } from "./jobs";
 
 const VERDICTS: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@ import type { JobInfo } from "../../schema";
 import { here, type Route } from "../router";
 import { Failure, ServerSource, useAnswer, useJobs, type Source } from "../source";
 import { Failed } from "../ui";
-import type { App } from "../views";
+import type { App } from "../view";
 import "./jobs.css";
 
 export interface JobRequest {

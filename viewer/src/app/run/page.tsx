@@ -7,7 +7,7 @@ import type { RunView } from "../../schema";
 import { go, here, href } from "../router";
 import { Failure, useAnswer } from "../source";
 import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
-import type { App, ViewProps } from "../views";
+import type { App, ViewProps } from "../view";
 import { Again } from "./again";
 import { begin, jobOf, Progress, useJob, useRuns, useShown } from "./jobs";
 

@@ -11,7 +11,7 @@ import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, Failed, kept, Key, NONE, Page, Table, Tile } from "../ui";
-import type { App, ViewProps } from "../views";
+import type { App, ViewProps } from "../view";
 import "./whatIf.css";
 
 const MOST_SUGGESTED = 60;
