@@ -136,6 +136,21 @@ def test_files_of_the_page_import_each_other_downwards_only():
     assert {circle for folder in graph.modules for circle in _circles(graph, folder)} == set()
 
 
+def test_rules_ask_the_profile_for_a_behaviour_and_never_compare_versions():
+    """A version compared elsewhere is a rule that ``model/profile.py``, the one list of differences, does not have."""
+    versions = {"version", "kubernetes_version"}
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "src").rglob("*.py")
+        if path.name != "profile.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) for operator in node.ops)
+        and any(isinstance(each, ast.Attribute) and each.attr in versions for each in (node.left, *node.comparators))
+    ]
+    assert found == []
+
+
 MODULES_WITH_PATTERNS = [path for path in (ROOT / "src").rglob("*.py") if "re.compile(" in path.read_text()]
 
 

@@ -79,8 +79,8 @@ class Injector(Struct, frozen=True):
     annotations: tuple[AmountAnnotation, ...]
     replaces_defaults: bool = False
     """Whether one annotation about amounts makes all defaults go away."""
-    native_from: tuple[int, int] | None = None
-    """From this version of Kubernetes the sidecar is an init container that is always restarted (KEP-753)."""
+    follows_profile: bool = False
+    """Whether the version of Kubernetes decides if the sidecar is an init container that is always restarted."""
     native_annotations: tuple[str, ...] = ()
     """With these a pod chooses otherwise."""
     comes_first: bool = False
@@ -147,7 +147,7 @@ _ISTIO = Injector(
         },
     ),
     replaces_defaults=True,
-    native_from=(1, 33),
+    follows_profile=True,
     native_annotations=("sidecar.istio.io/nativeSidecar",),
 )
 _LINKERD = Injector(
@@ -389,7 +389,7 @@ def _wants_native(pod: Pod, injector: Injector, profile: Profile) -> bool:
     for key in injector.native_annotations:
         if key in pod.metadata.annotations:
             return pod.metadata.annotations[key] == "true"
-    return injector.native_from is not None and profile.version >= injector.native_from
+    return injector.follows_profile and profile.istio_sidecars_are_native
 
 
 def _flag(pod: Pod, key: str, *, default: bool) -> bool:

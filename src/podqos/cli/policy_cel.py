@@ -41,11 +41,11 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.library.inputs.gathering import manifest_files
     from podqos.library.inputs.objects import load
     from podqos.model.assumption import of_version
-    from podqos.policy.admission_policies import STABLE_SINCE, Wish, admission_policies
+    from podqos.policy.admission_policies import Wish, admission_policies
     from podqos.report.policy.admission import as_list, documents, not_expressed
 
     profile = profile_of(arguments)
-    if profile.version < STABLE_SINCE:
+    if not profile.validating_admission_policies:
         raise InvalidOption(
             f"Kubernetes {arguments.kubernetes_version} has no ValidatingAdmissionPolicy",
             where="--kubernetes-version",

@@ -132,6 +132,14 @@ class Profile(Struct, frozen=True):
     """Immediate up to 1.21, the pod's own grace period up to 1.30 (0 meant unset), one second since 1.31."""
     soft_grace_capped_by_pod: bool
     """Since 1.32 soft eviction never waits longer than the pod itself asks for."""
+    validating_admission_policies: bool
+    """Since 1.30 the API server has ValidatingAdmissionPolicy v1."""
+    mutating_admission_policies: Literal["v1beta1", "v1"] | None
+    """The version of MutatingAdmissionPolicy: v1beta1 since 1.34, v1 since 1.36. Its alphas are not used."""
+    istio_sidecars_are_native: bool
+    """Since 1.33 Istio injects its sidecar as an init container that is always restarted (KEP-753)."""
+    has_kubelet_arguments: bool
+    """Up to 1.11, which is OpenShift 3.11, files of nodes have ``kubeletArguments``."""
 
 
 def profile_for(version: tuple[int, int]) -> Profile:
@@ -189,6 +197,10 @@ def profile_for(version: tuple[int, int]) -> Profile:
         hugepage_aware_eviction=since(37),
         hard_eviction_grace="one-second" if since(31) else "pod" if since(22) else "zero",
         soft_grace_capped_by_pod=since(32),
+        validating_admission_policies=since(30),
+        mutating_admission_policies="v1" if since(36) else "v1beta1" if since(34) else None,
+        istio_sidecars_are_native=since(33),
+        has_kubelet_arguments=not since(12),
     )
 
 

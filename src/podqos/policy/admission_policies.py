@@ -47,8 +47,6 @@ from podqos.policy.model import Action, Match, Policy, Rule
 from podqos.policy.rule_expressions import RuleExpressions, stated
 
 GROUP = "admissionregistration.k8s.io"
-STABLE_SINCE = (1, 30)
-"""ValidatingAdmissionPolicy v1."""
 MANAGED_BY = {"app.kubernetes.io/managed-by": "podqos"}
 POLICY_LABEL = "podqos.dev/policy"
 _LONGEST_LABEL = 63
@@ -135,11 +133,6 @@ def admission_policies(policies: Sequence[Policy], wish: Wish = _PLAIN) -> Admis
     return AdmissionPolicies(tuple(objects), tuple(not_expressed))
 
 
-def mutation_version(profile: Profile) -> str | None:
-    """Return the version that serves MutatingAdmissionPolicy; up to 1.33 it was an alpha we do not print."""
-    return "v1" if profile.version >= (1, 36) else "v1beta1" if profile.version >= (1, 34) else None
-
-
 def _left_of_policy(policy: Policy, wish: Wish) -> Iterator[tuple[Left, str, str]]:
     for budget in policy.spec.budgets:
         yield Left.BUDGET, budget.name, ""
@@ -167,7 +160,7 @@ class _Putting:
                 yield from self._validating(shape, validations)
         if self._require.class_label:
             yield from self._of_namespaces()
-        if self._mutates and mutation_version(self._profile) is not None:
+        if self._mutates and self._profile.mutating_admission_policies is not None:
             filling = filling_spec(self._rule, self._said, self._wish.limits)
             yield from self._bound("Mutating", PODS, filling, action=self._rule.action)
 
@@ -193,8 +186,8 @@ class _Putting:
             yield Left.TEMPLATE_PRIORITY, rule, ""
         if kinds(self._rule.match, PODS) and (require.requests or require.limits or require.max_limit_request_ratio):
             yield Left.RESIZE, rule, ""
-        if self._mutates and mutation_version(self._profile) != "v1":
-            is_there = mutation_version(self._profile) is not None
+        if self._mutates and self._profile.mutating_admission_policies != "v1":
+            is_there = self._profile.mutating_admission_policies is not None
             yield Left.MUTATION_OFF if is_there else Left.MUTATION, rule, ""
 
     # ---- objects -----------------------------------------------------------------------------------------------------
@@ -230,7 +223,7 @@ class _Putting:
         self, kind: str, shape: Shape, spec: dict[str, Plain], *, action: Action, match: Match | None = None
     ) -> Iterator[Printed]:
         """Yield a policy and its binding, which says which namespaces and pods it is about."""
-        version = "v1" if kind == "Validating" else mutation_version(self._profile)
+        version = "v1" if kind == "Validating" else self._profile.mutating_admission_policies
         about = shape.name if kind == "Validating" else f"{shape.name}-limits"
         name = object_name(self._policy.name, self._rule.name, about)
         metadata: dict[str, Plain] = {

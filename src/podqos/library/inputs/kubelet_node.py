@@ -45,10 +45,6 @@ class Kubelet(Struct, frozen=True):
         return self.path is not None or self.config != KubeletConfiguration()
 
 
-# OpenShift 3.11, the last with such files, is Kubernetes 1.11.
-_LAST_OF_ARGUMENTS = (1, 11)
-
-
 def rules_of(kubelet: Kubelet | None, profile: Profile) -> tuple[Assumption, ...]:
     """Return what is assumed about the version whose rules a kubelet follows."""
     return (*of_version(profile), *(() if kubelet is None else later_rules(kubelet.notation, profile)))
@@ -56,7 +52,7 @@ def rules_of(kubelet: Kubelet | None, profile: Profile) -> tuple[Assumption, ...
 
 def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
     """Return that a file of OpenShift 3 is judged by the rules of a later version, where it is."""
-    if notation is not Notation.ARGUMENTS or profile.version <= _LAST_OF_ARGUMENTS:
+    if notation is not Notation.ARGUMENTS or profile.has_kubelet_arguments:
         return ()
     version = profile.version_text
     how = "--kubernetes-version 1.9 for OKD 3.9"
