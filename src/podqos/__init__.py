@@ -27,9 +27,12 @@ def __dir__() -> list[str]:
 
 
 def _modules() -> dict[str, str]:
-    """Return the module of every public name: type checkers and this read the one list."""
-    import re
+    """Return the module of every public name, from the list that type checkers read: there is no second one to keep.
+
+    Each line of the stub is ``from MODULE import NAME as NAME``. ``lazy_loader`` of scientific-python does the same.
+    """
     from pkgutil import get_data
 
-    stub = get_data(__name__, "__init__.pyi") or b""
-    return {name: module for module, name in re.findall(r"^from (\S+) import (\w+)", stub.decode(), re.MULTILINE)}
+    lines = (get_data(__name__, "__init__.pyi") or b"").decode().splitlines()
+    imports = (line.split() for line in lines if line.startswith("from "))
+    return {name: module for _, module, _, name, *_ in imports}
