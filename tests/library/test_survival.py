@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,16 @@ def test_what_cannot_be_answered_raises_one_line(call, message):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [node_state, rank, partial(forecast, growing="system")])
+def test_what_a_state_has_its_own_of_is_refused_beside_it_and_not_dropped(function):
+    state = node_state(load(SCENARIO / "platform"), node_memory_bytes=64 * GI)
+    message = "^usage and node_memory_bytes cannot be given together with a node's state, which has its own"
+    with pytest.raises(InputError, match=message):
+        function(state, [], node_memory_bytes=128 * GI)
+
+
+def test_a_state_alone_is_returned_as_it_is():
+    state = node_state(load(SCENARIO / "platform"), node_memory_bytes=64 * GI)
+    assert node_state(state) is state

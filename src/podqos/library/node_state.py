@@ -46,7 +46,7 @@ from podqos.survival.pods import NodePod, names_by_workload, without_process
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of, swap_of
 from podqos.survival.usage import BeyondLimit, from_usage, strangers
 from podqos.survival.usage_file import UsageRow, read_usage
-from podqos.wording import counted, mebibytes
+from podqos.wording import counted, listed, mebibytes
 
 USAGE = Assumption("usage", "what pods request", "--usage")
 _SHOWN_PODS = 3
@@ -104,9 +104,17 @@ def node_state(
     ``node`` chooses where the pods of several nodes are among the objects; rows about pods of the others do not count.
     Memory is that of the Node of its name, else of the smallest. ``system_memory_bytes`` is used outside all pods.
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit. The kubelet is the one
-    whose settings stand among the objects. A state is returned as it is.
+    whose settings stand among the objects. A state is returned as it is, and nothing that it says already can be given
+    beside it.
     """
     if isinstance(objects, NodeState):
+        _refuse_beside(
+            usage=usage,
+            node=node,
+            node_memory_bytes=node_memory_bytes,
+            system_memory_bytes=system_memory_bytes,
+            refuse_impossible=refuse_impossible or None,
+        )
         return objects
     found = objects.latest(warn=False)
     name = chosen_node(found, node)
@@ -144,6 +152,14 @@ def node_state(
         *_left_out(strangers(pods, rows)),
     )
     return _of_pods(pods, NodeState(snapshot, assumptions, kubelet=kubelet_among(objects)))
+
+
+def _refuse_beside(**given: object) -> None:
+    """Raise ``InputError`` where something is given that a state has its own of."""
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        what = f"{listed(names)} cannot be given together with a node's state, which has its own"
+        raise InputError(what, fix="give them to node_state with the objects that the state is made from")
 
 
 def kubelet_state(
