@@ -31,6 +31,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import TAINT_UNSCHEDULABLE, Node, Taint
+from podqos.model.owners import controllers
 from podqos.model.pod import TERMINAL_PHASES, Container, ObjectMeta, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList, ResourceRequirements
@@ -260,7 +261,7 @@ class _Taking:
 
 def _owner(pod: Pod) -> str:
     """Return the kind of a pod's controller; empty if it has none."""
-    return next((each.kind for each in pod.metadata.owner_references if each.controller), "")
+    return next((kind for kind, _ in controllers(pod.metadata)), "")
 
 
 def _tainted(node: Node) -> Node:
