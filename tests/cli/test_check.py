@@ -783,3 +783,27 @@ def test_a_headline_about_who_dies_first_says_what_it_assumes_about_usage(capsys
     main(["check", str(tmp_path)])
     headline = capsys.readouterr().out.partition("\n")[0]
     assert "first when all pods use what they may" in headline
+
+
+def test_the_kernels_victim_is_that_of_rank_where_a_kubelet_limits_all_pods_together(capsys, tmp_path):
+    """Points are in thousandths of that limit: 11Gi outweigh 170 of them below 52Gi, and not below 64Gi."""
+    large = "{limits: {cpu: 50m, memory: 11Gi}, requests: {cpu: 50m, memory: 11Gi}}"
+    pods = [
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{containers}]}}\n"
+        for name, containers in (
+            ("small", "{name: c, image: i}"),
+            ("large", f"{{name: c, image: i, resources: {large}}}, {{name: d, image: i}}"),
+        )
+    ]
+    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nsystemReserved: {memory: 12Gi}\n"
+    (tmp_path / "pods.yaml").write_text("---\n".join(pods))
+    (tmp_path / "kubelet.yaml").write_text(kubelet)
+    (tmp_path / "usage.csv").write_text("pod,container,memory\nsmall,c,256Mi\nlarge,c,11Gi\nlarge,d,256Mi\n")
+    files = [str(tmp_path / name) for name in ("pods.yaml", "kubelet.yaml")]
+    main(["check", *files, "--node-memory", "64Gi", "--config-file", "none", "-o", "json"])
+    items = json.loads(capsys.readouterr().out)["items"]
+    usage = ["--usage", str(tmp_path / "usage.csv")]
+    main(["rank", files[0], *usage, "--node-memory", "64Gi", "--kubelet-config", files[1], "-o", "json"])
+    killed = json.loads(capsys.readouterr().out)["killOrder"][0]["pod"]
+    assert {each["effects"]["firstKilled"] for each in items if each["effects"]["effect"] == "node"} == {killed}
+    assert killed == "default/large"

@@ -17,12 +17,15 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, Variant
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import RankKey, Signal
+from podqos.kernel.memory import machine
 from podqos.model.pod import CLASS_RANK, Container, Pod
+from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.placement.allocatable import node_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.orders import Orders, both_orders
+from podqos.survival.orders import OOMDomain, Orders, both_orders
 
 _WITHOUT_ANYTHING_BYTES = 256 << 20
 _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
@@ -190,7 +193,25 @@ def _orders(pods: Mapping[str, Pod], context: Context) -> Orders:
     memory_bytes = context.node_memory_bytes
     snapshot = Snapshot(NodeUsage(memory_bytes), tuple(_usage(uid, pod) for uid, pod in pods.items()))
     ranking = Ranking(Signal.MEMORY, profile=context.options.profile)
-    return both_orders(snapshot, ranking, CgroupSettings(node_memory_bytes=memory_bytes))
+    return both_orders(snapshot, ranking, CgroupSettings(node_memory_bytes=memory_bytes), _domain(context))
+
+
+def _domain(context: Context) -> OOMDomain | None:
+    """Return what runs out of memory first: all pods together, where a kubelet limits them; None is the machine.
+
+    The system is taken to use nothing. Of several kubelets with different settings none counts.
+    """
+    memory_bytes = context.node_memory_bytes
+    configurations = [each.configuration for each in context.surroundings.kubelets]
+    config = configurations[0] if configurations else None
+    if config is None or any(each != config for each in configurations):
+        return None
+    if not config.cgroups_per_qos or "pods" not in config.enforce_node_allocatable:
+        return None
+    divided = node_allocatable({MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}, config)
+    limit_bytes = divided.enforced[MEMORY].value
+    usable_bytes = memory_bytes - machine(memory_bytes).watermarks.min_bytes
+    return OOMDomain(limit_bytes) if 0 < limit_bytes < usable_bytes else None
 
 
 def _usage(uid: str, pod: Pod) -> PodUsage:
