@@ -14,6 +14,8 @@ from podqos.cli.command_list import COMMANDS
 from podqos.cli.commands.evaluate import FAMILIES
 
 SNAPSHOT = "inputs/cluster.jsonl"
+WRITTEN = "written"
+"""The directory that some of them write."""
 GUARD = "scenarios/guard"
 POLICY = "scenarios/policy/policy.yaml"
 KERNELS = ("cgroup-v1", "linux-6.1-nodes", "linux-6.1", "linux-6.12-16k", "linux-6.12")
@@ -30,8 +32,10 @@ def further_lines() -> Iterator[Line]:
     yield from _admission()
     yield from _guards()
     yield from _pictures()
+    yield from _scenarios()
     for family in FAMILIES:
         yield ("eval", family, "<", f"conformance/{family}")
+    yield ("eval", "admission", "<", "conformance/admission_wide")
     yield ("eval", "qos", "<", 'text/{"id": 1, "input": {}}\nno JSON\n{"id": 2}\n')
     yield from bad_lines()
 
@@ -46,6 +50,8 @@ def _deaths() -> Iterator[Line]:
     for kernel in KERNELS:
         yield from _each(("autopsy", "-"), "text", "csv", piped=f"ooms/{kernel}")
     yield ("autopsy", "-", "-o", "json", "<", "ooms/linux-6.1-nodes")
+    for run in ("eviction_hard", "eviction_soft"):
+        yield ("autopsy", "-", "-o", "json", "<", f"evictions/{run}")
     yield ("autopsy", "--snapshot", SNAPSHOT, "-o", "json")
     yield ("autopsy", f"{GUARD}/journal.jsonl", "-o", "json")
     yield ("autopsy", "bad/quiet.log")
@@ -74,6 +80,11 @@ def _admission() -> Iterator[Line]:
         yield ("webhook", "test", "-f", "scenarios/policy/review.json", "--policy", POLICY, "--webhook", door)
     yield from _each(("webhook", "manifests", *_IMAGE), "yaml", "json")
     yield ("webhook", "manifests", *_IMAGE, "--policy", POLICY, "--mutate", "--fail-closed", "--replicas", "3")
+    configuration = "scenarios/sources/master-config.yaml"
+    override = ("--policy", configuration, "--webhook", "mutate")
+    for number in (0, 55, 121):
+        yield ("webhook", "test", "-f", "-", *override, "<", f"review/{number}")
+    yield from _each(("admit", "-f", "scenarios/sources/override.yaml", "--policies", configuration), "text", "json")
     yield from _each(("policy", "cel", "-f", POLICY), "yaml", "json")
     yield ("policy", "cel", "-f", POLICY, "--workloads", "Deny", "--fill-limits")
     yield ("policy", "schema")
@@ -104,6 +115,15 @@ def _pictures() -> Iterator[Line]:
     yield ("check", "-f", PLATFORM, *NODE_MEMORY, "-o", "github")
     yield ("ui", "question-2", "--html", "page.html")
     yield ("ui", f"{INCIDENT}/pods.yaml", f"{INCIDENT}/kern.log", "--html", "page.html")
+
+
+def _scenarios() -> Iterator[Line]:
+    yield ("scenario", "new", WRITTEN)
+    yield ("scenario", "from-cluster", WRITTEN, "--snapshot", SNAPSHOT)
+    usage = ("-f", PLATFORM, "--usage", f"{INCIDENT}/samples.csv", "--nodes", "2")
+    yield ("scenario", "from-usage", WRITTEN, *usage, "--node-capacity", "cpu=16,memory=64Gi")
+    for command in ("explain", "check"):
+        yield (command, "-f", "configured", *NODE_MEMORY, "-o", "json")
 
 
 def bad_lines() -> Iterator[Line]:

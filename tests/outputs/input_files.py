@@ -1,7 +1,8 @@
 """What the further command lines read: a directory where they run, and what is piped into them.
 
 The directory has ``scenarios`` and ``tests`` of the repository, ``inputs`` from beside this file (a snapshot, logs,
-objects), and ``bad``: input that has to be refused, or warned about, in words that help.
+objects), ``configured``, which has settings of its own, and ``bad``: input that has to be refused, or warned about, in
+words that help.
 """
 
 from __future__ import annotations
@@ -65,6 +66,14 @@ BAD_POLICIES: dict[str, str] = {
     "policy-rule.yaml": f"{_POLICY}  rules: [{{name: a, require: {{minimumClass: Burstable}}, action: Deny}}]\n",
     "policy-action.yaml": f"{_POLICY}  rules: [{{name: a, require: {{minClass: Burstable}}, action: Forbid}}]\n",
 }
+_CONFIGURED: dict[str, str] = {
+    ".podqos.yaml": "inject: [istio]\ndisable: [PQ101]\nfailOn: error\nkinds: {Widget: spec.pod}\n",
+    "pod.yaml": _POD.format("resources: {requests: {memory: 1Gi}}"),
+    "widget.yaml": (
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: gear}\n"
+        "spec: {pod: {containers: [{name: app, image: app}]}}\n"
+    ),
+}
 _OTHERS: dict[str, str] = {
     "usage-amount.csv": "pod,memory\nlog-collector,many\n",
     "usage-column.csv": "name,bytes\nlog-collector,1Gi\n",
@@ -83,6 +92,9 @@ def directory() -> Iterator[Path]:
             (path / name).symlink_to(ROOT / name)
         (path / "inputs").symlink_to(Path(__file__).with_name("inputs"))
         (path / "bad").mkdir()
+        (path / "configured").mkdir()
+        for name, text in _CONFIGURED.items():
+            (path / "configured" / name).write_text(text)
         for texts in (BAD_MANIFESTS, BAD_KUBELETS, BAD_SCENARIOS, BAD_POLICIES, _OTHERS):
             for name, text in texts.items():
                 (path / "bad" / name).write_text(text)
@@ -92,7 +104,7 @@ def directory() -> Iterator[Path]:
 
 
 def piped(name: str) -> bytes:
-    """Return what is piped in: ``ooms/…``, ``conformance/…`` or ``review/…``, by the file it is from."""
+    """Return what is piped in: ``ooms/…``, ``evictions/…``, ``conformance/…``, ``review/…``, by the file it is from."""
     kind, _, of = name.partition("/")
     return _PIPED[kind](of)
 
@@ -103,10 +115,17 @@ def _ooms(kernel: str) -> bytes:
         return "".join(f"{line}\n" for row in file for line in json.loads(row)["log"]).encode()
 
 
+def _evictions(run: str) -> bytes:
+    """Return the log of a kubelet that evicted."""
+    with gzip.open(_TESTS / f"recordings/kubelet/{run}/run.json.gz") as file:
+        return "".join(f"{line}\n" for line in json.loads(file.read())["log"]).encode()
+
+
 def _conformance(family: str) -> bytes:
     """Return a few questions of a family."""
+    first, step = (1300, 40) if family == "admission_wide" else (100, 20)
     with gzip.open(_TESTS / f"conformance/{family}.jsonl.gz") as file:
-        return b"".join(islice(file, 0, 100, 20))
+        return b"".join(islice(file, 0, first, step))
 
 
 def _review(number: str) -> bytes:
@@ -117,6 +136,7 @@ def _review(number: str) -> bytes:
 
 _PIPED: dict[str, Callable[[str], bytes]] = {
     "ooms": _ooms,
+    "evictions": _evictions,
     "conformance": _conformance,
     "review": _review,
     "text": lambda text: text.encode(),

@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from outputs.commands import ROOT, Line, command_lines, shown_lines
-from outputs.further import further_lines
+from outputs.further import WRITTEN, further_lines
 from outputs.input_files import directory, piped
 from outputs.page_values import value_lines, value_of
 from podqos.cli.main import main
@@ -72,11 +73,15 @@ def output_of(line: Line, width: int | None = None, at: Path = ROOT) -> Output:
 
 
 def _taken(at: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files that were written into a directory, which has none of its own, and remove them."""
+    """Yield the files that were written into a directory, which has only directories of its own, and remove them."""
     for path in sorted(at.iterdir()):
         if path.is_file():
             yield path.name, _readable(path.read_text())
             path.unlink()
+    for path in sorted((at / WRITTEN).rglob("*")):
+        if path.is_file():
+            yield path.relative_to(at).as_posix(), path.read_text()
+    shutil.rmtree(at / WRITTEN, ignore_errors=True)
 
 
 def _readable(text: str) -> str:
