@@ -13,6 +13,7 @@ import grimp
 import pytest
 
 import podqos
+import ratchets
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(path.parent for path in (ROOT / "src" / "podqos").glob("*/**/__init__.py"))
@@ -62,6 +63,71 @@ def test_the_contracts_between_packages_hold():
         [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+LIBRARY = [path for path in sorted((ROOT / "src/podqos/library").rglob("*.py")) if path.name != "__init__.py"]
+# The modules of the library that reach beyond the process, or ask for the time, without importing what .importlinter
+# sees ("The library does no I/O"). The list only shrinks, as the one there does.
+REACHING_OUT = {
+    "autopsy.py",
+    "autopsy_inputs.py",
+    "engines/fan_out.py",
+    "inputs/large_list.py",
+    "live_cluster.py",
+    "live_log.py",
+    "mirror.py",
+    "page/feeds.py",
+    "page/sharing.py",
+    "page/source.py",
+    "rehearsal.py",
+    "scenario_writing.py",
+    "written_files.py",
+}
+
+
+_REACHING = {"open", "print", "input", "datetime.now", "datetime.today", "date.today"}
+
+
+def _reaches_out(path: Path) -> bool:
+    """Whether a module opens, prints or asks for the time with what is built in."""
+    text = path.read_text()
+    return any(f"{each}(" in text for each in _REACHING) and any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) in _REACHING for node in ast.walk(ast.parse(text))
+    )
+
+
+def test_no_further_module_of_the_library_does_what_needs_no_import():
+    found = {str(path.relative_to(ROOT / "src/podqos/library")) for path in LIBRARY if _reaches_out(path)}
+    assert found - REACHING_OUT == set(), "take what is read, and the time, as an argument"
+    assert REACHING_OUT - found == set(), "no longer true: take them off the list"
+
+
+def test_the_contract_of_the_library_notices_exceptions_that_are_none_any_more():
+    contract = (ROOT / ".importlinter").read_text().partition("[importlinter:contract:library]")[2]
+    contract = contract.partition("\n[")[0]
+    assert "unmatched_ignore_imports_alerting = error" in contract
+    exceptions = re.findall(r"^    (podqos\S+) -> (\S+)$", contract, re.MULTILINE)
+    assert len(exceptions) == len(set(exceptions)) == contract.count(" -> ")
+    assert not any("*" in importer + imported for importer, imported in exceptions)
+
+
+@pytest.mark.parametrize("what", ["flags", "invalid-option"])
+def test_no_file_outside_cli_knows_more_of_the_command_line_than_before(what, command_line_words):
+    now, before = command_line_words[what], ratchets.held()[what]
+    more = {file: f"{before.get(file, 0)} -> {number}" for file, number in now.items() if number > before.get(file, 0)}
+    assert more == {}, "errors name the field, and cli says which option that is"
+    fewer = {file: f"{number} -> {now.get(file, 0)}" for file, number in before.items() if number > now.get(file, 0)}
+    assert fewer == {}, "well done: run `python tests/ratchets.py`, so that it stays so"
+
+
+@pytest.fixture(scope="module")
+def command_line_words():
+    return ratchets.counted()
+
+
+def test_a_number_that_fell_is_held_and_none_rises():
+    before = {"flags": {"a.py": 3, "b.py": 2, "c.py": 1}}
+    assert ratchets.lowered(before, {"flags": {"a.py": 1, "b.py": 5, "d.py": 4}}) == {"flags": {"a.py": 1, "b.py": 2}}
 
 
 def _circles(graph: grimp.ImportGraph, package: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Write down again what every command prints for other programs (``make golden``). Read the difference."""
+"""Write down again what every command prints, shows, writes and says (``make golden``). Read the difference."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 
 from outputs.commands import ACCIDENTAL, EXAMPLES, INCIDENT, KUBELET, NODE_MEMORY, PLATFORM, Line, command_lines
 from outputs.commands import shown_lines as lines_of_people
-from outputs.recording import WIDTHS, output_of, recorded, shown
+from outputs.recording import WIDTHS, messages, output_of, recorded, shown, written
 
 LINES = list(command_lines())
 SHOWN = list(lines_of_people())
@@ -37,15 +37,21 @@ def promised():
     return recorded()
 
 
+@pytest.fixture(scope="module")
+def said():
+    return messages()
+
+
 def test_every_command_line_is_recorded_and_every_recording_is_a_command_line(promised):
     assert list(promised) == LINES
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)
-def test_a_command_prints_what_was_recorded(line: Line, promised):
+def test_a_command_prints_what_was_recorded(line: Line, promised, said):
     output = output_of(line)
     assert output.code == promised[line].code
     assert output.text.splitlines() == promised[line].text.splitlines()
+    assert output.messages.splitlines() == said[written(line, output.code)].splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +66,11 @@ def test_every_text_is_recorded_at_every_width(transcripts):
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("line", SHOWN, ids=" ".join)
-def test_a_terminal_shows_what_was_recorded(line: Line, width: int, transcripts):
+def test_a_terminal_shows_what_was_recorded(line: Line, width: int, transcripts, said):
     output = output_of(line, width)
     assert output.code == transcripts[width][line].code
     assert output.text.splitlines() == transcripts[width][line].text.splitlines()
+    assert output.messages.splitlines() == said[written(line, output.code)].splitlines()
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -1,0 +1,89 @@
+"""What the house still has too much of, by file: numbers that may only fall.
+
+Outside ``cli`` nothing should know how an option is spelled: errors name the field, and ``cli`` says which option that
+is. Until then ``ratchets.toml`` holds how often each file does. Who lowers a number writes it down::
+
+    python tests/ratchets.py
+
+It lowers what has fallen and raises nothing. ``test_architecture.py`` compares.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from podqos.cli.command_list import COMMANDS, parser_of
+from podqos.cli.parser import CommandParser, subcommands
+
+SOURCE = Path(__file__).resolve().parents[1] / "src/podqos"
+HELD = Path(__file__).with_suffix(".toml")
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+
+Counts = dict[str, dict[str, int]]
+"""What is counted → file, from the package on → how often."""
+
+
+def counted() -> Counts:
+    """Count what there is now."""
+    own = frozenset(name for command in COMMANDS for name in _options(parser_of(command)[0]))
+    counts: Counts = {"flags": {}, "invalid-option": {}}
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        text = path.read_text()
+        if not name.startswith("cli/") and ("InvalidOption" in text or not own.isdisjoint(_OPTION.findall(text))):
+            tree = ast.parse(text)
+            counts["flags"][name] = sum(each in own for said in _texts(tree) for each in _OPTION.findall(said))
+            counts["invalid-option"][name] = sum(_is_invalid_option(node) for node in ast.walk(tree))
+    return {what: {file: number for file, number in files.items() if number} for what, files in counts.items()}
+
+
+def _options(parser: CommandParser) -> Iterator[str]:
+    """Yield the options of a command and of what is below it."""
+    for action in parser._actions:
+        yield from action.option_strings
+        for below in subcommands(action).values():
+            yield from _options(below)
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """Yield the texts of a module that are no docstrings: those that somebody may be shown."""
+    nodes = list(ast.walk(tree))
+    documentation = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def _is_invalid_option(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "InvalidOption"
+
+
+def held() -> Counts:
+    """Return the numbers that may not be exceeded."""
+    return tomllib.loads(HELD.read_text())
+
+
+def lowered(before: Counts, now: Counts) -> Counts:
+    """Return the numbers that have fallen, and of the others those before."""
+    return {
+        what: {
+            file: min(number, now[what].get(file, 0)) for file, number in files.items() if now[what].get(file, 0)
+        }
+        for what, files in before.items()
+    }  # fmt: skip
+
+
+def write(counts: Counts) -> None:
+    """Hold these numbers."""
+    lines = ["# What may only fall: see ratchets.py."]
+    for what, files in counts.items():
+        lines += ["", f"[{what}]", *(f'"{file}" = {number}' for file, number in sorted(files.items()))]
+    HELD.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    write(lowered(held(), counted()) if HELD.exists() else counted())
