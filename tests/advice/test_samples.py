@@ -79,7 +79,7 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
     ("text", "message"),
     [
         pytest.param(
-            b"pod,memry\nweb,1Gi\n", r"u:1: there is no column 'memry' \(did you mean \"memory\"\?\)", id="column"
+            b"pod,memry\nweb,1Gi\n", r"u:1: unknown column 'memry' \(did you mean \"memory\"\?\)", id="column"
         ),
         pytest.param(b"pod,memory\nweb,lots\n", "u:2: ", id="amount"),
         pytest.param(b"pod,memory\nweb,-1\n", "below zero", id="negative"),

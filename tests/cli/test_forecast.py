@@ -33,6 +33,29 @@ def test_the_table_says_who_acts_first_how_likely_and_what_would_be_needed(capsy
     assert "1Mi/s    100 %" in out
 
 
+def test_thresholds_that_would_be_met_after_memory_ran_out_are_not_listed(capsys, tmp_path):
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        "kubeReserved: {memory: 1Gi}\nevictionHard: {memory.available: 500Mi}\n"
+    )
+    options = ["--growing", "log-collector", "--rate", "50Mi/s", "--config", str(config)]
+    _, out, _ = _forecast(capsys, *options)
+    race = next(line for line in out.splitlines() if "All pods together reach what they may use" in line)
+    assert "; allocatableMemory.available (hard) is below 500Mi after" in race
+    assert "memory.available (hard) is below 500Mi" not in race.replace("allocatableMemory.available", "")
+
+
+def test_a_kubelet_without_a_memory_threshold_is_called_that(capsys, tmp_path):
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        "evictionHard: {nodefs.available: 10%}\n"
+    )
+    _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "50Mi/s", "--config", str(config))
+    assert "; there is no memory threshold." in out
+
+
 def test_what_is_recommended_makes_the_kubelet_win(capsys, tmp_path):
     """The threshold of one forecast is the configuration of the next."""
     options = ["--growing", "log-collector", "--rate", "128Mi/s", "-o", "json", "--win", "90"]

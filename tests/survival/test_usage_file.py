@@ -45,7 +45,7 @@ def test_windows_line_ends_and_a_byte_order_mark_do_not_matter():
 
 
 BAD = {
-    "no such column": (b"- {pod: a, mem: 1Gi}", "u:1: there is no column 'mem' (did you mean memory?)"),
+    "no such column": (b"- {pod: a, mem: 1Gi}", "u:1: unknown column 'mem' (did you mean memory?)"),
     "not an amount": (b"pod,memory\na,1gi\n", "u:2: memory: "),
     "not a number": (b"pod,processes\na,two\n", "u:2: processes: "),
     "below zero": (b"pod,memory\na,-1Gi\n", "u:2: an amount is below zero"),
@@ -53,7 +53,7 @@ BAD = {
     "too many processes": (b"- {pod: a, processes: 1000000}", "u:1: 1000000 processes (at most 100000"),
     "no pod": (b"pod,memory\n,1Gi\n", "u:2: "),
     "part larger than the whole": (b"- {pod: a, memory: 1Gi, anon: 2Gi}", "u:1: anon (2Gi) is part of memory (1Gi)"),
-    "no such column in a heading": (b"pod,mem\na,\n", "u:1: there is no column 'mem' (did you mean memory?)"),
+    "no such column in a heading": (b"pod,mem\na,\n", "u:1: unknown column 'mem' (did you mean memory?)"),
     "too many columns": (b"pod,memory\na,1Gi,3\n", "u:2: the row has more or fewer columns"),
     "too few columns": (b"pod,memory\na\n", "u:2: the row has more or fewer columns"),
     "not a list": (b"pod: a\n", "u: not a usage file"),

@@ -90,7 +90,7 @@ def _check_columns(names: Iterable[object], where: str) -> None:
         if name not in COLUMNS:
             close = get_close_matches(str(name), COLUMNS, 1)
             fix = f"did you mean {close[0]}?" if close else f"the columns are {', '.join(COLUMNS)}"
-            raise InputError(f"there is no column {name!r}", where=where, fix=fix)
+            raise InputError(f"unknown column {name!r}", where=where, fix=fix)
 
 
 def _check(row: UsageRow) -> None:

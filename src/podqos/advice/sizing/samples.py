@@ -101,7 +101,7 @@ def _take_row(row: SampleRow, bags: _Bags) -> None:
     fields, where = row.fields, row.where
     for name in fields:
         if name not in COLUMNS:
-            raise InputError(f"there is no column {name!r}", where=row.heading, fix=suggestion(name, COLUMNS))
+            raise InputError(f"unknown column {name!r}", where=row.heading, fix=suggestion(name, COLUMNS))
     pod, container = fields.get("pod"), fields.get("container", "")
     if not isinstance(pod, str) or not pod or not isinstance(container, str):
         raise InputError("the row names no pod", where=where, fix="write its name, or that of its workload")

@@ -162,13 +162,16 @@ _WHERE = {
 def race_text(growth: Forecast) -> str:
     """Return when memory runs out, and when thresholds are met."""
     text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
-    if all(each.crossed_after_seconds > growth.out_of_memory_after_seconds for each in growth.thresholds):
-        return f"{text}, before any threshold of the node is met."
+    if not growth.thresholds:
+        return f"{text}; there is no memory threshold."
     crossed = [
         f"{one.signal} ({one.type}) is below {amount(one.amount, MEMORY)} after {rounded(one.crossed_after_seconds)}"
         for one in growth.thresholds
+        if one.crossed_after_seconds <= growth.out_of_memory_after_seconds
     ]
-    return f"{text}; {'; '.join(crossed) or 'there is no memory threshold'}."
+    if not crossed:
+        return f"{text}, before any threshold of the node is met."
+    return f"{text}; {'; '.join(crossed)}."
 
 
 def _reclaim_text(growth: Forecast) -> str:

@@ -167,11 +167,14 @@ def _remarks(report: RankReport) -> Iterator[str]:
     if report.problem:
         what = f"{report.problem[0].upper()}{report.problem[1:]}"
         yield f"{what}: usage is assumed or stale. The orders are for this usage."
-    left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
+    # In whole MiB, as headroom is: the two amounts are compared.
+    kernel_left = node.kernel_left_bytes >> 20 << 20
+    left = f"{mebibytes(kernel_left)} before the kernel kills" if kernel_left > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     headroom = headroom_sentence(node.headroom)
-    first = " The kernel kills before the kubelet evicts." if node.kernel_first and node.headroom is not None else ""
-    yield f"Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}.{first}"
+    is_kernel_first = node.kernel_first and node.headroom is not None
+    first = "As memory fills up, the kernel kills before the kubelet evicts. " if is_kernel_first else ""
+    yield f"{first}Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}."
     if not report.disagreements:
         yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
         return

@@ -136,7 +136,7 @@ class RecordedUsage:
     def _take_row(self, row: SampleRow, pod: str) -> None:
         for name in row.columns:
             if name not in COLUMNS:
-                raise InputError(f'there is no column "{name}"', where=row.heading, fix=suggestion(name, COLUMNS))
+                raise InputError(f'unknown column "{name}"', where=row.heading, fix=suggestion(name, COLUMNS))
         time_column = next((name for name in TIME_COLUMNS if name in row.columns), "")
         if not time_column:
             fix = "name it time; `kubectl top` shows one moment only"

@@ -78,7 +78,7 @@ def _value_column(row: SampleRow, time_column: str, column: str | None) -> str:
     if column is None:
         raise InputError("there are several columns", where=row.heading, fix=f"say which: column: {' or '.join(names)}")
     if column not in names:
-        raise InputError(f'there is no column "{column}"', where=row.heading, fix=suggestion(column, names))
+        raise InputError(f'unknown column "{column}"', where=row.heading, fix=suggestion(column, names))
     return column
 
 
