@@ -10,6 +10,7 @@ import pytest
 
 from podqos.cli.main import main
 
+LIMITED = "default/runner-limited"
 PODS = """
 {{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {spec}}}
 """
@@ -103,7 +104,7 @@ def test_a_pod_is_unaffected_only_if_it_ran_all_the_time_as_it_wanted(tmp_path, 
     rows = csv.DictReader(io.StringIO(simulate(tmp_path, capsys, spec, demand, "-o", "csv")))
     row = next(row for row in rows if row["workload"] == "default/tried")
     name, down, short = outcome
-    outcomes = ("untouched", "interrupted", "never_ran", "waited", "throttled")
+    outcomes = ("untouched", "interrupted", "never_ran", "waited", "throttled", "refused")
     assert [each for each in outcomes if row[each] != "0"] == [name]
     assert (float(row["downtime_seconds"]), float(row["cpu_short_seconds"])) == (down, pytest.approx(short))
     summary = json.loads(simulate(tmp_path, capsys, spec, demand, "-o", "json"))["summary"]
@@ -145,3 +146,21 @@ def test_a_description_given_with_the_changes_is_printed(capsys):
     own = ["--what-if", "spec.description=Later.", "--what-if", "phase=2s"]
     assert main(["simulate", "race", *own, "--color", "never"]) == 0
     assert capsys.readouterr().out.splitlines()[2] == "Later."
+
+
+def test_a_pod_that_is_refused_processes_is_not_unaffected(capsys):
+    assert main(["simulate", "pid-exhaustion"]) == 0
+    out = capsys.readouterr().out
+    assert "2 of 4 pods were unaffected, 1 was interrupted, 1 was refused processes or disk." in out.splitlines()[1]
+    heading, row = (
+        next(line for line in out.splitlines() if line.startswith(start)) for start in ("WORKLOAD", LIMITED)
+    )
+    assert heading.split()[-1] == "REFUSED"
+    assert (row.split()[3], row.split()[-1]) == ("0/1", "1")
+
+
+def test_a_pod_that_is_refused_processes_survives_a_sweep(capsys):
+    assert main(["sweep", "pid-exhaustion", "--vary", "phase=0s", "--jobs", "1", "-o", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["combinations"]
+    limited = next(each for each in found["workloads"] if each["workload"] == LIMITED)
+    assert limited["survived"] == 1

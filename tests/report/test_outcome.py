@@ -27,6 +27,7 @@ PARTS = {
     "never ran": r"([\d,]+) never ran",
     "waited": r"([\d,]+) waited for a node",
     "short of CPU": r"([\d,]+) (?:was|were) short of CPU",
+    "refused": r"([\d,]+) (?:was|were) refused processes or disk",
 }
 
 
@@ -61,14 +62,19 @@ def check(done: FinishedRun) -> None:
     """Hold what is printed against itself, and against the scenario."""
     lines = timeline(run_view(done, {}), Style())
     first, rows = said(lines[1]), table(lines)
-    for column, name in {"OOM KILLS": "killed", "EVICTED": "evicted", "NEVER RAN": "never ran"}.items():
+    for column, name in {
+        "OOM KILLS": "killed",
+        "EVICTED": "evicted",
+        "NEVER RAN": "never ran",
+        "REFUSED": "refused",
+    }.items():
         assert sum(number(row.get(column, "–")) for row in rows) == first.get(name, 0), (lines[1], column)
     unaffected, pods = zip(*(map(int, row["UNAFFECTED"].split("/")) for row in rows), strict=True)
     assert (sum(unaffected), sum(pods)) == (first["unaffected"], first["pods"]), lines[1]
     for row, own, every in zip(rows, unaffected, pods, strict=True):
         happened = [name for name, cell in list(row.items())[4:] if cell != "–"]
         assert bool(happened) == (own < every), (row, happened)
-    named = sum(first.get(name, 0) for name in ("interrupted", "never ran", "waited", "short of CPU"))
+    named = sum(first.get(name, 0) for name in ("interrupted", "never ran", "waited", "short of CPU", "refused"))
     if named:
         assert first["unaffected"] + named == first["pods"], lines[1]
     else:
@@ -81,7 +87,10 @@ def check_sums(done: FinishedRun) -> None:
     summary = run_view(done, {}).summary
     found = {row.workload: row for row in summary.workloads}
     for part in (summary, *summary.workloads):
-        assert part.pods == part.untouched + part.interrupted + part.never_ran + part.waited + part.throttled
+        assert (
+            part.pods
+            == part.untouched + part.interrupted + part.never_ran + part.waited + part.throttled + part.refused
+        )
     for workload in done.scenario.workloads:
         until_us = done.end_us if workload.deleted_us is None else min(done.end_us, workload.deleted_us)
         wanted_us = until_us - workload.arrives_us

@@ -27,7 +27,7 @@ export function tiles(summary: RunSummary): HTMLElement[] {
 
 /** How pods were affected that were not interrupted. */
 function affected(summary: RunSummary): string {
-  const counts = { "never ran": summary.neverRan, "waited for a node": summary.waited, "short of CPU": summary.throttled };
+  const counts = { "never ran": summary.neverRan, "waited for a node": summary.waited, "short of CPU": summary.throttled, "refused processes or disk": summary.refused };
   return Object.entries(counts)
     .filter(([, number]) => number > 0)
     .map(([words, number]) => `${count(number)} ${words}`)
@@ -49,6 +49,7 @@ export function workloads(run: RunView): HTMLElement {
     rows.some((each) => each.restarts > 0) && number("Restarts", (each) => none(each.restarts)),
     rows.some((each) => each.downtimeUs > 0) && number("Downtime", (each) => duration(each.downtimeUs)),
     rows.some((each) => each.throttledUs > 0) && number("CPU short", (each) => duration(each.throttledUs)),
+    rows.some((each) => each.refused > 0) && number("Refused", (each) => none(each.refused)),
   ].filter((column): column is Column<WorkloadSummary> => column !== false);
   return table(columns, rows, (each) => (each.untouched < each.pods ? "hit" : ""));
 }

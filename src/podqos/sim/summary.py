@@ -1,8 +1,8 @@
 """How a run ended, per workload, counted from its journal alone.
 
-Every pod of the journal has one outcome: it never ran, was interrupted, waited for a node, was short of CPU, or was
-unaffected. A replacement is the pod it stands for. Times of a pod are unions: two containers that are down, or short of
-CPU, at the same time count once. Times of a workload are sums over its pods.
+Every pod of the journal has one outcome: it never ran, was interrupted, waited for a node, was short of CPU, was
+refused processes or disk, or was unaffected. A replacement is the pod it stands for. Times of a pod are unions: two
+containers that are down, or short of CPU, at the same time count once. Times of a workload are sums over its pods.
 
 The shape is part of what ``podqos simulate -o json`` prints: fields are added, never renamed or removed.
 """
@@ -24,7 +24,7 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 # From this many evictions of the same pod, under whatever name, a line of its own.
 _REPEATED = 3
-_OUTCOMES = ("never_ran", "interrupted", "waited", "throttled")
+_OUTCOMES = ("never_ran", "interrupted", "waited", "throttled", "refused")
 _ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us", *_OUTCOMES)
 _ARRIVED = frozenset({Kind.PLACED, Kind.ADMITTED, Kind.ADOPTED})
 # What ends a pod until it or a replacement starts.
@@ -56,7 +56,7 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     pods: int
     """All its pods, whether they ran or not; a replacement is the pod it stands for."""
     untouched: int
-    """Of those: unaffected, that is none of ``never_ran``, ``interrupted``, ``waited`` and ``throttled``."""
+    """Of those: unaffected, that is none of ``never_ran``, ``interrupted``, ``waited``, ``throttled``, ``refused``."""
     oom_kills: int
     evictions: int
     restarts: int
@@ -76,6 +76,8 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     """Pods that had to wait for a node, and ran undisturbed then, but perhaps short of CPU."""
     throttled: int = 0
     """Pods to which nothing happened but that they were short of CPU."""
+    refused: int = 0
+    """Pods to which nothing happened but that they wanted more processes or disk than there were."""
 
 
 class RunSummary(Struct, frozen=True, rename="camel"):
@@ -99,6 +101,7 @@ class RunSummary(Struct, frozen=True, rename="camel"):
     interrupted: int = 0
     waited: int = 0
     throttled: int = 0
+    refused: int = 0
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -292,6 +295,7 @@ class _Tally:
         """Those that have not run so far."""
         self._interrupted: set[str] = set()
         self._waited: set[str] = set()
+        self._refused: set[str] = set()
         self._over: set[str] = set()
         """Those that ended as was wanted."""
         self._kinds: Counter[Kind] = Counter()
@@ -349,6 +353,8 @@ class _Tally:
                 self._short.end(pod, entry.container, time_us)
             else:
                 self._short.begin(pod, entry.container, time_us)
+        elif kind is Kind.REFUSED:
+            self._refused.add(pod)
 
     def _started(self, pod: str, entry: Entry) -> None:
         """Note that a pod runs, if it was its regular containers that started."""
@@ -381,7 +387,8 @@ class _Tally:
         interrupted = self._interrupted - self._not_run
         waited = self._waited - interrupted
         throttled = {pod for pod, length in short_us.items() if length} - interrupted - waited - self._not_run
-        affected = len(self._not_run) + len(interrupted) + len(waited) + len(throttled)
+        refused = self._refused - interrupted - waited - throttled - self._not_run
+        affected = len(self._not_run) + len(interrupted) + len(waited) + len(throttled) + len(refused)
         return WorkloadSummary(
             workload=owner.workload,
             qos_class=owner.qos_class,
@@ -398,6 +405,7 @@ class _Tally:
             interrupted=len(interrupted),
             waited=len(waited),
             throttled=len(throttled),
+            refused=len(refused),
         )
 
 

@@ -49,11 +49,13 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
     """As in ``WorkloadSummary``, like all others."""
     waited: int = 0
     throttled: int = 0
+    refused: int = 0
 
     @property
     def survived(self) -> bool:
-        """Whether all its pods ran and none was interrupted; some may have waited, or been short of CPU."""
-        return self.untouched + self.waited + self.throttled == self.pods and not self.never_ran
+        """Whether all its pods ran and none was interrupted; some may have waited, or been short of something."""
+        slowed = self.waited + self.throttled + self.refused
+        return self.untouched + slowed == self.pods and not self.never_ran
 
 
 class RunResult(Struct, frozen=True, rename="camel"):

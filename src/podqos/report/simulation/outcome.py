@@ -23,7 +23,7 @@ def many(count: int, what: str) -> str:
 
 def _affected(summary: RunSummary) -> Iterator[str]:
     """Yield how pods were affected where kills and evictions do not tell."""
-    others = summary.never_ran + summary.waited + summary.throttled
+    others = summary.never_ran + summary.waited + summary.throttled + summary.refused
     if summary.interrupted and (others or not summary.oom_kills + summary.evictions):
         yield f"{summary.interrupted:,} {_were(summary.interrupted)} interrupted"
     if summary.never_ran:
@@ -32,6 +32,8 @@ def _affected(summary: RunSummary) -> Iterator[str]:
         yield f"{summary.waited:,} waited for a node"
     if summary.throttled:
         yield f"{summary.throttled:,} {_were(summary.throttled)} short of CPU"
+    if summary.refused:
+        yield f"{summary.refused:,} {_were(summary.refused)} refused processes or disk"
 
 
 def _were(count: int) -> str:

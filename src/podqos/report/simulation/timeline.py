@@ -237,11 +237,13 @@ def ending(view: RunView, style: Style) -> list[str]:
             _some(row.restarts),
             _span(row.downtime_us),
             _span(row.throttled_us),
+            *([_some(row.refused)] if summary.refused else []),
         )
         for row in summary.workloads
     ]
     never_ran = ["NEVER RAN"] if summary.never_ran else []
-    figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
+    refused = ["REFUSED"] if summary.refused else []
+    figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT", *refused)
     headers = ("WORKLOAD", "CLASS", "PRIORITY", *figures)
     return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]
 
