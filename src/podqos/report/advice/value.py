@@ -60,6 +60,18 @@ def _node_reasons(advice: NodeAdvice, needs: NodeNeeds) -> Iterator[str]:
     system = "what was measured" if needs.system_memory_bytes is not None else "a usual amount for the system"
     yield f"systemReserved: {system}, and the soft thresholds, so that pods within their allocatable never meet them"
     yield "evictionHard names every signal, because naming one drops the defaults of the others"
+    yield from _checked_otherwise(needs.growth)
+
+
+def _checked_otherwise(growth: int) -> Iterator[str]:
+    """Yield that ``check`` asks for more, where it does, and how the two agree."""
+    from podqos.advice.checks.bundle import CheckOptions
+
+    assumed = CheckOptions().growth_bytes_per_second
+    if growth < assumed:
+        most = f"{growth >> 20}Mi" if growth >> 20 else str(growth)
+        option = f"`options: {{growthPerSecond: {most}}}` in .podqos.yaml"
+        yield f"podqos check (PQ404) assumes that memory grows by {_rate(assumed)}; {option} makes it agree"
 
 
 def _rate(bytes_per_second: int) -> str:
