@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -49,8 +50,7 @@ def test_thresholds_that_would_be_met_after_memory_ran_out_are_not_listed(capsys
 def test_a_kubelet_without_a_memory_threshold_is_called_that(capsys, tmp_path):
     config = tmp_path / "kubelet.yaml"
     config.write_text(
-        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-        "evictionHard: {nodefs.available: 10%}\n"
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {nodefs.available: 10%}\n"
     )
     _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "50Mi/s", "--config", str(config))
     assert "; there is no memory threshold." in out
@@ -80,6 +80,24 @@ def test_an_impractical_threshold_is_called_that_with_what_to_do_instead(capsys)
     assert "memory.available<10463Mi, which is impractical: it leaves pods less than they request. It takes" in out
     assert " from allocatable; batch/content-generator-1 no longer fits. Instead, give" in out
     assert "No evictionHard makes the kubelet first 99 % of the time: growth this fast takes all memory" in out
+
+
+def test_the_limit_to_set_instead_does_what_is_said_and_displaces_no_pod(capsys, tmp_path):
+    _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "1Gi/s")
+    assert "memory limit of at most 11763Mi and a request (without one, the limit becomes the request)" in out
+    container, pods = "        - name: collector\n", tmp_path / "platform"
+    shutil.copytree(PLATFORM / "platform", pods)
+    file = pods / "log-collector.yaml"
+    written = file.read_text()
+    node = ["--nodes", "1", "--node-capacity", "cpu=16,memory=64Gi,pods=110"]
+    for requests, placed in (("", "9 of 10 pods"), (", requests: {memory: 250Mi}", "10 of 10 pods")):
+        resources = f"          resources: {{limits: {{memory: 11763Mi}}{requests}}}\n"
+        file.write_text(written.replace(container, container + resources))
+        main(["place", str(pods), *node])
+        assert capsys.readouterr().out.startswith(placed)
+    usage = ["--usage", str(PLATFORM / "usage.csv"), "--node-memory", "64Gi"]
+    assert main(["forecast", str(pods), *usage, "--growing", "log-collector", "--rate", "1Gi/s"]) == 0
+    assert "The container reaches its own limit after" in capsys.readouterr().out
 
 
 def test_page_cache_is_reclaimed_first_and_the_fast_path_acts_when_a_threshold_is_met(capsys, tmp_path):

@@ -25,6 +25,7 @@ from podqos.kernel.memcg import Kind
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_requests
 from podqos.model.listing import Listing
+from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
@@ -94,6 +95,8 @@ class Instead(Struct, frozen=True, gc=False, rename="camel"):
     fast_path: bool
     """Whether podqos' node agent, which is told when a threshold is met, would be first with the thresholds as they
     are; false if it is that agent."""
+    becomes_request: bool = False
+    """Whether the container requests no memory, so that a limit alone would become its request."""
 
 
 class Needed(Struct, frozen=True, gc=False, rename="camel"):
@@ -365,7 +368,13 @@ def _instead(node: GrowingNode) -> Instead:
         fast_path=not is_told
         and node.evicts[True]
         and any(0 < node.crossed_bytes(level) < node.until_oom_bytes for level in node.levels if level.is_hard),
+        becomes_request=node.grower is not None and _requests_none(node.grower.pod, node.growth.container),
     )
+
+
+def _requests_none(pod: Pod, container: str | None) -> bool:
+    """Whether a container requests no memory: the API server makes a limit its request."""
+    return any(each.name == container and MEMORY not in each.resources.requests for each in pod.spec.containers)
 
 
 def _oom_level(node: GrowingNode) -> OOMLevel:

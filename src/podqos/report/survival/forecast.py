@@ -144,7 +144,8 @@ def _threshold(needed: Needed) -> str:
 def _instead_text(instead: Instead) -> str:
     ways = []
     if instead.limit_bytes is not None:
-        ways.append(f"give the container a memory limit of at most {amount(instead.limit_bytes, MEMORY)}")
+        own = " and a request (without one, the limit becomes the request)" if instead.becomes_request else ""
+        ways.append(f"give the container a memory limit of at most {amount(instead.limit_bytes, MEMORY)}{own}")
     if instead.fast_path:
         ways.append("run podqos node, whose fast path acts as soon as a threshold is met")
     return f" Instead, {', or '.join(ways)}." if ways else ""
