@@ -113,7 +113,7 @@ def test_daemons_use_the_cpu_that_is_reserved_for_them(capsys, tmp_path, reserve
     arguments = ("-f", tmp_path / "all.yaml", "--cores", 16, "--kubelet-config", reserved)
     out = cpu(capsys, *arguments)[1]
     assert "; 14 are available, 14.00 are used." in out
-    assert "Of the node's 16 cores the daemons are assumed to use all 2 reserved for them" in out
+    assert "Of the node's 16 cores the daemons are assumed to use the 2 reserved for them" in out
     whole = json.loads(cpu(capsys, *arguments, "-o", "json")[1])
     assert (whole["nodeCores"], whole["cores"]) == (16, 14)
     assert {pod["deniedPercent"] for pod in whole["pods"]} == {0, 50}
@@ -208,3 +208,9 @@ def test_parts_of_cores_are_divided_too(capsys):
 def test_no_pods_are_bad_input(capsys, tmp_path):
     (tmp_path / "empty.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
     assert cpu(capsys, "-f", tmp_path, "--cores", 2)[0] == 2
+
+
+def test_a_pod_that_gets_a_little_is_not_denied_everything(capsys):
+    _, out, *_ = cpu(capsys, "-f", SCENARIO, "--cores", 14)
+    row = next(line for line in out.splitlines() if line.startswith("monitoring/log-collector"))
+    assert " 0.02  99 %  " in row

@@ -243,3 +243,20 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, op
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("soft", "actor"),
+    [
+        pytest.param((), "so only the kernel acts", id="none"),
+        pytest.param(
+            ("--eviction-soft", "memory.available<2Gi", "--eviction-soft-grace-period", "memory.available=30s"),
+            "so only the soft one acts before the kernel",
+            id="soft",
+        ),
+    ],
+)
+def test_without_a_hard_threshold_the_soft_one_is_what_acts_before_the_kernel(capsys, soft, actor):
+    _, out, _ = thresholds(capsys, "--eviction-hard", "nodefs.available<10%", *soft)
+    assert f"there is no hard threshold for memory, {actor} (" in out
+    assert ("The kubelet is sure to act before the kernel" in out) == bool(soft)

@@ -63,7 +63,8 @@ def _container(container: ContainerCpu) -> tuple[str, ...]:
 
 
 def _percent(denied: float) -> str:
-    return f"{denied:.0f} %" if denied >= 0.5 else "–"
+    # All but everything is not everything: whoever gets a little is not denied 100 %.
+    return f"{denied if denied == 100 else min(denied, 99):.0f} %" if denied >= 0.5 else "–"
 
 
 def _asked(request: Quantity | None, limit: Quantity | None) -> str:
@@ -76,7 +77,7 @@ def _daemons(daemons: DaemonsCpu, cores: float) -> str:
     reserved = f"{daemons.reserved_milli / 1000:g}"
     if daemons.granted_milli == daemons.reserved_milli:
         return (
-            f"Of the node's {cores:g} cores the daemons are assumed to use all {reserved} reserved for them; pods may "
+            f"Of the node's {cores:g} cores the daemons are assumed to use the {reserved} reserved for them; pods may "
             "use what the daemons leave idle."
         )
     return (

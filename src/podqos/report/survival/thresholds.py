@@ -28,7 +28,7 @@ from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.durations import duration, short_duration
 from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
+from podqos.survival.exhaustion import SOFT, Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
 from podqos.survival.plain_node import SureGrowth
 
 _NOTHING = "–"
@@ -121,7 +121,7 @@ def thresholds_report(
         thresholds=exhaustion.thresholds,
         steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
         warnings=(
-            *(WarningReport(each.kind, each.signal, _warning_text(each)) for each in exhaustion.warnings),
+            *(WarningReport(each.kind, each.signal, _warning_text(each, exhaustion)) for each in exhaustion.warnings),
             *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
             *(_uncovered(coverage) for coverage in exhaustion.uncovered),
         ),
@@ -359,17 +359,19 @@ _WARNINGS = {
     WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
     WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and uses the threshold of nodefs or imagefs",
     WarningKind.NEVER_MET: "this threshold can never be met",
-    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only the kernel acts (naming any hard "
+    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only {actor} (naming any hard "
     "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
     WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
     "no pressure until swap is full",
 }
 
 
-def _warning_text(warning: ThresholdWarning) -> str:
+def _warning_text(warning: ThresholdWarning, exhaustion: Exhaustion) -> str:
+    has_soft = any(each.signal is Signal.MEMORY and each.type == SOFT for each in exhaustion.thresholds)
+    actor = "the soft one acts before the kernel" if has_soft else "the kernel acts"
     amounts = {"soft": warning.soft, "hard": warning.hard}
     shown = {name: "" if amount is None else _shown(warning.signal, amount.value) for name, amount in amounts.items()}
-    text = _WARNINGS[warning.kind].format(**shown)
+    text = _WARNINGS[warning.kind].format(actor=actor, **shown)
     return f"{text}, if the filesystem has {warning.assumed_capacity}" if warning.assumed_capacity else text
 
 
