@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from podqos.advice.checks.finding import CheckedObject, Effect, Finding
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, Variant
+from podqos.errors import InvalidConfiguration
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import RankKey, Signal
 from podqos.kernel.memory import machine
@@ -199,7 +200,8 @@ def _orders(pods: Mapping[str, Pod], context: Context) -> Orders:
 def _domain(context: Context) -> OOMDomain | None:
     """Return what runs out of memory first: all pods together, where a kubelet limits them; None is the machine.
 
-    The system is taken to use nothing. Of several kubelets with different settings none counts.
+    The system is taken to use nothing. Of several kubelets with different settings none counts, nor does one that does
+    not start, which has findings of its own.
     """
     memory_bytes = context.node_memory_bytes
     configurations = [each.configuration for each in context.surroundings.kubelets]
@@ -208,7 +210,10 @@ def _domain(context: Context) -> OOMDomain | None:
         return None
     if not config.cgroups_per_qos or "pods" not in config.enforce_node_allocatable:
         return None
-    divided = node_allocatable({MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}, config)
+    try:
+        divided = node_allocatable({MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}, config)
+    except InvalidConfiguration:
+        return None
     limit_bytes = divided.enforced[MEMORY].value
     usable_bytes = memory_bytes - machine(memory_bytes).watermarks.min_bytes
     return OOMDomain(limit_bytes) if 0 < limit_bytes < usable_bytes else None
