@@ -31,6 +31,8 @@ WIDTHS = (80, 120)
 _PROMPT = "$ podqos "
 _DATA = re.compile(r'<script id="run" type="application/json">(.*?)</script>', re.DOTALL)
 _SAVED_AT = re.compile(r'"savedAt": "[^"]*"')
+_SIZE = re.compile(r"\([\d,]+ bytes\)")
+"""Of a page it is also that of the program in it."""
 
 
 class Output(Struct, frozen=True, omit_defaults=True):
@@ -69,7 +71,7 @@ def output_of(line: Line, width: int | None = None, at: Path = ROOT) -> Output:
     printed.flush()
     text = printed.buffer.getvalue().decode()  # type: ignore[attr-defined]
     files = {} if at == ROOT else dict(_taken(at))
-    return Output(line, code, text, files, messages.getvalue())
+    return Output(line, code, text, files, _SIZE.sub("(… bytes)", messages.getvalue()))
 
 
 def _taken(at: Path) -> Iterator[tuple[str, str]]:
