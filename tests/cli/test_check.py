@@ -281,7 +281,7 @@ def test_without_being_told_warnings_fail_and_information_does_not(capsys):
 def test_infos_are_left_out_for_people_and_pull_requests_unless_asked_for_and_stay_in_every_other_output(capsys):
     write(NO_REQUEST)
     code, out, _ = check(capsys, "web.yaml")
-    assert (code, out.splitlines()[0]) == (0, "no errors or warnings; 1 object in 1 file checked")
+    assert (code, out.splitlines()[0]) == (0, "no findings above info; 1 object in 1 file checked")
     assert check(capsys, "web.yaml", "-o", "github")[1] == ""
     for asked in (["-v"], ["--min-severity", "info"], ["--fail-on", "info"]):
         assert ": info PQ106 " in check(capsys, "web.yaml", *asked)[1]

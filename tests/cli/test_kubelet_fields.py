@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from podqos.admission.defaulting import defaulted
+from podqos.agent.memory import memory_notification
 from podqos.cli.main import main
 from podqos.host.node.protection import Protection
 from podqos.manifest.reading import read
@@ -28,6 +29,7 @@ from podqos.model.kubelet_ignored import (
 )
 from podqos.model.profile import LATEST
 from podqos.qos.cgroup import node_cgroups, pod_cgroups
+from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.qos.classes import classify
 from podqos.report.text.kubelet_words import ignored_words
 from podqos.sim.node.settings import node_settings
@@ -141,6 +143,13 @@ def own_score(settings, folder, capsys):
     return (folder / "self" / "oom_score_adj").read_text()
 
 
+def notification(settings, folder, capsys):
+    """Return who listens to the kernel on a node with cgroup v1; on v2 the kubelet's notifier never fires."""
+    del folder, capsys
+    config = kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings})
+    return memory_notification(config, CgroupVersion.V1, fast_path=False)
+
+
 GRACE = {"evictionSoftGracePeriod": {"memory.available": "1m"}}
 SOFT = {"evictionSoft": {"memory.available": "2Gi"}}
 MEMORY_QOS = {"featureGates": {"MemoryQoS": True}}
@@ -159,7 +168,7 @@ ROWS: dict[str, tuple] = {
     "evictionPressureTransitionPeriod": ("1m", eviction),
     "evictionMaxPodGracePeriod": (30, eviction),
     "mergeDefaultEvictionSettings": (True, thresholds, {"evictionHard": {"memory.available": "1Gi"}}),
-    "kernelMemcgNotification": (True, check),
+    "kernelMemcgNotification": (True, notification),
     "localStorageCapacityIsolation": (False, eviction),
     "cgroupRoot": ("/pods", cgroups),
     "cgroupDriver": ("systemd", cgroups),
@@ -307,7 +316,7 @@ def test_a_setting_is_named_for_one_reason():
     assert (ignored.fields, ignored.without_gate) == ((), (gated,))
     enabled = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
     assert ignored_settings(enabled, "simulation").fields == ("memoryThrottlingFactor",)
-    assert not ignored_settings(gated)
+    assert not ignored_settings(enabled)
 
 
 def test_of_many_feature_gates_a_few_are_named():

@@ -367,3 +367,14 @@ def test_the_memory_of_a_node_is_for_manifests_alone(source, place, capsys):
     code, _, err = podqos(capsys, "ui", *source, "--html", "page.html", "--node-memory", "3Gi")
     assert code == 2
     assert "--node-memory: " in err
+
+
+def test_the_same_warning_about_many_manifests_is_printed_three_times_and_then_counted(tmp_path, capsys):
+    pods = (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p{n}}}\nspec: {{containers: [{{name: c}}]}}\n" for n in range(9)
+    )
+    (tmp_path / "pods.yaml").write_text("---\n".join(pods))
+    assert main(["explain", str(tmp_path)]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("spec.containers[0].image: Required value" in line and "warning: " in line for line in lines) == 3
+    assert "6 more warnings like these: spec.containers[0].image: Required value" in lines

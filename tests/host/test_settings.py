@@ -81,7 +81,7 @@ def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
             "kubelet.yaml: evictionSoft[memory.available]: grace period",
         ),
         (
-            b'kubeletArguments: {cgroups-per-qos: ["false"]}',
+            b'kubeletArguments: {cgroups-per-qos: ["false"], enforce-node-allocatable: [""]}',
             "kubelet.yaml: kubeletArguments.cgroups-per-qos: QoS cgroups",
         ),
         (b'kubeletArguments: {container-log-max-files: ["1"]}', "kubeletArguments.container-log-max-files: 1"),

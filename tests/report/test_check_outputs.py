@@ -91,7 +91,7 @@ def test_infos_are_counted_and_shown_only_where_they_are_wanted(report, verbose,
 def test_where_only_infos_are_found_the_verdict_is_that_nothing_is_wrong():
     report = replace(EMPTY, items=(NOTE,), summary=replace(EMPTY.summary, infos=1))
     first, *others = table(report, Style())
-    assert first == "no errors or warnings; 1 object in 1 file checked"
+    assert first == "no findings above info; 1 object in 1 file checked"
     assert others[0] == "  1 info left out (-v shows it)"
 
 

@@ -49,7 +49,7 @@ def test_prometheus_series_are_matched_by_labels_and_come_in_their_order():
         (b"", {}, "no samples"),
         (b"time,memory\n", {}, "no samples"),
         (b"time,cpu,memory\n0,1,2\n", {}, "several columns"),
-        (b"time,memory\n0,1\n", {"column": "memroy"}, 'no column "memroy"'),
+        (b"time,memory\n0,1\n", {"column": "memroy"}, 'unknown column "memroy"'),
         (b"time,memory\n5,1\n4,1\n", {}, "not later"),
         (b"time,memory\n0,lots\n", {}, "not an amount"),
         (b"time,memory\n0,-5\n", {}, "below zero"),

@@ -7,9 +7,9 @@ import os
 from tempfile import TemporaryDirectory
 
 from podqos.cli.cluster import whole_cluster
-from podqos.cli.inputs import print_problems
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.output import print_lines, say_assumptions
+from podqos.cli.problems import print_problems
 from podqos.cli.scenarios import scenario_argument
 from podqos.library.cluster_scenario import ClusterScenario, cluster_scenario
 from podqos.library.scenario_writing import write_files

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from podqos.cli.inputs import print_problems
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.output import print_lines, say_assumptions
+from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import queried
 from podqos.errors import InvalidOption
 from podqos.library.inputs.objects import load

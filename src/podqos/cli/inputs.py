@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from podqos.library.inputs.files import Inputs, Rendering
 from podqos.library.inputs.gathering import applied_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.library.inputs.selection import Selection, namespace_of
-from podqos.manifest.problems import Problem, Severity
 
 if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
@@ -73,11 +71,3 @@ def read_objects(
         inputs, namespace=namespace_of(selection), progress=progress_line("reading file"), stated=stated, kinds=kinds
     )
     return select(objects, selection)
-
-
-def print_problems(problems: Iterable[Problem]) -> int:
-    """Print what is wrong with the input, in its order, and return how many errors there are."""
-    ordered = sorted(problems)
-    for problem in ordered:
-        print(problem, file=sys.stderr)
-    return sum(problem.severity is Severity.ERROR for problem in ordered)

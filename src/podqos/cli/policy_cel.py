@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from podqos.cli.cluster import profile_of
-    from podqos.cli.inputs import print_problems
     from podqos.cli.output import print_file, print_value, say_assumptions
     from podqos.cli.policy_inputs import given_policies
+    from podqos.cli.problems import print_problems
     from podqos.errors import InputError, InvalidOption
     from podqos.library.inputs.configured import FILE_NAME
     from podqos.library.inputs.gathering import manifest_files

@@ -6,8 +6,9 @@ import argparse
 from functools import partial
 
 from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
-from podqos.cli.inputs import given_files, print_problems, read_objects
+from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
+from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
 from podqos.library.cluster_snapshot import is_cluster_snapshot

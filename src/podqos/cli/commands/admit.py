@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.cluster import profile_of
-from podqos.cli.inputs import given_files, print_problems, stored_policies
+from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.options import add_version_option, stated_classes
 from podqos.cli.output import (
     add_output_options,
@@ -29,6 +29,7 @@ from podqos.cli.output import (
     print_value,
     say_assumptions,
 )
+from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, select, selection_of
 from podqos.cli.terminal import style_for

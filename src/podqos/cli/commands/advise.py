@@ -28,8 +28,9 @@ from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
-from podqos.cli.inputs import given_files, print_problems, read_objects
+from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, object_name, print_documents, say_assumptions
+from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import add_prometheus_options, queried
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.advise import advise, advised_manifests

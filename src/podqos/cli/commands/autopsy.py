@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.deaths import objects_of, scene_of
-from podqos.cli.inputs import print_problems
 from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
+from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import autopsy, is_about, of_pod, one_by_one
 from podqos.library.autopsy_inputs import told_apart

@@ -20,8 +20,9 @@ from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
-from podqos.cli.inputs import print_problems, stored_policies
+from podqos.cli.inputs import stored_policies
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
+from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_for

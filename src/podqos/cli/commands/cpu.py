@@ -11,8 +11,9 @@ from fractions import Fraction
 
 from podqos.cli import options
 from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
-from podqos.cli.inputs import given_files, print_problems, read_objects
+from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
+from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.cpu import cpu

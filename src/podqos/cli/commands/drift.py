@@ -18,8 +18,8 @@ import argparse
 from podqos.admission.injectors import INJECTORS
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
-from podqos.cli.inputs import print_problems
 from podqos.cli.output import add_output_options, emit
+from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
 from podqos.library.cluster_part import Part
 from podqos.library.cluster_snapshot import ClusterSnapshot

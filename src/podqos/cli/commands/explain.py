@@ -24,6 +24,7 @@ from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.output import add_output_options, object_name, print_lines, print_names, print_value, say_assumptions
+from podqos.cli.problems import ProblemPrinter
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
 from podqos.cli.streams import for_programs
@@ -33,7 +34,6 @@ from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.other_objects import not_judged
-from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime
 
@@ -174,16 +174,14 @@ class Tally:
     def __init__(self) -> None:
         self.classes: Counter[QOSClass] = Counter()
         self._explained: list[Explained] = []
-        self._problems: set[Problem] = set()
+        self._problems = ProblemPrinter()
 
     def counting(self, explained: Iterable[Explained]) -> Iterator[Explained]:
         """Pass on what was explained and count what is in it."""
         for each in explained:
             self.classes += each.classes
             for problem in each.problems:
-                if problem not in self._problems:
-                    self._problems.add(problem)
-                    print(problem, file=sys.stderr)
+                self._problems.print(problem)
             self._explained.append(replace(each, items=[], rows="", pods=None))
             yield each
 
@@ -191,7 +189,8 @@ class Tally:
         """Say in a line each what was assumed and what was left out, and return the exit code."""
         found = sum(self.classes.values())
         say_left_out(found, sum(each.neighbours for each in self._explained))
-        errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
+        self._problems.close()
+        errors = self._problems.errors
         is_case_table = arguments.cases and arguments.output == "text"
         if found and not is_case_table and arguments.output not in {"json", "yaml"}:
             self._say_assumptions(arguments, explaining)

@@ -16,8 +16,9 @@ from importlib.util import find_spec
 
 from podqos.cli import options
 from podqos.cli.cluster import profile_of
-from podqos.cli.inputs import given_files, print_problems, read_objects
+from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
+from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption

@@ -78,9 +78,9 @@ def _test(arguments: argparse.Namespace) -> int:
 
     from podqos.admission.injectors import injector_named
     from podqos.cli.cluster import profile_of
-    from podqos.cli.inputs import print_problems
     from podqos.cli.output import emit, object_name
     from podqos.cli.policy_inputs import given_policies, judged_objects
+    from podqos.cli.problems import print_problems
     from podqos.cli.progress import progress_line
     from podqos.errors import InvalidOption
     from podqos.library.policies import judge_policies

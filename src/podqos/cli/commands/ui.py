@@ -148,7 +148,7 @@ def _started(arguments: argparse.Namespace) -> Started:
 
 
 def _write(arguments: argparse.Namespace, viewer: str) -> int:
-    from podqos.cli.inputs import print_problems
+    from podqos.cli.problems import print_problems
     from podqos.library.page.page import Page
     from podqos.library.page.sharing import shared_page
     from podqos.library.written_files import write_file

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the report."""
     from podqos.cli.deaths import objects_of, scene_of
-    from podqos.cli.inputs import print_problems
+    from podqos.cli.problems import print_problems
     from podqos.library.autopsy import autopsy
     from podqos.library.autopsy_inputs import told_apart
     from podqos.library.guard_journal import known_names, report_of

@@ -198,7 +198,7 @@ def _summary_lines(
     set_apart = [item for item in report.items if id(item) not in told]
     hidden = len(set_apart)
     counts = _counts(summary, style, without_infos=hidden > 0)
-    yield f"{counts or ('no errors or warnings' if hidden else 'no findings')}; {checked} checked"
+    yield f"{counts or ('no findings above info' if hidden else 'no findings')}; {checked} checked"
     if hidden:
         yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))

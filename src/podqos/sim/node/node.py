@@ -4,7 +4,7 @@ Passes of the eviction loop run only where they could see something, or have a c
 threshold is met or remembered and no gauge has crossed one, a pass changes nothing and is skipped
 (``Driver.skip_idle_passes``). A gauge that crosses raises the alarm; the loop then continues at its next regular time.
 The first pass after an OOM kill is run, too, and written into the journal if it finds nothing to do: it is part of the
-story that the kubelet looked, and came too late.
+story that the kubelet looked, and came too late. A container at its own limit has no such story.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podqos.agent.driver import Driver
 from podqos.agent.events import ContainerExited, Event, MemoryNotified, Woken
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.memory import is_memory_short
-from podqos.agent.reasons import Because, NothingToDo, ThresholdFigures, WouldEvict
+from podqos.agent.reasons import Because, NothingToDo, OOMKill, OOMLevel, ThresholdFigures, WouldEvict
 from podqos.agent.state import AgentState, Resting
 from podqos.eviction.commands import CleanUpNode
 from podqos.eviction.observation import observe
@@ -40,6 +40,8 @@ from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
 
+_OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
+"""At a limit of the pod's own there is nothing that the kubelet could have seen."""
 # What a pass writes that finds or does something.
 _OF_PASSES = frozenset({Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.EVICTED, Kind.WOULD_EVICT})
 
@@ -226,7 +228,7 @@ class SimNode:
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
         """Write what the kernel did into the journal."""
         self._write(Entry(self.now_us, self.name, kind, pod, container, By.KERNEL, because))
-        if kind is Kind.OOM_KILLED and not self._has_killed:
+        if isinstance(because, OOMKill) and because.level not in _OWN_LIMITS and not self._has_killed:
             self._has_killed = True
             self._plan_wake()
 

@@ -1,0 +1,53 @@
+"""What is wrong with the input, on standard error: every error, and of warnings in the same words the first few.
+
+Hundreds of manifests without an image, say, are three warnings and a count.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from podqos.manifest.problems import Problem, Severity
+
+_MOST_ALIKE = 3
+"""How many warnings in the same words are printed with their places."""
+
+
+class ProblemPrinter:
+    """Prints problems as they come, each once."""
+
+    def __init__(self) -> None:
+        self._printed: set[Problem] = set()
+        self._alike: dict[str, int] = {}
+        self.errors = 0
+
+    def print(self, problem: Problem) -> None:
+        """Print a problem, unless it is one of many alike."""
+        if problem in self._printed:
+            return
+        self._printed.add(problem)
+        if problem.severity is Severity.ERROR:
+            self.errors += 1
+        else:
+            words = f"{problem.field}: {problem.what}" if problem.field else problem.what
+            self._alike[words] = self._alike.get(words, 0) + 1
+            if self._alike[words] > _MOST_ALIKE:
+                return
+        print(problem, file=sys.stderr)
+
+    def close(self) -> None:
+        """Say how many were not printed."""
+        for words, count in self._alike.items():
+            more = count - _MOST_ALIKE
+            if more > 0:
+                print(f"{more} more warning{'s' if more > 1 else ''} like these: {words}", file=sys.stderr)
+
+
+def print_problems(problems: Iterable[Problem]) -> int:
+    """Print what is wrong with the input, in its order, and return how many errors there are."""
+    printer = ProblemPrinter()
+    for problem in sorted(problems):
+        printer.print(problem)
+    printer.close()
+    return printer.errors
