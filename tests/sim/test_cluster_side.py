@@ -176,18 +176,6 @@ def test_replicas_take_turns_with_their_demands():
     assert {key for _, _, key in lines(done, "OOMKilled")} == {"default/a-1", "default/a-3"}
 
 
-def test_one_preemption_is_under_way_at_a_time_and_the_next_waits_until_its_victims_are_gone():
-    """Two important pods need the room of one victim each, which takes three seconds to stop."""
-    victims = [placed(pod(f"low-{at}", "memory=600Mi"), using(1), nodes=(f"n-{at}",), kind="Pod") for at in (0, 1)]
-    high = placed(pod("high", "memory=600Mi", priority=1000), using(1), replicas=2, arrives_us=10 * SECOND_US)
-    done = cluster(*victims, high, options=Options(container_stop_us=3 * SECOND_US))
-    assert lines(done, "Preempted", "Placed")[:3] == [
-        (10.0, "Preempted", "default/low-0"),
-        (13.0, "Placed", "default/high-0"),
-        (13.0, "Preempted", "default/low-1"),
-    ]
-
-
 def test_the_room_that_a_pod_preempts_others_for_is_kept_from_less_important_and_equal_pods():
     """The small pod fits as soon as the victim is gone, but not beside the large one, which came first."""
     victim = placed(pod("low", "memory=600Mi"), using(1), nodes=("n",), kind="Pod")

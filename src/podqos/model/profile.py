@@ -118,6 +118,10 @@ class Profile(Struct, frozen=True):
     """Since 1.37 they also count among those of which the largest size is reckoned."""
     daemon_set_backoff: bool
     """Since 1.12 the DaemonSet controller waits longer each time before it replaces a failed pod of a node."""
+    only_preempted_delay_preemption: bool
+    """Since 1.27 a nominated pod waits for pods on its node that were preempted; before, for all on their way out."""
+    ending_victims_keep_nominations: bool
+    """Since 1.34 a pod whose victims are all on their way out already ends no lower nominations to that node."""
     disk_pressure_admits_only_critical: bool
     """Since 1.17, also when MemoryPressure holds at the same time."""
     eviction_message_amounts: bool
@@ -190,6 +194,8 @@ def profile_for(version: tuple[int, int]) -> Profile:
         image_volumes_count=since(36),
         image_volumes_raise_maximum=since(37),
         daemon_set_backoff=since(12),
+        only_preempted_delay_preemption=since(27),
+        ending_victims_keep_nominations=since(34),
         disk_pressure_admits_only_critical=since(17),
         eviction_message_amounts=since(26),
         imagefs_inodes_default=since(30),

@@ -2,11 +2,16 @@
 
 The scheduler stops at the first filter that refuses a node; its messages and its choice of nodes for preemption go by
 that one. ``answers`` continues and returns all obstacles.
+
+A node is asked twice where pods no less important are nominated to it: as if they ran there, and without them, because
+an affinity to them is not met yet. What is nominated to other nodes does not count, not even for rules about zones.
+Source: Kubernetes v1.36.4 pkg/scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 from podqos.model.profile import LATEST, Profile
@@ -15,6 +20,7 @@ from podqos.placement.host_ports import first_taken
 from podqos.placement.image_locality import ImageStates, image_states
 from podqos.placement.node_affinity import mismatch
 from podqos.placement.node_state import NodeState
+from podqos.placement.nominations import Nominations
 from podqos.placement.pod_affinity import Namespaces, Neighbours
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import (
@@ -36,11 +42,16 @@ class Cluster:
     """The nodes with their pods, in the order of their names, and what else the filters look at."""
 
     def __init__(
-        self, states: Iterable[NodeState], namespaces: Namespaces | None = None, profile: Profile = LATEST
+        self,
+        states: Iterable[NodeState],
+        namespaces: Namespaces | None = None,
+        profile: Profile = LATEST,
+        nominations: Nominations | None = None,
     ) -> None:
         self.states = sorted(states, key=lambda state: state.name)
         self.namespaces = namespaces or Namespaces()
         self.profile = profile
+        self.nominations = Nominations() if nominations is None else nominations
 
     @cached_property
     def image_states(self) -> ImageStates:
@@ -54,6 +65,7 @@ class Filters:
     def __init__(self, view: PodView, cluster: Cluster) -> None:
         self._view = view
         self._profile = cluster.profile
+        self._nominations = cluster.nominations
         self._spread = Spread(view, cluster.states) if view.shape.spread else None
         self._neighbours = Neighbours(view, cluster.states, cluster.namespaces)
 
@@ -64,7 +76,13 @@ class Filters:
 
     def first_reasons(self, state: NodeState) -> Reasons:
         """Return what the first filter that refuses the node says; nothing if the pod may go there."""
-        return next(filter(None, self.answers(state)), ())
+        others = self._nominations.beside(self._view, state.name)
+        if others:
+            with self._as_if_running(state, others):
+                refused = self._first(state)
+            if refused:
+                return refused
+        return self._first(state)
 
     def answers(self, state: NodeState) -> Iterator[Reasons]:
         """Yield what each filter has against the node, in the scheduler's order; nothing from those that have not."""
@@ -77,6 +95,12 @@ class Filters:
 
     def is_crowded_out(self, state: NodeState) -> bool:
         """Whether the pods on a node that would take the pod if it were empty leave it no place."""
+        others = self._nominations.beside(self._view, state.name)
+        if others:
+            with self._as_if_running(state, others):
+                is_crowded = any(self._answers_by_pods(state))
+            if is_crowded:
+                return True
         return any(self._answers_by_pods(state))
 
     def count(self, state: NodeState, other: PodView, change: int) -> None:
@@ -84,6 +108,24 @@ class Filters:
         if self._spread is not None:
             self._spread.count(state, other, change)
         self._neighbours.count(state, other, change)
+
+    def _first(self, state: NodeState) -> Reasons:
+        return next(filter(None, self.answers(state)), ())
+
+    @contextmanager
+    def _as_if_running(self, state: NodeState, others: list[PodView]) -> Iterator[None]:
+        """Count pods as if they ran on a node, which is as before afterwards."""
+        version = state.version
+        for other in others:
+            state.add(other)
+            self.count(state, other, 1)
+        try:
+            yield
+        finally:
+            for other in others:
+                state.remove(other)
+                self.count(state, other, -1)
+            state.version = version
 
     def _answers_by_pods(self, state: NodeState) -> Iterator[Reasons]:
         view = self._view

@@ -72,8 +72,10 @@ class Preemption:
         if not view.may_preempt:
             return PreemptionFailure(is_eligible=False)
         filters = Filters(view, self._cluster)
-        if view.likeness != self._likeness or not filters.is_local or self._budgets:
-            self._likeness, self._found = view.likeness, {}
+        # A nominated pod does not count itself among the nominated ones, as the others of its workload do.
+        is_shared = filters.is_local and not self._budgets and self._cluster.nominations.node_of(view) is None
+        if view.likeness != self._likeness or not is_shared:
+            self._likeness, self._found = view.likeness if is_shared else None, {}
         candidates: list[Candidate] = []
         failures: dict[str, NoCandidate | Reasons] = {}
         for state in self._cluster.states:

@@ -183,6 +183,10 @@ class SimCluster:
             if record is not None and record.is_ready:
                 yield pod
 
+    def is_deleted(self, pod: Pod) -> bool:
+        """Whether a pod that is still there has been deleted."""
+        return pod.metadata.uid in self._why
+
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
         if self.scenario.only is not None:
             raise LeavesShard(pod.key, self.queue.now_us)

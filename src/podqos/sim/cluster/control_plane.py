@@ -40,6 +40,9 @@ class ClusterPods(Protocol):
     def healthy_pods(self) -> Iterable[Pod]:
         """Return the pods that run and are not being removed."""
 
+    def is_deleted(self, pod: Pod) -> bool:
+        """Whether a pod that is still there has been deleted."""
+
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""
 
@@ -135,7 +138,8 @@ class ControlPlane:
         if self._scheduler is None:
             fleet = self._fleet
             covered = self._covered if self._scenario.budgets else None
-            self._scheduler = Scheduler(map(self.api_node, fleet.names), self._scenario.profile, covered)
+            nodes = map(self.api_node, fleet.names)
+            self._scheduler = Scheduler(nodes, self._scenario.profile, covered, self._cluster.is_deleted)
             for name in fleet.names:
                 if not fleet.is_present(name):
                     self._scheduler.remove_node(name)

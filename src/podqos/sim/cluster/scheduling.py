@@ -1,15 +1,20 @@
 """The scheduler of a simulated cluster: which pods are pending, placed and preempted.
 
 ``placement`` decides; this module adds time. A pod that preempts others is tried again when they are gone, and until
-then its room is kept from pods that are no more important: it is nominated to that node. The scheduler knows a node's
-conditions as of its last status, and what disruption budgets allow as of now.
+then its room is kept from pods that are no more important: it is nominated to that node. Meanwhile other pods preempt
+on other nodes, or on the same beside it. The scheduler knows a node's conditions as of its last status, and what
+disruption budgets allow as of now.
+
+Source: Kubernetes v1.36.4 pkg/scheduler/schedule_one.go (evaluateNominatedNode),
+pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (PodEligibleToPreemptOthers),
+pkg/scheduler/framework/preemption/preemption.go (Preempt) and executor.go (prepareCandidateAsync). Deleting the victims
+takes no time here, so a preemption is the same whether it is asynchronous (the default since 1.33) or not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +28,7 @@ from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
 from podqos.placement.filters import Cluster, Filters
 from podqos.placement.node_state import NodeState
+from podqos.placement.nominations import Nominations
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
@@ -50,24 +56,34 @@ class Displaced(Struct, frozen=True, gc=False):
 class Scheduler:
     """The nodes as the scheduler knows them, and the pods that wait."""
 
-    def __init__(self, nodes: Iterable[Node], profile: Profile, covered: Callable[[], Covered] | None = None) -> None:
-        """``covered`` says what disruption budgets are about now; None where there are none."""
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        profile: Profile,
+        covered: Callable[[], Covered] | None = None,
+        is_deleted: Callable[[Pod], bool] = lambda _: False,
+    ) -> None:
+        """Set up the nodes.
+
+        ``covered`` says what disruption budgets are about now; None where there are none. ``is_deleted`` says whether a
+        pod that is still there has been deleted.
+        """
         self._profile = profile
         self._covered = covered
+        self._is_deleted = is_deleted
         self._states = {node.name: NodeState(node, profile) for node in nodes}
         self._away: dict[str, NodeState] = {}
         self._views = Views(profile)
         self._where: dict[str, tuple[PodView, NodeState]] = {}
-        self._leaving: set[str] = set()
-        self._nominated: dict[str, tuple[PodView, NodeState]] = {}
-        """By key the pods that have preempted others, and where."""
+        self._preempted: set[str] = set()
+        """By key: victims that still stop."""
         self.waiting: dict[str, PodView] = {}
         """By key, in the order of arrival."""
-        self._rebuild()
+        self._rebuild(Nominations())
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, nominations: Nominations) -> None:
         leak = self._profile.namespace_selectors_leak
-        self._cluster = Cluster(self._states.values(), Namespaces(selectors_leak=leak), self._profile)
+        self._cluster = Cluster(self._states.values(), Namespaces(selectors_leak=leak), self._profile, nominations)
         self._chooser = OneByOne(self._cluster)
         self._preemption = Preemption(self._cluster, Budgets())
 
@@ -78,7 +94,8 @@ class Scheduler:
         covered = self._covered()
         budgets = Budgets(covered.budgets, map(self._views.of, covered.expected))
         for pod in covered.healthy:
-            budgets.count(self._views.of(pod), 1)
+            if pod.key not in self._preempted:
+                budgets.count(self._views.of(pod), 1)
         return budgets
 
     def bound(self, pod: Pod, node: str) -> None:
@@ -96,8 +113,8 @@ class Scheduler:
 
     def left(self, pod: Pod) -> None:
         """Remove a pod that is gone or no longer pending."""
-        self._leaving.discard(pod.key)
-        self._nominated.pop(pod.key, None)
+        self._preempted.discard(pod.key)
+        self._end_nomination(pod.key)
         self.waiting.pop(pod.key, None)
         found = self._where.pop(pod.key, None)
         if found is not None:
@@ -118,10 +135,9 @@ class Scheduler:
 
     def no_place(self, view: PodView) -> NoPlace:
         """Return why a pod is pending."""
-        with self._beside_nominated(view):
-            filters = Filters(view, self._cluster)
-            reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state))
-            counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
+        filters = Filters(view, self._cluster)
+        reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state))
+        counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
         ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
         refusing = tuple(NodesRefusing(name, nodes, what) for (name, what), nodes in ranked)
         return NoPlace(nodes=len(self._cluster.states), refusing=refusing)
@@ -129,15 +145,15 @@ class Scheduler:
     def remove_node(self, name: str) -> None:
         """Place no more pods on a node."""
         if name in self._states:
-            away = self._away[name] = self._states.pop(name)
-            self._nominated = {key: each for key, each in self._nominated.items() if each[1] is not away}
-            self._rebuild()
+            self._away[name] = self._states.pop(name)
+            self._cluster.nominations.remove_node(name)
+            self._rebuild(self._cluster.nominations)
 
     def add_node(self, name: str) -> None:
         """Let a node that was away take pods again, beside those still bound to it; it reports nothing yet."""
         if name in self._away:
             self._states[name] = self._away.pop(name)
-            self._rebuild()
+            self._rebuild(self._cluster.nominations)
         self.report(name, ())
 
     def place(self) -> list[tuple[Pod, str | None, tuple[Displaced, ...]]]:
@@ -150,60 +166,67 @@ class Scheduler:
             state = self._choose(view)
             if state is not None:
                 del self.waiting[view.key]
-                self._nominated.pop(view.key, None)
+                self._end_nomination(view.key)
                 state.add(view)
                 self._where[view.key] = view, state
                 placed.append((view.pod, state.name, ()))
-                continue
-            if self._leaving:
-                continue  # another preemption is under way
-            budgets = self._budgets()
-            preemption = Preemption(self._cluster, budgets) if budgets else self._preemption
-            candidate = preemption.candidate(view)
-            self._nominated.pop(view.key, None)
-            if isinstance(candidate, Candidate):
-                self._nominate(view, candidate.state)
-                self._leaving |= {victim.key for victim in candidate.victims}
-                breaking = zip(candidate.victims, budgets.violating(candidate.victims), strict=True)
-                placed.append((view.pod, None, tuple(Displaced(victim.pod, breaks) for victim, breaks in breaking)))
+            elif not self._awaits_victims(view):
+                displaced = self._preempt(view)
+                if displaced:
+                    placed.append((view.pod, None, displaced))
         return placed
 
     def _choose(self, view: PodView) -> NodeState | None:
         """Return the node to take: that to which the pod is nominated, if it fits there (``evaluateNominatedNode``)."""
-        with self._beside_nominated(view):
-            own = self._nominated.get(view.key)
-            if own is not None and not Filters(view, self._cluster).first_reasons(own[1]):
-                return own[1]
-            choice = self._chooser.choose(view)
+        own = self._nominated_to(view)
+        if own is not None and not Filters(view, self._cluster).first_reasons(own):
+            return own
+        choice = self._chooser.choose(view)
         return None if choice is None else choice.state
 
-    @contextmanager
-    def _beside_nominated(self, view: PodView) -> Iterator[None]:
-        """Count the pods that are nominated and at least as important as if they had their nodes already.
+    def _awaits_victims(self, view: PodView) -> bool:
+        """Whether a pod preempts nobody else as long as its victims stop (``PodEligibleToPreemptOthers``)."""
+        own = self._nominated_to(view)
+        if own is None or any(reason.unresolvable for reason in Filters(view, self._cluster).first_reasons(own)):
+            return False
+        is_awaited = self._was_preempted if self._profile.only_preempted_delay_preemption else self._ends
+        return any(other.priority < view.priority and is_awaited(other) for other in own.pods.values())
 
-        Source: ``RunFilterPluginsWithNominatedPods`` of kube-scheduler.
-        """
-        others = [
-            (other, state)
-            for other, state in self._nominated.values()
-            if other.key != view.key and other.priority >= view.priority
-        ]
-        for other, state in others:
-            state.add(other)
-        try:
-            yield
-        finally:
-            for other, state in others:
-                state.remove(other)
+    def _preempt(self, view: PodView) -> tuple[Displaced, ...]:
+        """Nominate a pod to the node where it does the least harm; return the victims that are to be deleted."""
+        budgets = self._budgets()
+        preemption = Preemption(self._cluster, budgets) if budgets else self._preemption
+        candidate = preemption.candidate(view)
+        if not isinstance(candidate, Candidate):
+            if candidate.is_eligible:
+                self._end_nomination(view.key)
+            return ()
+        breaking = zip(candidate.victims, budgets.violating(candidate.victims), strict=True)
+        displaced = tuple(Displaced(victim.pod, breaks) for victim, breaks in breaking if not self._ends(victim))
+        if displaced or not self._profile.ending_victims_keep_nominations:
+            for other in self._cluster.nominations.lower(view.priority, candidate.state.name):
+                self._end_nomination(other.key)
+        self._end_nomination(view.key)
+        self._cluster.nominations.add(view, candidate.state.name)
+        candidate.state.version += 1
+        self._preempted |= {each.pod.key for each in displaced}
+        return displaced
 
-    def _nominate(self, view: PodView, state: NodeState) -> None:
-        """Keep room on a node; less important pods that were nominated there look for another."""
-        self._nominated = {
-            key: each
-            for key, each in self._nominated.items()
-            if each[1] is not state or each[0].priority >= view.priority
-        }
-        self._nominated[view.key] = view, state
+    def _was_preempted(self, view: PodView) -> bool:
+        return view.key in self._preempted
+
+    def _ends(self, view: PodView) -> bool:
+        """Whether a pod has been deleted, by the scheduler or by others, and still stops."""
+        return view.key in self._preempted or self._is_deleted(view.pod)
+
+    def _nominated_to(self, view: PodView) -> NodeState | None:
+        node = self._cluster.nominations.node_of(view)
+        return None if node is None else self._states[node]
+
+    def _end_nomination(self, key: str) -> None:
+        node = self._cluster.nominations.remove(key)
+        if node is not None:
+            self._states[node].version += 1
 
 
 def _about(reason: Reason) -> str:
