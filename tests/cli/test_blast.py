@@ -64,6 +64,7 @@ def test_one_pod_can_leak_alone(capsys):
     report = json.loads(_blast(capsys, RACE, "--growing", "analytics-pipeline", "-o", "json")[1])
     every = json.loads(_blast(capsys, RACE, "-o", "json")[1])
     assert report["leaks"] == [leak for leak in every["leaks"] if leak["pod"] == "batch/analytics-pipeline-0"]
+    assert _blast(capsys, RACE, "--growing", "analytics-pipeline")[1].startswith("1 pod on one node, leaking ")
     code, _, err = _blast(capsys, RACE, "--growing", "nothing")
     assert code == 2
     assert "--growing: there is no pod nothing" in err

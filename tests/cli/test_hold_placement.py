@@ -119,3 +119,43 @@ def test_the_race_is_not_won_by_leaving_a_pod_pending(capsys):
     assert main(["sweep", *words, "--hold-placement", "-o", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["combinations"]
     assert (found["kernelFirst"], found["neverRan"]["most"]) == (1, 0)
+
+
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {{name: worker}}
+status:
+  capacity: {{cpu: "4", memory: 8Gi, pods: "110"}}
+  allocatable: {{cpu: "4", memory: {memory}Mi, pods: "110"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: grower}}
+spec: {{nodeName: "{bound}", containers: [{{name: c, image: i, resources: {{requests: {{memory: 7156Mi}}}}}}]}}
+"""
+
+
+@pytest.mark.parametrize(("left", "displaced"), [(12, ["default/grower"]), (50, ["default/grower"]), (51, [])])
+def test_what_a_node_states_as_allocatable_counts_in_forecast_as_in_place(tmp_path, capsys, left, displaced):
+    """1036Mi are left of 8Gi: with 151Mi the kubelet wins 99 % at 5Mi/s, which takes 51Mi from allocatable.
+
+    The Node keeps 8192Mi − 7156Mi − 100Mi − ``left`` for its system, whatever the kubelet's defaults would.
+    """
+
+    def asked(command: str, memory: int, *words: str, bound: str = "") -> dict:
+        path = tmp_path / "all.yaml"
+        path.write_text(NODE.format(memory=memory, bound=bound))
+        main([command, "-f", str(path), *words, "-o", "json"])
+        return json.loads(capsys.readouterr().out)
+
+    stated = 7156 + left
+    (there,) = asked("place", stated)["nodes"]
+    assert there["remaining"]["memory"] == f"{left}Mi"
+    growth = ("--growing", "grower", "--rate", "5Mi/s")
+    needed = asked("forecast", stated, *growth, bound="worker")["growths"][0]["needed"]
+    assert needed["takesBytes"] == 51 << 20
+    assert needed["allocatableBytes"] == (stated - 51) << 20
+    assert needed["displaced"] == displaced
+    pods = asked("place", stated - 51)["pods"]
+    assert [f"default/{pod['name']}" for pod in pods if pod["status"] == "Pending"] == displaced

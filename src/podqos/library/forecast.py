@@ -63,6 +63,8 @@ def forecast(
     watch = Watch(
         watched.exhaustion,
         watched.limit_bytes,
+        # As for ``place``: what the Node states counts where the kubelet's settings are not given.
+        requestable_bytes=None if kubelet.is_stated else state.allocatable_bytes,
         interval_us=interval_us,
         statistics_age_us=statistics_age_us,
         reaction_us=reaction_us,

@@ -23,6 +23,7 @@ from podqos.library.inputs.assumptions import (
     node_hugepages,
     node_memory,
     nodes_called,
+    stated_allocatable,
 )
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
@@ -71,6 +72,8 @@ class NodeState(Struct, frozen=True):
     """Whether it is a node of a cluster, whose memory is known: what is assumed may not fit, and is then said."""
     owners: Mapping[str, tuple[str, str]] = {}
     """By uid of a pod the workload it is of: its kind and ``namespace/name``. Empty where only pods are known."""
+    allocatable_bytes: int | None = None
+    """How much memory its Node object states as allocatable; None where there is no such object."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for kill orders."""
@@ -128,9 +131,12 @@ def node_state(
     assumed += cluster_assumptions(objects)
     hugepages_bytes = 0 if node_memory_bytes is not None else node_hugepages(nodes, memory_bytes)
     machine = NodeUsage(memory_bytes, name=name, system_bytes=system_memory_bytes or 0, hugepages_bytes=hugepages_bytes)
+    allocatable_bytes = None if node_memory_bytes is not None else stated_allocatable(nodes, memory_bytes)
+    kubelet = kubelet_among(objects)
     if rows is None:
         snapshot = Snapshot(machine, tuple(_assumed(each.pod) for each in pods))
-        return _of_pods(pods, NodeState(snapshot, (*assumed, USAGE), kubelet=kubelet_among(objects)))
+        state = NodeState(snapshot, (*assumed, USAGE), kubelet=kubelet, allocatable_bytes=allocatable_bytes)
+        return _of_pods(pods, state)
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
     if refuse_impossible:
@@ -151,7 +157,7 @@ def node_state(
         *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
         *_left_out(strangers(pods, rows)),
     )
-    return _of_pods(pods, NodeState(snapshot, assumptions, kubelet=kubelet_among(objects)))
+    return _of_pods(pods, NodeState(snapshot, assumptions, kubelet=kubelet, allocatable_bytes=allocatable_bytes))
 
 
 def _refuse_beside(**given: object) -> None:
@@ -186,7 +192,9 @@ def kubelet_state(
     pods = node_pods(objects, node=node, profile=profile)
     measured = from_summary([entry.pod for entry in pods], summary, machine)
     snapshot = replace(measured, pods=tuple(map(_started, measured.pods)))
-    return _of_pods(pods, NodeState(snapshot, is_kubelets=True))
+    nodes = [] if node_memory_bytes is not None else [each for each in objects.of(Node) if each.name == machine.name]
+    allocatable_bytes = stated_allocatable(nodes, machine.memory_bytes)
+    return _of_pods(pods, NodeState(snapshot, is_kubelets=True, allocatable_bytes=allocatable_bytes))
 
 
 def _summary_in(path: str) -> Summary:
@@ -227,7 +235,7 @@ def cluster_state(
             system_memory_bytes=system_memory_bytes,
             profile=profile,
         )
-        return _of_cluster(state, cluster, name)
+        return _of_cluster(state, cluster, name, node_memory_bytes)
     rows = [
         UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
         for key in dict.fromkeys(each.workload.pod.key for each in objects.workloads)
@@ -242,12 +250,19 @@ def cluster_state(
         system_memory_bytes=system_memory_bytes if system_memory_bytes is not None else _system_bytes(cluster, name),
         profile=profile,
     )
-    return _of_cluster(state, cluster, name)
+    return _of_cluster(state, cluster, name, node_memory_bytes)
 
 
-def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str) -> NodeState:
-    assumptions = tuple(dict.fromkeys((*state.assumptions, *cluster.assumptions)))
-    return replace(state, assumptions=assumptions, kubelet=cluster.kubelet(node), is_of_cluster=True)
+def _of_cluster(state: NodeState, cluster: ClusterSnapshot, node: str, node_memory_bytes: int | None) -> NodeState:
+    is_stated = node_memory_bytes is None and node in cluster.nodes
+    stated = cluster.nodes[node].status.allocatable.get(MEMORY) if is_stated else None
+    return replace(
+        state,
+        assumptions=tuple(dict.fromkeys((*state.assumptions, *cluster.assumptions))),
+        kubelet=cluster.kubelet(node),
+        is_of_cluster=True,
+        allocatable_bytes=None if stated is None else stated.value,
+    )
 
 
 def used_bytes(state: NodeState) -> int:

@@ -273,7 +273,6 @@ def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
 def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
     hard = least_hard_bytes(node, rate, wanted)
     impractical = _impractical(node, hard)
-    now = max((each.amount for each in node.levels if each.is_hard and each.signal is Signal.MEMORY), default=0)
     soft = next((each for each in node.levels if not each.is_hard), None)
     return Needed(
         probability=wanted,
@@ -286,7 +285,7 @@ def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
         impractical=impractical,
         instead=None if impractical is None else _instead(node),
         allocatable_bytes=None if hard is None else max(0, _unreserved_bytes(node) - hard),
-        takes_bytes=0 if hard is None else max(0, min(hard, _unreserved_bytes(node)) - now),
+        takes_bytes=0 if hard is None else max(0, min(hard, _unreserved_bytes(node)) - _hard_bytes(node)),
         displaced=() if hard is None else tuple(_displaced(node, hard)),
     )
 
@@ -331,10 +330,18 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
     return Impractical.SHARE if hard > node.snapshot.node.memory_bytes * _USUAL_SHARE else None
 
 
+def _hard_bytes(node: GrowingNode) -> int:
+    """Return the hard threshold as it is."""
+    thresholds = node.watch.exhaustion.thresholds
+    return max((each.amount or 0 for each in thresholds if each.is_hard and each.signal is Signal.MEMORY), default=0)
+
+
 def _unreserved_bytes(node: GrowingNode) -> int:
     """Return what pods may request and the hard threshold takes from: huge pages are no part of it."""
     unreserved, machine = node.settings.node_allocatable.get(MEMORY), node.snapshot.node
-    return (machine.memory_bytes if unreserved is None else unreserved.value) - machine.hugepages_bytes
+    most = (machine.memory_bytes if unreserved is None else unreserved.value) - machine.hugepages_bytes
+    stated = node.watch.requestable_bytes
+    return most if stated is None else min(most, stated + _hard_bytes(node))
 
 
 def _displaced(node: GrowingNode, hard: int) -> Iterator[str]:

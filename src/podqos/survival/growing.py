@@ -74,6 +74,8 @@ class Watch(Struct, frozen=True, gc=False):
     """Its thresholds on this node."""
     allocatable_bytes: int | None = None
     """What all pods may use together, where that is enforced: the capacity of allocatableMemory.available."""
+    requestable_bytes: int | None = None
+    """What pods may request with the hard threshold as it is, as the Node states; None where settings decide it."""
     interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US
     statistics_age_us: int = 0
     """How old the figures of a pass are."""

@@ -24,6 +24,7 @@ from podqos.cli.from_usage_options import add_scenario_name, add_usage_arguments
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.options import add_value_option, duration_option
 from podqos.errors import InvalidOption
+from podqos.wording import counted
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -79,7 +80,7 @@ def _validate(files: list[str]) -> int:
         nodes = sum(group.count for group in scenario.nodes)
         pods = sum(nodes if each.kind == "DaemonSet" else each.replicas for each in scenario.workloads)
         seconds = scenario.duration_us / SECOND_US
-        print(f"{reading.path}: {nodes} node{'s' if nodes != 1 else ''}, {pods} pods, {seconds:g} s")
+        print(f"{reading.path}: {counted(nodes, 'node')}, {counted(pods, 'pod')}, {seconds:g} s")
     return code
 
 

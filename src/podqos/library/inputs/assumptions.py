@@ -66,6 +66,16 @@ def node_hugepages(nodes: Iterable[Node], memory_bytes: int) -> int:
     return 0
 
 
+def stated_allocatable(nodes: Sequence[Node], memory_bytes: int) -> int | None:
+    """Return how much memory a Node of this size, or the only one, states as allocatable; None where none does."""
+    for node in nodes:
+        capacity, stated = node.status.capacity.get(MEMORY), node.status.allocatable.get(MEMORY)
+        is_it = len(nodes) == 1 if capacity is None else capacity.value == memory_bytes
+        if is_it and stated is not None:
+            return stated.value
+    return None
+
+
 def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = None) -> tuple[Assumption, ...]:
     """Return what is taken of classes, by kind and name, that do not apply to the pods that name them."""
     found = []
