@@ -24,12 +24,18 @@ class Chooser(Protocol):
 
 
 class OneByOne:
-    """Asks every filter about every node and takes the best score, first by name among equals."""
+    """Asks every filter about every node and takes the best score, first by name among equals.
+
+    A node that refused a pod is not asked again by the next pod of the same workload, as long as it stays as it is.
+    """
 
     def __init__(self, cluster: Cluster, *, explains: bool = False) -> None:
         """With ``explains`` the scores are part of every choice."""
         self._cluster = cluster
         self._explains = explains
+        self._alike: PodView | None = None
+        self._refused: dict[str, int] = {}
+        """By name the versions of nodes that refuse pods like that one."""
 
     def choose(self, view: PodView) -> Choice | None:
         """Return the node to take, or nothing if no node will do."""
@@ -47,11 +53,25 @@ class OneByOne:
         return self._best(view, self._feasible(view))
 
     def count(self, state: NodeState, view: PodView, change: int) -> None:
-        """Learn nothing: every choice looks at the whole cluster anew."""
+        """Learn nothing: the nodes say themselves whether they have changed."""
 
     def _feasible(self, view: PodView) -> list[NodeState]:
         filters = Filters(view, self._cluster)
-        return [state for state in self._cluster.states if not filters.first_reasons(state)]
+        if not filters.is_local:
+            return [state for state in self._cluster.states if not filters.first_reasons(state)]
+        if self._alike is None or self._alike.likeness != view.likeness:
+            self._alike, self._refused = view, {}
+        refused, own = self._refused, self._cluster.nominations.node_of(view)
+        feasible = []
+        for state in self._cluster.states:
+            # The room that is kept on a node for the pod itself is refused to the others of its workload.
+            if refused.get(state.name) == state.version and state.name != own:
+                continue
+            if filters.first_reasons(state):
+                refused[state.name] = state.version
+            else:
+                feasible.append(state)
+        return feasible
 
     def _best(self, view: PodView, feasible: list[NodeState]) -> list[NodeState]:
         if len(feasible) <= 1:
