@@ -91,17 +91,18 @@ function share(part: number, whole: number): string {
   return whole > 0 ? ` ${Math.round((part / whole) * 100)} %` : "";
 }
 
-/** By what the headroom is bound, where that is not the hard threshold of the machine. */
-function headroomNote(node: NodePanel): string {
-  if (node.headroomBytes !== null && node.kernelLeftBytes !== null && node.kernelLeftBytes <= node.headroomBytes) return ` kernel kills at ${about(node.kernelLeftBytes)}`;
-  return node.headroom?.signal === "allocatableMemory.available" ? " of allocatable" : "";
+/** What is left until the kubelet evicts or, where that comes first, the kernel kills; named by what binds it, where that is not the hard threshold of the machine. */
+function headroomOf(node: NodePanel): { left: number | null; name: string } {
+  const { headroomBytes, kernelLeftBytes } = node;
+  if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes) return { left: kernelLeftBytes, name: "kernel headroom" };
+  return { left: headroomBytes, name: node.headroom?.signal === "allocatableMemory.available" ? "pods’ headroom" : "headroom" };
 }
 
 function Figures({ node }: { node: NodePanel }) {
   const { memory, cpu } = node;
   const reach = Math.max(memory.allocatable, node.memoryBytes, node.usedBytes ?? 0, memory.requests, 1);
   const at = (value: number) => `${(value / reach) * 100}%`;
-  const left = node.headroomBytes;
+  const { left, name } = headroomOf(node);
   return (
     <>
       <div class="meter" aria-hidden="true">
@@ -115,7 +116,7 @@ function Figures({ node }: { node: NodePanel }) {
         <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
         <Figure name="limits" value={memory.limits === 0 ? "none" : about(memory.limits)} note={memory.allocatable > 0 && memory.limits > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
         <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
-        <Figure name="headroom" value={left === null ? "–" : about(left)} note={headroomNote(node)} isTrouble={left !== null && left < 0} />
+        <Figure name={name} value={left === null ? "–" : about(left)} isTrouble={left !== null && left < 0} />
         <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
       </dl>
     </>
