@@ -1,4 +1,4 @@
-"""What is wrong with the input, on standard error: every error, and of warnings in the same words the first few.
+"""What is wrong with the input, on standard error: every error, and the first few of the same warning about a field.
 
 Hundreds of manifests without an image, say, are three warnings and a count.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from podqos.manifest.problems import Problem, Severity
 
 _MOST_ALIKE = 3
-"""How many warnings in the same words are printed with their places."""
+"""How many warnings about a field, in the same words, are printed with their places."""
 
 
 class ProblemPrinter:
@@ -29,8 +29,8 @@ class ProblemPrinter:
         self._printed.add(problem)
         if problem.severity is Severity.ERROR:
             self.errors += 1
-        else:
-            words = f"{problem.field}: {problem.what}" if problem.field else problem.what
+        elif problem.field:
+            words = f"{problem.field}: {problem.what}"
             self._alike[words] = self._alike.get(words, 0) + 1
             if self._alike[words] > _MOST_ALIKE:
                 return
