@@ -175,6 +175,23 @@ def test_pods_that_are_evicted_without_a_leak_are_named(capsys, tmp_path):
     assert "2 pods on one node" in out
 
 
+def test_where_every_pod_is_evicted_without_a_leak_none_is_left_to_leak(capsys, tmp_path):
+    pods, usage, kubelet = (tmp_path / name for name in ("pods.yaml", "usage.csv", "kubelet.yaml"))
+    pods.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: lone}, spec: {nodeName: n1, containers: [{name: c, image: i}]}}"
+    )
+    usage.write_text("pod,container,memory\ndefault/lone,c,14Gi\n")
+    kubelet.write_text(
+        "{apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration, evictionHard: {memory.available: 4Gi}}"
+    )
+    given = *map(str, ("-f", pods, "--usage", usage, "--kubelet-config", kubelet)), "--node-memory", "16Gi"
+    code, out, _ = _blast(capsys, *given)
+    assert (code, out) == (0, "No pod is left to leak. Evicted without any leak: default/lone on n1.\n")
+    code, out, _ = _blast(capsys, *given, "-o", "json")
+    radius = json.loads(out)
+    assert (code, radius["leaks"], radius["evictedBefore"]) == (0, [], [{"node": "n1", "pod": "default/lone"}])
+
+
 @pytest.mark.parametrize("form", ["usage", "snapshot"])
 def test_a_measured_usage_above_a_limit_is_refused_with_its_place(capsys, tmp_path, form):
     _scenario(tmp_path, "1Gi")

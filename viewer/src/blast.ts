@@ -46,6 +46,7 @@ function evictedBefore(gone: BlastRadius["evictedBefore"]): HTMLElement {
 
 function headline(radius: BlastRadius, harmful: readonly Blast[], pods: number): string {
   const [worst] = harmful;
+  if (radius.leaks.length === 0) return "No pod is left to leak: all are evicted without any leak.";
   if (worst === undefined) return "Every leaking pod dies first: no pod takes others down.";
   const first = worst.others[0] as Death;
   if (worst.container === "") return `System daemons that leak ${rate(worst)} take ${plural(taken(worst), "pod")} down, the first after ${seconds(first.afterSeconds)}.`;

@@ -91,14 +91,15 @@ def blast(
     finally:
         gc.unfreeze()
     blasts = [each for of_node, _ in found for each in of_node]
-    if not blasts:
+    evicted_before = [each for _, evicted in found for each in evicted]
+    if not blasts and not evicted_before:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
     return radius_of(
         blasts,
         slow=slow_bytes_per_second,
         fast=fast_bytes_per_second,
         assumptions=(*of_version(profile), *assumptions),
-        evicted_before=[each for _, evicted in found for each in evicted],
+        evicted_before=evicted_before,
     )
 
 

@@ -32,6 +32,8 @@ _CSV: Mapping[str, Callable[[Blast], object]] = {
 
 def table(report: BlastRadius, style: Style, *, everything: bool = False) -> list[str]:
     """Return the most dangerous pods, and for a small node the impact matrix."""
+    if not report.leaks:
+        return wrapped(f"No pod is left to leak. {_evicted_before(report)}", style, "")
     rates = {report.slow_bytes_per_second: "slow", report.fast_bytes_per_second: "fast"}
     harmful = [each for each in report.leaks if each.others]
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
@@ -69,7 +71,8 @@ def _evicted_before(report: BlastRadius) -> str:
     evicted = [f"{each.pod} on {each.node}" for each in report.evicted_before]
     more = len(evicted) - _SHOWN_EVICTED
     shown = listed(evicted if more <= 0 else [*evicted[:_SHOWN_EVICTED], f"{more:,} more"])
-    return f"Evicted without any leak: {shown}. Leaks begin when {'it is' if len(evicted) == 1 else 'they are'} gone."
+    begin = f" Leaks begin when {'it is' if len(evicted) == 1 else 'they are'} gone." if report.leaks else ""
+    return f"Evicted without any leak: {shown}.{begin}"
 
 
 def csv_table(report: BlastRadius) -> Table:
