@@ -31,9 +31,9 @@ from podqos.model.profile import LATEST
 from podqos.qos.cgroup import node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.qos.classes import classify
-from podqos.report.text.kubelet_words import ignored_words
 from podqos.sim.node.settings import node_settings
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec
+from podqos.words.kubelet import ignored_words
 
 GI = 1 << 30
 POD = """\

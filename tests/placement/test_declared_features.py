@@ -14,7 +14,7 @@ from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import FeaturesNotDeclared, Insufficient
 from podqos.report.placement.lines import reason_words
-from podqos.report.placement.messages import refusal_message
+from podqos.words.placement import refusal_message
 
 RULE = RestartRule("RestartAllContainers", ExitCodes("In", (42,)))
 

@@ -15,7 +15,7 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
-from podqos.report.placement.messages import GATED_MESSAGE, no_node_message, reason_text, refusal_message
+from podqos.words.placement import GATED_MESSAGE, no_node_message, reason_text, refusal_message
 
 FOLDER = Path(__file__).with_name("scheduler")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from podqos.agent.journal import By, Kind
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import QOSClass
-from podqos.report.simulation.outcome import headline
 from podqos.report.simulation.view import (
     ContainerView,
     EventView,
@@ -18,6 +17,7 @@ from podqos.report.simulation.view import (
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import ConditionSpan, EvictionRank, KernelRank, OrdersView, PodSeries
 from podqos.sim.summary import RunSummary, WorkloadSummary
+from podqos.words.outcome import headline
 
 MI, GI = 1 << 20, 1 << 30
 

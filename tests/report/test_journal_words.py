@@ -46,7 +46,7 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import CleanUp, NodeCondition, RankKey, Signal
 from podqos.model.pod import QOSClass
-from podqos.report.simulation.journal_words import cause, line, reasons
+from podqos.words.journal import cause, line, reasons
 
 MI, GI = 1 << 20, 1 << 30
 PAGES_OF_64GI = 64 * GI // 4096

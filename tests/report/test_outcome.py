@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from podqos.placement.workloads import DAEMON_SET
-from podqos.report.simulation.outcome import headline
 from podqos.report.simulation.reading import run_view
 from podqos.report.simulation.timeline import timeline
 from podqos.report.text.style import Style
 from podqos.sim.run import FinishedRun, simulate
+from podqos.words.outcome import headline
 from report.runs import SUMMARY
 from scenarios.runs import NAMES, run_of
 from sim.test_properties import scenarios

@@ -7,8 +7,8 @@ import pytest
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import ReplacementFor
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.repetition import Again, condensed
 from podqos.sim.summary import first_pods
+from podqos.words.repetition import Again, condensed
 
 
 def event(seconds, kind, pod=None):

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Kind
 from podqos.eviction.signals import Signal
-from podqos.report.simulation.outcome import headline
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.text.controls import own
 from podqos.report.text.style import Style, visible_length
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import SignalSeries
+from podqos.words.outcome import headline
 from report.runs import BATCH, GI, MI, NODE, RUN, WEB, event
 
 PLAIN = Style()

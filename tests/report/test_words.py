@@ -11,7 +11,7 @@ from podqos.qos.cgroup_values import Because, Rule
 from podqos.qos.classes import classify
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Note
-from podqos.report.text import words
+from podqos.words import qos as words
 
 
 def amounts(text: str) -> dict[str, Quantity]:

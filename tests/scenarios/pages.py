@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from podqos.agent.journal import Entry, Kind
-from podqos.report.simulation.journal_words import again, away, line
-from podqos.report.simulation.repetition import Again, condensed
 from podqos.sim.summary import first_pods
+from podqos.words.journal import again, away, line
+from podqos.words.repetition import Again, condensed
 
 # What is told, besides everything that happens later than the beginning.
 _SHOWN = (

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from podqos.agent.reasons import OOMLevel
-from podqos.report.simulation.journal_words import line
+from podqos.words.journal import line
 from scenarios.runs import GI, MI, PAGE, entries, kills, run_of, told
 
 # What the kernel keeps of a machine of 16Gi: the min watermark.

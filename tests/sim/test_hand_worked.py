@@ -18,7 +18,6 @@ from podqos.model.selector import LabelSelector
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodStats, Summary, VolumeStats
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.journal_words import line, reasons
 from podqos.sim.blast import BlastNode, leaks, nodes_now
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
@@ -31,6 +30,7 @@ from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from podqos.sim.shards import run_shard, shard
 from podqos.sim.summary import run_summary
 from podqos.survival.snapshots import from_summary
+from podqos.words.journal import line, reasons
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
 
 # ---- a pod's CPU limit holds for the sum of its containers ---------------------------------------------------------

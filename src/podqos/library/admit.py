@@ -36,7 +36,7 @@ from podqos.report.admission.value import (
     report_undecodable,
     report_unread,
 )
-from podqos.report.text.words import taken_for
+from podqos.words.qos import taken_for
 
 
 def admit(

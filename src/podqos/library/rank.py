@@ -16,11 +16,11 @@ from podqos.library.node_state import NodeState, beyond_memory, check_fits, node
 from podqos.library.watched_memory import watched_memory
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.ranking import rank_report
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.places import RankReport
 from podqos.survival.usage_file import UsageRow
+from podqos.words.ranking import rank_report
 
 
 def rank(

@@ -37,10 +37,10 @@ from podqos.library.simulation import built_viewer
 from podqos.library.written_files import write_file
 from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.report.survival.autopsy_story import page_of
 from podqos.report.text.encoding import json_line
 from podqos.report.text.style import Style
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies
+from podqos.words.autopsy_story import page_of
 
 if TYPE_CHECKING:
     from podqos.library.cluster_snapshot import ClusterSnapshot

@@ -50,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos.host.node.leftovers import remove_leftovers
     from podqos.host.node.settings import HostSettings, KubeletFile, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
-    from podqos.report.text.kubelet_words import ignored_words
+    from podqos.words.kubelet import ignored_words
 
     try:
         from podqos.host.node.node import Node

@@ -17,7 +17,7 @@ from podqos.placement.outcome import Status, refusal
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
-from podqos.report.placement.messages import GATED_MESSAGE, refusal_message
+from podqos.words.placement import GATED_MESSAGE, refusal_message
 
 _PREEMPTS = "Preempts"
 

@@ -19,7 +19,7 @@ from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import PodView, Shape
 from podqos.placement.reasons import Unschedulable, UntoleratedTaint
 from podqos.qos.classes import classify
-from podqos.report.placement.messages import reason_text
+from podqos.words.placement import reason_text
 
 
 class Question(msgspec.Struct, rename="camel"):

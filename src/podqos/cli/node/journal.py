@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 def in_words(line: bytes) -> bytes:
     """Return a line of the journal for people; one that cannot be read, as it is."""
     from podqos.agent.journal import decode
-    from podqos.report.simulation.journal_words import line as words
+    from podqos.words.journal import line as words
 
     try:
         (entry,) = decode(line)

@@ -14,7 +14,7 @@ from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.placement.constraints import unmeetable_bounds
-from podqos.report.admission.words import exempt
+from podqos.words.admission import exempt
 
 
 def admitted_pod(

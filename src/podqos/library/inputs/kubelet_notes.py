@@ -8,7 +8,7 @@ from podqos.manifest.kubelet import KubeletSettings
 from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.kubelet_ignored import Reader
-from podqos.report.text.kubelet_words import ignored_words
+from podqos.words.kubelet import ignored_words
 
 
 def ignored_problems(

@@ -33,14 +33,14 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
-from podqos.report.admission.words import exempt
-from podqos.report.text.kubelet_words import ignored_words
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.variation import Variation
+from podqos.words.admission import exempt
+from podqos.words.kubelet import ignored_words
 
 # Kinds whose controllers do not make another pod.
 _NOT_RECREATED = frozenset({"Pod"})

@@ -46,11 +46,11 @@ from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
 from podqos.report.page.forecast import ForecastRequest, ForecastView
 from podqos.report.page.pod import PodPage, SaferEdit
 from podqos.report.page.what_if import WhatIf, WhatIfView
-from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
 from podqos.survival.pods import NodePod
+from podqos.words.autopsy_story import AutopsyPage, page_of
 
 _MOST_NOTES = 100
 

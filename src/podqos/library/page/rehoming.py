@@ -29,8 +29,8 @@ from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
 from podqos.report.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.report.placement.lines import reason_words
-from podqos.report.placement.messages import refusal_message
 from podqos.survival.resizing import Resizing, resizing
+from podqos.words.placement import refusal_message
 
 
 class Rehomed(Struct, frozen=True):

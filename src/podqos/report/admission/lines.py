@@ -13,10 +13,10 @@ from podqos.admission.chain import Step
 from podqos.admission.refusal import Code
 from podqos.admission.workloads import Operation
 from podqos.model.pod import QOSClass
-from podqos.report.admission import words
 from podqos.report.admission.changes import change_lines
 from podqos.report.admission.value import AdmissionReport, Outcome, RefusalReport, StepReport
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.words import admission as words
 
 _LABEL = 27  # columns of the name of a step within a block
 _INDENT = " " * (2 + _LABEL)

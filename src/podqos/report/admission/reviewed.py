@@ -20,9 +20,9 @@ from podqos.policy.model import Action
 from podqos.policy.violation import Violation
 from podqos.policy.words import cut, message, sentence
 from podqos.report.admission.changes import reason
-from podqos.report.admission.words import why_drift
 from podqos.report.text.controls import harmless, one_line
 from podqos.wording import counted, listed
+from podqos.words.admission import why_drift
 
 _WARNING_CHARACTERS = 240
 """An API server may cut a warning at 256 bytes."""

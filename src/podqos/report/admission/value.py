@@ -27,9 +27,9 @@ from podqos.manifest.problems import Position, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
-from podqos.report.admission import words
 from podqos.report.admission.changes import ChangeReport, change_report
 from podqos.report.text.containers import ContainerAmounts, container_amounts
+from podqos.words import admission as words
 
 Locate = Callable[[str], Position]
 """From the path of a field of the object to its line and column."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.report.cluster.overview import NextVictim, NodeOverview, Overview, headline
-from podqos.report.survival.headroom import bound_by
 from podqos.report.text.html_page import escape, page
 from podqos.wording import counted, mebibytes
+from podqos.words.headroom import bound_by
 
 _MOST_CARDS = 500
 _STYLE = """\

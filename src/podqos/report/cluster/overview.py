@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
-from podqos.report.survival.headroom import bound_by, briefly
 from podqos.report.text.style import Style, columns
 from podqos.survival.headroom import Headroom
 from podqos.wording import counted, mebibytes
+from podqos.words.headroom import bound_by, briefly
 
 # People read a screenful; programs get everything.
 _NODES_SHOWN = 20

@@ -23,11 +23,11 @@ from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report.admission.changes import ChangeReport, change_report
-from podqos.report.text import words
 from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
 from podqos.survival.components import ComponentReport, idle_score
 from podqos.survival.decision import Decision, ExplainSettings
 from podqos.survival.vertical_scaling import ScaledPod, VerticalScaling, vertical_scaling
+from podqos.words import qos as words
 
 
 class FlagExplanation(Struct, frozen=True):
@@ -239,7 +239,7 @@ def _why_not_as_written(stored: Stored) -> str:
     """Return what changed the class, step by step: policies, or defaulting alone."""
     if not stored.drift:
         return "the API server copies limits to missing requests"
-    from podqos.report.admission.words import why_drift
+    from podqos.words.admission import why_drift
 
     if len(stored.drift) == 1:
         return why_drift(stored.drift[0])

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from podqos.report.admission.changes import change_lines
 from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.text.style import Style, columns, labelled
-from podqos.report.text.words import edits as edit_lines
-from podqos.report.text.words import flag_fate
+from podqos.words.qos import edits as edit_lines
+from podqos.words.qos import flag_fate
 
 _LABEL = 8  # columns of a label, such as "why", within a block
 _SANDBOX = "sandbox (pause)"

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, OOMLevel
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.journal_words import cause, reasons, saving_words
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.shadow import (
     ExplainedDecision,
@@ -21,6 +20,7 @@ from podqos.survival.shadow import (
     Verdict,
 )
 from podqos.wording import counted, listed
+from podqos.words.journal import cause, reasons, saving_words
 
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {

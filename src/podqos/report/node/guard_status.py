@@ -10,9 +10,9 @@ from podqos.eviction.signals import SIGNALS
 from podqos.model.time_units import SECOND_US
 from podqos.report.node.guard import span
 from podqos.report.node.lines import duration
-from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import counted, mebibytes
+from podqos.words.ranking import amount
 
 _SWITCHES = {
     "shadow": "shadow: it decides and writes down, and evicts nothing (--enforce)",

@@ -13,10 +13,10 @@ from podqos.host.api.status_document import FastPath, NodeStatus, PodRow, Thresh
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.orders import KilledContainer
 from podqos.wording import mebibytes
+from podqos.words.ranking import amount
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
 _CLASSES = list(QOSClass)

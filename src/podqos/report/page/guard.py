@@ -13,8 +13,8 @@ from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import Entry, Kind
 from podqos.model.time_units import SECOND_US
 from podqos.report.node.guard_status import mode, status_facts
-from podqos.report.simulation.journal_words import line, reasons
 from podqos.report.text.style import Style
+from podqos.words.journal import line, reasons
 
 _TOLD = frozenset(
     {Kind.WATCHING, Kind.WOULD_EVICT, Kind.EVICTED, Kind.REPORTED, Kind.EXPLAINED, Kind.OOM_KILLED, Kind.LOST}

@@ -12,9 +12,9 @@ from podqos.model.pod import QOSClass
 from podqos.qos.edits import Edit
 from podqos.report.admission.value import AdmissionReport
 from podqos.report.explain.explanation import Explanation
-from podqos.report.survival.autopsy_death import AutopsyDeath
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.places import EvictionPlace, IdleContainer, KillPlace
+from podqos.words.autopsy_death import AutopsyDeath
 
 
 class PodStanding(Struct, frozen=True, rename="camel"):

@@ -26,7 +26,7 @@ from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
 from podqos.placement.reasons import Reason
 from podqos.placement.score import NodeScore
 from podqos.placement.waiting import affinity_waits
-from podqos.report.placement.messages import refusal_message
+from podqos.words.placement import refusal_message
 
 # A large cluster has too many reasons to read: messages are computed for so many pairs of a kind of pending pod and a
 # node, and listed node by node for so many.

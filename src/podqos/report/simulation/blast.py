@@ -8,12 +8,12 @@ from operator import attrgetter
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
-from podqos.report.survival.ranking import amount
-from podqos.report.text.durations import rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.sim.blast import Blast, BlastRadius
 from podqos.wording import counted, listed
+from podqos.words.durations import rounded
+from podqos.words.ranking import amount
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from podqos.report.simulation.view import RunView
-from podqos.report.survival.autopsy_story import AutopsyPage
 from podqos.sim.blast import BlastRadius
+from podqos.words.autopsy_story import AutopsyPage
 
 SLOT = '<script id="run" type="application/json">null</script>'
 

@@ -13,7 +13,6 @@ from podqos.eviction.signals import SIGNALS
 from podqos.model.time_units import SECOND_US
 from podqos.report.simulation import story
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
-from podqos.report.survival.ranking import amount
 from podqos.report.text import palette
 from podqos.report.text.svg_elements import (
     ACCENT,
@@ -34,6 +33,7 @@ from podqos.report.text.svg_elements import (
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import SignalSeries
 from podqos.wording import mebibytes
+from podqos.words.ranking import amount
 
 _MEMORY = "memory.available"
 _ROW = 17

@@ -17,14 +17,9 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.oom import oom_scores
-from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
-from podqos.report.simulation.journal_words import cause, line, reasons, subject, verb
-from podqos.report.simulation.outcome import headline
 from podqos.report.simulation.story import RunSpan, drawn_until_us, story
 from podqos.report.simulation.view import ContainerView, EventView, Kill, NodeView, PodView, RunView
-from podqos.report.survival.ranking import amount, rank_report
 from podqos.report.text.palette import shade
-from podqos.report.text.words import oom_rule
 from podqos.sim.hindsight import Hindsight, hindsights
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
@@ -43,6 +38,11 @@ from podqos.sim.summary import first_pods, outage_ends, run_summary
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.places import EvictionPlace, KillPlace
+from podqos.words.counterfactual import kubelet_in_time, saving
+from podqos.words.journal import cause, line, reasons, subject, verb
+from podqos.words.outcome import headline
+from podqos.words.qos import oom_rule
+from podqos.words.ranking import amount, rank_report
 
 Rank = TypeVar("Rank", EvictionRank, KernelRank)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podqos.report.text.durations import percent, rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
+from podqos.words.durations import percent, rounded
 
 _BAR = 20
 

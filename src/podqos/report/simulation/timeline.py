@@ -17,14 +17,14 @@ from podqos.agent.journal import By, Kind
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation import story
-from podqos.report.simulation.journal_words import again, away, size
-from podqos.report.simulation.outcome import many
-from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
+from podqos.words.journal import again, away, size
+from podqos.words.outcome import many
+from podqos.words.repetition import Again, condensed
 
 _BAR_COLUMNS = 16
 # On a narrower terminal there is no bar, so that the events have room.

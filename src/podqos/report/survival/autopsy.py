@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from podqos.report.survival.autopsy_death import AutopsyDeath, RankedRow
-from podqos.report.survival.autopsy_story import deaths, groups, headline
-from podqos.report.survival.autopsy_words import process
-from podqos.report.survival.evictions import sign_words, termination_words
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, cut, labelled, wrapped
 from podqos.survival.autopsy import Autopsies
 from podqos.wording import counted
+from podqos.words.autopsy import process
+from podqos.words.autopsy_death import AutopsyDeath, RankedRow
+from podqos.words.autopsy_story import deaths, groups, headline
+from podqos.words.evictions import sign_words, termination_words
 
 SCREEN = 24
 """Lines that a death takes at most, at 80 columns."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podqos.report.survival.autopsy_death import AutopsyDeath
-from podqos.report.survival.autopsy_story import AutopsyPage, page_of
 from podqos.survival.autopsy import Autopsies
 from podqos.wording import counted
+from podqos.words.autopsy_death import AutopsyDeath
+from podqos.words.autopsy_story import AutopsyPage, page_of
 
 MOST_CHARACTERS = 65_536
 _FOR_DEATHS = 40_000

@@ -15,11 +15,11 @@ from msgspec import Struct
 from podqos.eviction.signals import Signal
 from podqos.model.resources import MEMORY
 from podqos.placement.allocatable import Division
-from podqos.report.survival.ranking import amount
 from podqos.report.text import palette
 from podqos.report.text.style import Style, wrapped
 from podqos.report.text.svg_elements import INK, LETTER, PAPER, QUIET, SOFT, heading, line, path, rect, text
 from podqos.survival.exhaustion import Actor, ExhaustionStep
+from podqos.words.ranking import amount
 
 
 class Part(Struct, frozen=True, gc=False):

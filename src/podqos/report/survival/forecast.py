@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
-from podqos.report.survival.ranking import amount
-from podqos.report.text.durations import duration, percent, rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Impractical, Instead, Needed
 from podqos.wording import counted, listed
+from podqos.words.durations import duration, percent, rounded
+from podqos.words.ranking import amount
 
 _BAR = 30
 _DISPLACED_SHOWN = 3

@@ -6,8 +6,8 @@ from html import escape
 from math import log2
 
 from podqos.model.resources import MEMORY
-from podqos.report.survival.ranking import amount
 from podqos.survival.forecast import ForecastReport
+from podqos.words.ranking import amount
 
 _WIDTH, _HEIGHT = 640, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 44, 48

@@ -24,12 +24,12 @@ from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.placement.taints import Repelled, repelled
 from podqos.report.survival.capacity_bar import bar_lines, letter_of
-from podqos.report.survival.ranking import amount as amount_of
-from podqos.report.text.durations import duration, short_duration
 from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.exhaustion import SOFT, Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
 from podqos.survival.plain_node import SureGrowth
+from podqos.words.durations import duration, short_duration
+from podqos.words.ranking import amount as amount_of
 
 _NOTHING = "–"
 # Those that can be set: the others are derived from them.

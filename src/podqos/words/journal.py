@@ -14,10 +14,10 @@ from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
-from podqos.report.simulation.repetition import Again
-from podqos.report.survival.ranking import amount, scheduled
 from podqos.survival.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.ranking import amount, scheduled
+from podqos.words.repetition import Again
 
 _MEBIBYTE = 1 << 20
 

@@ -15,7 +15,6 @@ from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.report.text.words import oom_rule
 from podqos.survival.components import components
 from podqos.survival.orders import KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
@@ -29,6 +28,7 @@ from podqos.survival.places import (
     node_summary,
 )
 from podqos.wording import mebibytes
+from podqos.words.qos import oom_rule
 
 
 def rank_report(

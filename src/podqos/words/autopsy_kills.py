@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
-from podqos.report.survival.autopsy_words import cause_words, process, saving_words, short_path, shortage_words
 from podqos.survival.autopsy import AutopsyTask, OOMAutopsy, Reason
 from podqos.survival.autopsy_causes import Cause
 from podqos.wording import listed, mebibytes, verb
+from podqos.words.autopsy import cause_words, process, saving_words, short_path, shortage_words
+from podqos.words.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
 
 _MOST_NAMED = 3
 _ID_CHARACTERS = 12

@@ -7,13 +7,13 @@ from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import INODES, PIDS
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.placement.reasons import Insufficient
-from podqos.report.simulation.journal_words import signed
 from podqos.report.simulation.view import Saving
-from podqos.report.survival.ranking import amount, scheduled
-from podqos.report.text.words import edits
 from podqos.sim.hindsight import KubeletInTime
 from podqos.survival.counterfactual import Counterfactual, PodChange
 from podqos.wording import mebibytes
+from podqos.words.journal import signed
+from podqos.words.qos import edits
+from podqos.words.ranking import amount, scheduled
 
 
 def saving(counterfactual: Counterfactual, by: By) -> Saving:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from podqos.report.survival.autopsy_death import AutopsyDeath
-from podqos.report.survival.autopsy_kills import of_kill
-from podqos.report.survival.evictions import of_eviction, sign_words, termination_words
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.eviction_traces import seconds_of
 from podqos.wording import counted, listed
+from podqos.words.autopsy_death import AutopsyDeath
+from podqos.words.autopsy_kills import of_kill
+from podqos.words.evictions import of_eviction, sign_words, termination_words
 
 _COUNTED = {True: "as the rule says", False: "against the rule", None: "cannot be verified"}
 

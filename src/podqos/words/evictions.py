@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
-from podqos.report.survival import ranking
-from podqos.report.survival.autopsy_death import AutopsyDeath, Fact, RankedRow
 from podqos.survival.autopsy_savings import SavedBy
 from podqos.survival.eviction_autopsy import PodEviction
 from podqos.survival.eviction_savings import EvictionSaving
@@ -15,6 +13,8 @@ from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSour
 from podqos.survival.eviction_traces import EvictionCause, NodeSign, SignKind
 from podqos.survival.terminations import ContainerTermination, TerminationCause
 from podqos.wording import counted, listed
+from podqos.words import ranking
+from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
 
 _MOST_NAMED = 5
 _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
