@@ -12,10 +12,10 @@ from manifest.fix_styles import manifests
 from podqos.advice.checks.bundle import LocatedWorkload
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding, Patch, SuppressedBy, Suppression
 from podqos.advice.fixes.fixing import Fixes, fix
+from podqos.controls import own
 from podqos.manifest.edits.apply import Reason
 from podqos.manifest.reading import read
 from podqos.report.check.fixes import diff_lines, summary_lines
-from podqos.report.text.controls import own
 from podqos.report.text.style import Style
 
 PLAIN = Style()

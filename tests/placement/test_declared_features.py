@@ -13,8 +13,8 @@ from podqos.placement.declared_features import RESTART_ALL_FEATURE, declared_by_
 from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import FeaturesNotDeclared, Insufficient
-from podqos.report.placement.lines import reason_words
 from podqos.words.placement import refusal_message
+from podqos.words.placement_reasons import reason_words
 
 RULE = RestartRule("RestartAllContainers", ExitCodes("In", (42,)))
 

@@ -18,6 +18,7 @@ from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import FailOn
 from podqos.advice.checks.finding import Consequence, Effect, PodStanding
 from podqos.advice.checks.sizes import NoDiskLimit
+from podqos.controls import own
 from podqos.library.check_examples import good_example
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
@@ -29,7 +30,6 @@ from podqos.report.check.sarif import sarif, uri
 from podqos.report.check.table import table
 from podqos.report.check.value import Fate
 from podqos.report.check.verdict import badness, verdict
-from podqos.report.text.controls import own
 from podqos.report.text.style import Style
 from report.check_reports import CHECKED, EMPTY, KNOWN, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE, report_of
 from report.sarif_rules import problems

@@ -11,7 +11,7 @@ from advice.bundles import check_example, check_text
 from podqos.advice.checks import examples
 from podqos.advice.checks.catalogue import CHECKS, Facts
 from podqos.advice.checks.finding import Choice, Fact, Patch
-from podqos.report.check.consequences import consequence
+from podqos.words.consequences import consequence
 
 ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]
 

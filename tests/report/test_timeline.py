@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.agent.journal import Kind
+from podqos.controls import own
 from podqos.eviction.signals import Signal
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
-from podqos.report.text.controls import own
 from podqos.report.text.style import Style, visible_length
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import SignalSeries

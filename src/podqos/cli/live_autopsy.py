@@ -15,13 +15,13 @@ from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.output import print_lines
 from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_for
+from podqos.controls import cell
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import live_autopsy
 from podqos.library.cluster_part import Part
 from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.inputs.objects import Objects
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.report.text.controls import cell
 from podqos.report.text.encoding import json_line
 from podqos.survival.autopsy import Autopsies
 

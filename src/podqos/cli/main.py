@@ -16,8 +16,8 @@ from podqos.cli import lean_msgspec  # noqa: F401 - before anything else loads m
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.parser import did_you_mean
 from podqos.cli.streams import discard_output, guarded_streams
+from podqos.controls import one_line
 from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption
-from podqos.report.text.controls import one_line
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1

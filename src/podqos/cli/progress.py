@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from podqos.report.text.controls import own
+from podqos.controls import own
 
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from podqos.report.text.controls import own
+from podqos.controls import own
 
 _ENTER = own("\x1b[?1049h\x1b[?25l")
 _LEAVE = own("\x1b[?25h\x1b[?1049l")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
-from podqos.report.text.controls import approximated, harmless, one_line
+from podqos.controls import approximated, harmless, one_line
 
 _ERRORS = "podqos.approximated"
 _UTF_8 = "utf-8"

@@ -38,9 +38,9 @@ from podqos.model.policy import PriorityClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
-from podqos.report.advice.value import worded, worded_node
 from podqos.report.text.encoding import yaml_bytes
 from podqos.survival.drift import Identity, WorkloadDrift
+from podqos.words.advice import worded, worded_node
 
 T = TypeVar("T")
 USAGE = Assumption("unmeasured usage", "what pods request", "--usage")

@@ -18,10 +18,10 @@ from podqos.library.node_state import usage_rows
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage
-from podqos.report.survival.drift import worded
 from podqos.survival.drift import NOTHING_ALLOWED, Allowed, DriftReport, Identity
 from podqos.survival.drift import drift as compare
 from podqos.survival.usage_file import UsageRow
+from podqos.words.drift import worded
 
 
 def drift(

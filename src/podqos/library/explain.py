@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from podqos.admission.relevance import Question, tolerated, with_names
 from podqos.admission.stored import Stored, Storing
 from podqos.admission.validation import validate_resources
+from podqos.controls import cell
 from podqos.library.inputs.assumptions import (
     KUBELET_SETTINGS,
     NO_POLICIES,
@@ -38,7 +39,6 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.report.text.controls import cell
 from podqos.survival.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.forecast import worded
 from podqos.survival.forecast import SYSTEM, CurvePoint, ForecastReport
 from podqos.survival.forecast import forecast as forecast_growth
 from podqos.survival.growing import OF_SYSTEM, GrowingNode, Growth, Watch
 from podqos.survival.usage_file import UsageRow
+from podqos.words.forecast import worded
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
 """Bytes per second."""

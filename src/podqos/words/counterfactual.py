@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from podqos.agent.journal import By
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import INODES, PIDS
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.placement.reasons import Insufficient
-from podqos.report.simulation.view import Saving
 from podqos.sim.hindsight import KubeletInTime
 from podqos.survival.counterfactual import Counterfactual, PodChange
 from podqos.wording import mebibytes
 from podqos.words.journal import signed
 from podqos.words.qos import edits
 from podqos.words.ranking import amount, scheduled
+
+
+class Saving(Struct, frozen=True):
+    """A change to a pod or its node, verified by deciding again."""
+
+    change: str
+    """What to change."""
+    effect: str
+    """What would have followed."""
+    saves: bool
+    """Whether the pod is spared at that moment with it."""
+    edits: tuple[str, ...] = ()
+    """Lines of the manifest to write."""
 
 
 def saving(counterfactual: Counterfactual, by: By) -> Saving:

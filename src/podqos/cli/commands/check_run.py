@@ -26,6 +26,7 @@ from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_for
+from podqos.controls import own
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
@@ -38,7 +39,6 @@ from podqos.library.inputs.gathering import existing_files, manifest_files
 from podqos.library.inputs.selection import namespace_of
 from podqos.model.profile import parse_version
 from podqos.report.check.value import CheckReport
-from podqos.report.text.controls import own
 from podqos.report.text.encoding import json_bytes
 from podqos.report.text.style import Style
 from podqos.wording import counted

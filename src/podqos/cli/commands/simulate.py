@@ -41,6 +41,7 @@ from podqos.cli.options import (
 )
 from podqos.cli.output import add_output_options, emit, print_csv, say_assumptions
 from podqos.cli.scenarios import scenario_argument
+from podqos.controls import own
 from podqos.errors import InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
@@ -50,7 +51,6 @@ from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.report.simulation.view import RunView
-from podqos.report.text.controls import own
 from podqos.sim.run import Progress
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment, takes_from_allocatable

@@ -7,9 +7,9 @@ import time
 from datetime import UTC, datetime
 
 from podqos.cli.node.client import add_lines_options, add_state_dir_option, print_lines
+from podqos.controls import harmless, one_line
 from podqos.errors import InputError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
-from podqos.report.text.controls import harmless, one_line
 
 SUMMARY = "print its journal: what was seen, decided and done, and why"
 

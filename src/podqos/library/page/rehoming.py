@@ -28,9 +28,9 @@ from podqos.placement.place import Surroundings, place
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
 from podqos.report.page.what_if import MovedPod, PreemptedPod, ResizeWait
-from podqos.report.placement.lines import reason_words
 from podqos.survival.resizing import Resizing, resizing
 from podqos.words.placement import refusal_message
+from podqos.words.placement_reasons import reason_words
 
 
 class Rehomed(Struct, frozen=True):

@@ -47,11 +47,11 @@ from podqos.report.page.what_if import (
     WhatIf,
     WhatIfView,
 )
-from podqos.report.survival.drift import resize_words
-from podqos.report.survival.forecast import race_text
 from podqos.survival.forecast import CurvePoint
 from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
 from podqos.wording import mebibytes
+from podqos.words.drift import resize_words
+from podqos.words.forecast import race_text
 
 _MOST_CHOICES = 500
 _LONGEST_INTERVAL_SECONDS = 3600

@@ -9,10 +9,10 @@ from podqos.advice.sizing.effect import AdviceReport, WorkloadAdvice
 from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.report.advice.value import DOUBTS
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
+from podqos.words.advice import DOUBTS
 
 # Moves that are listed.
 _TOLD = 3

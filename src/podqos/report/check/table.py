@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FailOn, FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
-from podqos.report.check.consequences import worded
 from podqos.report.check.value import CheckReport, FindingReport
 from podqos.report.check.verdict import badness
 from podqos.report.text.style import Style, labelled, wrapped
 from podqos.wording import counted, listed
+from podqos.words.consequences import worded
 
 # From this many on, findings of one check are reported together.
 _SHARED = 3

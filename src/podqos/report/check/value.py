@@ -17,7 +17,7 @@ from podqos.advice.checks.gate import CheckSummary
 from podqos.manifest.problems import Position
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
-from podqos.report.check.consequences import consequence
+from podqos.words.consequences import consequence
 
 
 class FindingReport(Struct, frozen=True, rename="camel"):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from podqos.advice.checks.finding import Consequence, Effect, FindingSeverity
 from podqos.model.pod import QOSClass
-from podqos.report.check.consequences import when_evicted
 from podqos.report.check.value import CheckVerdict, Fate, FindingReport
 from podqos.wording import counted
+from podqos.words.consequences import when_evicted
 
 _SHORT = "when all pods use what they may"
 

@@ -15,8 +15,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
-from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY
+from podqos.model.resources import MEMORY
 from podqos.placement.allocatable import SoftCoverage
 from podqos.placement.class_ceilings import ClassCeilings, class_ceilings
 from podqos.placement.demand import Amounts
@@ -27,6 +26,7 @@ from podqos.placement.reasons import Reason
 from podqos.placement.score import NodeScore
 from podqos.placement.waiting import affinity_waits
 from podqos.words.placement import refusal_message
+from podqos.words.placement_reasons import amount_text
 
 # A large cluster has too many reasons to read: messages are computed for so many pairs of a kind of pending pod and a
 # node, and listed node by node for so many.
@@ -150,13 +150,6 @@ def report(
         kubernetes_version=profile.version_text,
         assumptions=assumptions,
     )
-
-
-def amount_text(resource: str, count: int) -> str:
-    """Return an amount in the scheduler's unit as manifests write it."""
-    if resource == CPU:
-        return str(Quantity.of_milli(count))
-    return str(Quantity.of_units(count, "BinarySI" if resource == MEMORY else "DecimalSI"))
 
 
 def _node(state: NodeState, budgets: Mapping[str, Fraction], ceilings: ClassCeilings | None) -> NodeReport:

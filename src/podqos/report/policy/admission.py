@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from podqos.controls import one_line
 from podqos.policy.admission_policies import AdmissionPolicies, Left, NotExpressed, Printed
 from podqos.policy.model import Action
-from podqos.report.text.controls import one_line
 from podqos.report.text.encoding import MANIFEST_WIDTH, manifest_yaml
 from podqos.wording import listed
 

@@ -19,6 +19,7 @@ from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import LookSpan, ThresholdLine
 from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries
 from podqos.sim.summary import RunSummary
+from podqos.words.counterfactual import Saving
 
 
 class ContainerView(Struct, frozen=True, rename="camel"):
@@ -82,19 +83,6 @@ class NodeView(Struct, frozen=True, rename="camel"):
     drawn_until_us: int | None = None
     """Until when pictures are drawn: to the end of the run, or less where everything happens early. By then victims run
     again and conditions have ended. None is the end."""
-
-
-class Saving(Struct, frozen=True):
-    """A change to a pod or its node, verified by deciding again."""
-
-    change: str
-    """What to change."""
-    effect: str
-    """What would have followed."""
-    saves: bool
-    """Whether the pod is spared at that moment with it."""
-    edits: tuple[str, ...] = ()
-    """Lines of the manifest to write."""
 
 
 class Kill(Struct, frozen=True, rename="camel"):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from podqos.controls import readable
 from podqos.model.quantity import Quantity
-from podqos.report.text.controls import readable
 
 if TYPE_CHECKING:
     from yaml import SafeDumper

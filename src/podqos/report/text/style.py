@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from podqos.controls import own
 from podqos.model.pod import QOSClass
-from podqos.report.text.controls import own
 
 _ESCAPE = own("\x1b")
 _ESCAPES = re.compile(rf"{_ESCAPE}\[[0-9;]*m")

@@ -10,8 +10,8 @@ from podqos.advice.sizing.effect import WorkloadAdvice
 from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
 from podqos.advice.sizing.sizing import Doubt
-from podqos.report.survival.drift import worded_moves
 from podqos.wording import mebibytes
+from podqos.words.drift import worded_moves
 
 _BECAUSE = {
     Because.SOMEBODY_WAITS: "users wait for it: Guaranteed, so that it does not depend on what others leave",

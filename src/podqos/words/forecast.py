@@ -1,0 +1,134 @@
+"""What a forecast says: who acts first and when, what it would take, and what to do instead."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from msgspec.structs import replace
+
+from podqos.agent.journal import By
+from podqos.agent.reasons import OOMLevel
+from podqos.model.resources import MEMORY
+from podqos.survival.forecast import Forecast, ForecastOutcome, Impractical, Instead, Needed
+from podqos.wording import counted, listed
+from podqos.words.durations import duration, percent, rounded
+from podqos.words.ranking import amount
+
+_DISPLACED_SHOWN = 3
+
+
+def worded(forecast: Forecast) -> Forecast:
+    """Return a forecast with its outcomes, and what is needed, in words."""
+    return replace(
+        forecast,
+        outcomes=tuple(replace(each, text=_outcome_text(each)) for each in forecast.outcomes),
+        needed=None if forecast.needed is None else replace(forecast.needed, text=_needed_text(forecast.needed)),
+    )
+
+
+def _outcome_text(outcome: ForecastOutcome) -> str:
+    after = "and the growth continues" if not outcome.ends_growth else "which stops the growth"
+    when = f"{_span(outcome.earliest_seconds, outcome.latest_seconds)}, {after}"
+    if outcome.by is By.KUBELET:
+        return f"the kubelet evicts {outcome.pod} for {outcome.signal} ({outcome.threshold_type}) {when}"
+    score = f"oom_score_adj {outcome.oom_score_adj}"
+    return f"the kernel kills {outcome.pod} ({outcome.container}, {score}) {when}"
+
+
+def _needed_text(needed: Needed) -> str:
+    chance = percent(needed.probability)
+    if needed.impractical is None:
+        text = f"To be first {chance} of the time the kubelet needs evictionHard {_threshold(needed)}."
+    elif needed.eviction_hard_bytes is None:
+        text = f"No evictionHard makes the kubelet first {chance} of the time: {_IMPRACTICAL[needed.impractical]}."
+    else:
+        text = (
+            f"To be first {chance} of the time the kubelet would need evictionHard {_threshold(needed)}, which is "
+            f"impractical: {_IMPRACTICAL[needed.impractical]}."
+        )
+    text += _displaced_text(needed)
+    if needed.instead is not None:
+        text += _instead_text(needed.instead)
+    if needed.soft_threshold_bytes is not None:
+        soft, grace = amount(needed.soft_threshold_bytes, MEMORY), needed.soft_grace_seconds
+        text += (
+            f" The soft threshold of {soft} is too late even without a grace period."
+            if grace is None
+            else f" The soft threshold of {soft} may have a grace period of up to {duration(grace)}; systemReserved "
+            f"has to cover {soft} for it."
+        )
+    return text
+
+
+_IMPRACTICAL = {
+    Impractical.SPARED: "it may evict none of these pods",
+    Impractical.TOO_LATE: "growth this fast takes all memory between two checks",
+    Impractical.PRESSURE: "less than that is available now, so the node would be under pressure at once",
+    Impractical.REQUESTS: "it leaves pods less than they request",
+    Impractical.SHARE: "it keeps more than a quarter of the machine from pods",
+}
+
+
+def _displaced_text(needed: Needed) -> str:
+    """Return what the hard threshold costs: it is taken from what pods may request."""
+    if not needed.takes_bytes:
+        return ""
+    taken = f" It takes {amount(needed.takes_bytes, MEMORY)} from allocatable"
+    if not needed.displaced:
+        return f"{taken}; all pods still fit."
+    shown, more = needed.displaced[:_DISPLACED_SHOWN], len(needed.displaced) - _DISPLACED_SHOWN
+    pods = listed([*shown, counted(more, "more pod")] if more > 0 else shown)
+    return f"{taken}; {pods} no longer fit{'s' if len(needed.displaced) == 1 else ''}."
+
+
+def _threshold(needed: Needed) -> str:
+    assert needed.eviction_hard_bytes is not None
+    return f"memory.available<{amount(needed.eviction_hard_bytes, MEMORY)}"
+
+
+def _instead_text(instead: Instead) -> str:
+    ways = []
+    if instead.limit_bytes is not None:
+        own = " and a request (without one, the limit becomes the request)" if instead.becomes_request else ""
+        ways.append(f"give the container a memory limit of at most {amount(instead.limit_bytes, MEMORY)}{own}")
+    if instead.fast_path:
+        ways.append("run podqos node, whose fast path acts as soon as a threshold is met")
+    return f" Instead, {', or '.join(ways)}." if ways else ""
+
+
+_WHERE = {
+    OOMLevel.CONTAINER: "The container reaches its own limit",
+    OOMLevel.POD: "The pod reaches its own limit",
+    OOMLevel.CLASS: "The class reaches its limit",
+    OOMLevel.KUBEPODS: "All pods together reach what they may use",
+    OOMLevel.NODE: "The machine runs out of memory",
+}
+
+
+def race_text(growth: Forecast) -> str:
+    """Return when memory runs out, and when thresholds are met."""
+    text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
+    if not growth.thresholds:
+        return f"{text}; there is no memory threshold."
+    crossed = [
+        f"{one.signal} ({one.type}) is below {amount(one.amount, MEMORY)} after {rounded(one.crossed_after_seconds)}"
+        for one in growth.thresholds
+        if one.crossed_after_seconds <= growth.out_of_memory_after_seconds
+    ]
+    if not crossed:
+        return f"{text}, before any threshold of the node is met."
+    return f"{text}; {'; '.join(crossed)}."
+
+
+def _reclaim_text(growth: Forecast) -> str:
+    gains = []
+    if growth.reclaimed_bytes:
+        gains.append(f"reclaims {amount(growth.reclaimed_bytes, MEMORY)} of page cache")
+    if growth.swapped_bytes:
+        gains.append(f"swaps {amount(growth.swapped_bytes, MEMORY)} out")
+    return f"The kernel first {' and '.join(gains)}. " if gains else ""
+
+
+def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:
+    first, last = rounded(first_seconds), rounded(last_seconds)
+    return f"after {first}" if first == last else f"after {first} to {last}"
