@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import COMMANDS, main
-from podqos.library.checking.configuration import read_configuration
+from podqos.reading.configuration import read_configuration
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs/guide-ci.md").read_text()

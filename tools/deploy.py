@@ -17,7 +17,7 @@ from pathlib import Path
 import yaml
 from msgspec.structs import replace
 
-from podqos.report.text.encoding import manifest_yaml
+from podqos.manifest.encoding import manifest_yaml
 from podqos.version import __version__
 from podqos.web.guard_installation import GuardSettings, guard_objects
 from podqos.web.installation import (

@@ -19,8 +19,6 @@ from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
 from podqos.advice.checks.view import Context
-from podqos.library.inputs.assumptions import node_memory
-from podqos.library.inputs.objects import in_namespace
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -34,6 +32,8 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 from podqos.model.service import Ingress, Service
+from podqos.objects.assumptions import node_memory
+from podqos.objects.objects import in_namespace
 from podqos.policy.reading import read_policy as read_demands
 
 _NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Ingress")

@@ -16,12 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agreement.settings import NODE, Setting, key
 from podqos.cli.main import main
-from podqos.library.cluster_snapshot import read_snapshot
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
 from podqos.library.page.source import read_given
+from podqos.manifest.encoding import json_line
+from podqos.reading.cluster_snapshot import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics
-from podqos.report.text.encoding import json_line
 
 SECONDS: Counter[str] = Counter()
 """What the commands took so far, for whoever wants to know what the tests spend their time with."""

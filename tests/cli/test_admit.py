@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
-from podqos.library.inputs.shipped_scenarios import scenario_dir
+from podqos.reading.shipped_scenarios import scenario_dir
 from said import without_assumptions
 
 PLATFORM = scenario_dir("content-platform")

@@ -20,10 +20,10 @@ from podqos.controls import harmless
 from podqos.errors import InputError
 from podqos.library import autopsy as library
 from podqos.library.autopsy import Log, autopsy, one_by_one
+from podqos.manifest.encoding import json_line
 from podqos.report.simulation.html import SLOT
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.survival.autopsy_markdown import markdown
-from podqos.report.text.encoding import json_line
 from podqos.report.text.style import Style
 from podqos.words.autopsy_story import page_of
 from timing import takes_less_than

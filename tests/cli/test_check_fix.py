@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podqos.cli.main import main
-from podqos.library import written_files
+from podqos.reading import written_files
 
 CORPUS = Path(__file__).parents[1] / "manifest" / "fix_corpus"
 LIMITED = """\

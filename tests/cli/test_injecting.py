@@ -4,7 +4,7 @@ import pytest
 
 from podqos.admission.injectors import INJECTORS, CustomInjector
 from podqos.errors import InputError
-from podqos.library.inputs.injecting import read_injectors
+from podqos.reading.injecting import read_injectors
 
 
 def test_names_and_files_are_told_apart(tmp_path):

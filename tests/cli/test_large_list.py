@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podqos.cli.main import main
-from podqos.library.inputs import large_list
-from podqos.library.inputs.large_list import cut, read_part
 from podqos.manifest.reading import read
+from podqos.reading import large_list
+from podqos.reading.large_list import cut, read_part
 
 RESOURCES = ({}, {"requests": {"cpu": "1"}}, {"limits": {"cpu": "1", "memory": "1Gi"}})
 

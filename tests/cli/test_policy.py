@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
-from podqos.library.inputs.shipped_scenarios import scenario_dir
+from podqos.reading.shipped_scenarios import scenario_dir
 
 EXAMPLE = scenario_dir("policy")
 POLICY = """\

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
-from podqos.library.inputs.shipped_scenarios import scenario_dir
+from podqos.reading.shipped_scenarios import scenario_dir
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = scenario_dir("policy") / "policy.yaml"

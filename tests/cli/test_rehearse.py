@@ -21,9 +21,9 @@ from podqos.errors import InputError
 from podqos.host.linux.load import Holding, value_at
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.leftovers import remove_leftovers
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.rehearsal import on_this_machine, unrehearsable
 from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from podqos.errors import HostError
-from podqos.library import written_files
-from podqos.library.written_files import replace_file
+from podqos.reading import written_files
+from podqos.reading.written_files import replace_file
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from podqos.cli.main import main
 from podqos.eviction.ranking import Policy
-from podqos.library.inputs.scenario_files import InvalidScenario, load_scenario, read_scenario
 from podqos.manifest.problems import Severity
 from podqos.qos.classes import classify
+from podqos.reading.scenario_files import InvalidScenario, load_scenario, read_scenario
 from podqos.sim.engine.curve import Clock, constant
 from podqos.sim.scenario.demand import IDLE
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost

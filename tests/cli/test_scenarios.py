@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from podqos.errors import InvalidOption
-from podqos.library.inputs.shipped_scenarios import scenario_dir
+from podqos.reading.shipped_scenarios import scenario_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,7 +37,7 @@ def test_the_wheel_carries_the_scenarios_and_finds_them_without_the_repository(t
     installed = tmp_path / "site-packages"
     zipfile.ZipFile(wheel).extractall(installed)
 
-    ask = "from podqos.library.inputs.shipped_scenarios import scenario_dir; print(scenario_dir('content-platform'))"
+    ask = "from podqos.reading.shipped_scenarios import scenario_dir; print(scenario_dir('content-platform'))"
     found = subprocess.run(
         [sys.executable, "-c", ask],
         cwd=tmp_path,

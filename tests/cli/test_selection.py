@@ -9,7 +9,7 @@ import pytest
 
 from podqos.cli.main import main
 from podqos.errors import InvalidOption
-from podqos.library.inputs.selection import Selection, kind_named, parse_selector
+from podqos.objects.selection import Selection, kind_named, parse_selector
 
 
 def workload(kind: str, name: str, namespace: str = "", labels: str = "{}") -> str:

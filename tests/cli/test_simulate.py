@@ -16,7 +16,7 @@ import pytest
 
 from podqos.agent.journal import decode, encode
 from podqos.cli.main import main
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.reading.scenario_files import load_scenario
 from podqos.report.simulation.html import SLOT
 from podqos.report.simulation.view import RunView
 from podqos.sim.run import simulate

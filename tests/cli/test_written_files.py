@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from podqos.library.written_files import write_file
+from podqos.reading.written_files import write_file
 
 
 def test_what_was_there_is_replaced(tmp_path):

@@ -26,7 +26,7 @@ from podqos.agent.reasons import OOMLevel
 from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.known_pods import GuardedMeta, GuardedPod, KnownPods
-from podqos.library.guard_journal import known_names
+from podqos.reading.guard_journal import known_names
 from podqos.survival.shadow import GuardReport, Hindsight, Verdict, guard_report
 
 SHORT = met(1.0, Signal.ALLOCATABLE_MEMORY)

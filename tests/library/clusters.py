@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import pruned_kubelet, pruned_list, pruned_summary
+from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 
 SECRET = "correct-horse-battery-staple"
 NODES = ("atlas-1", "atlas-2")

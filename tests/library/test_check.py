@@ -7,7 +7,7 @@ from podqos import CheckOptions, FailOn, FindingSeverity, Gate, Ignore
 from podqos.advice.checks import examples
 from podqos.advice.checks.baseline import baseline_of
 from podqos.library.check import run_checks
-from podqos.library.inputs.objects import Objects
+from podqos.objects.objects import Objects
 
 # No memory limit: PQ107, a warning. No ephemeral-storage limit: PQ108, for information.
 OPEN = examples.web("cpu: 500m, memory: 512Mi")

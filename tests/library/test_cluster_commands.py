@@ -19,8 +19,8 @@ from library import clusters
 from library.test_exporter import watched
 from library.test_live_cluster import api_server, podqos
 from podqos.cli import plugin_completion
-from podqos.library.inputs.files import InputFile
-from podqos.library.inputs.sources import Source
+from podqos.objects.files import InputFile
+from podqos.reading.files import source_of
 from terminal import session
 
 QUOTA = {
@@ -91,7 +91,7 @@ def test_problems_of_a_clusters_objects_name_the_object():
         for name, each in (("good", {}), ("bad", {"limits": {"cpu": "much"}}), ("fine", {}))
     ]
     data = json.dumps({"kind": "PodList", "apiVersion": "v1", "items": items}).encode()
-    source = Source.of(InputFile("test:7", data=data, cluster="test"))
+    source = source_of(InputFile("test:7", data=data, cluster="test"))
     (problem,) = source.reading.problems
     own = source.problem(source.reading.places[1], "spec", "is strange")
 

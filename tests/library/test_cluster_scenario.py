@@ -13,12 +13,12 @@ from library import clusters
 from library.test_live_cluster import api_server, podqos
 from podqos.agent.journal import Kind
 from podqos.library.cluster_scenario import UsageSource, cluster_scenario
-from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
-from podqos.library.inputs.scenario_files import load_scenario
-from podqos.library.scenario_writing import write_files
 from podqos.library.simulation import simulate
 from podqos.manifest.pruning import pruned_list, pruned_summary
 from podqos.model.time_units import MINUTE_US
+from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
+from podqos.reading.scenario_files import load_scenario
+from podqos.reading.scenario_writing import write_files
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
 

@@ -13,10 +13,10 @@ import podqos
 from library import clusters
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.library.cluster_snapshot import ClusterSnapshot, End, Restart, read_snapshot, write_snapshot
 from podqos.library.node_state import cluster_state
 from podqos.manifest.decode import decode_pod
 from podqos.manifest.pruning import pruned_list
+from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Restart, read_snapshot, write_snapshot
 
 
 @pytest.fixture

@@ -10,9 +10,7 @@ import pytest
 
 from library import clusters
 from podqos.cli.main import main
-from podqos.library.cluster_snapshot import ClusterSnapshot, NodeKubelet
 from podqos.library.forecast import forecast
-from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
@@ -21,6 +19,8 @@ from podqos.library.rank import rank
 from podqos.library.watched_memory import watched_memory
 from podqos.manifest.pruning import pruned_kubelet
 from podqos.model.profile import LATEST
+from podqos.objects.kubelet_node import Kubelet
+from podqos.reading.cluster_snapshot import ClusterSnapshot, NodeKubelet
 from podqos.report.cluster.metrics import overview_metrics
 from sim.growths import drawn
 

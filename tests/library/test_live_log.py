@@ -19,9 +19,9 @@ import pytest
 from kernel import trials
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.errors import HostError
-from podqos.library import live_log
 from podqos.library.autopsy import live_autopsy
-from podqos.library.live_log import follow, growing
+from podqos.reading import live_log
+from podqos.reading.live_log import follow, growing
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
 PODQOS = str(Path(sys.executable).with_name("podqos"))

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from podqos.library.inputs.node_pods import node_pods
-from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Severity
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.policy import LimitRange, Namespace
 from podqos.model.service import Service
+from podqos.objects.node_pods import node_pods
+from podqos.objects.objects import Objects
+from podqos.reading.loading import load
 
 WEB = """\
 apiVersion: apps/v1

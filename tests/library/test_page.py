@@ -22,13 +22,13 @@ from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind, read_given, read_paths
 from podqos.library.rank import rank
 from podqos.library.simulation import simulate
+from podqos.manifest.encoding import json_bytes, json_schema
 from podqos.model.quantity import Quantity
 from podqos.report.page.check import FixRequest
 from podqos.report.page.compare import compare
 from podqos.report.page.forecast import ForecastRequest
 from podqos.report.page.values import PageValues
 from podqos.report.page.what_if import KubeletEdit, PodEdit, WhatIf
-from podqos.report.text.encoding import json_bytes, json_schema
 from podqos.survival.usage_file import UsageRow
 
 ROOT = Path(__file__).parents[2]

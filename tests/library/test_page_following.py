@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.cluster.watching import Kind
-from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
-from podqos.library.mirror import Mirror
 from podqos.library.page import nodes as page_nodes
 from podqos.library.page.feeds import of_cluster
 from podqos.library.page.page import Page
+from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
+from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
+from podqos.reading.mirror import Mirror
 from podqos.report.page.cluster import change
-from podqos.report.text.encoding import json_line
 
 MIB = 1 << 20
 

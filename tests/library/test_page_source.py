@@ -9,11 +9,11 @@ import pytest
 
 from library.test_page_feeds import POD, SCENARIO
 from podqos.errors import InputError
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.page.page import Page
 from podqos.library.page.source import SourceKind, read_given, read_paths
 from podqos.library.simulation import simulate
-from podqos.report.text.encoding import json_line
+from podqos.manifest.encoding import json_line
+from podqos.reading.scenario_files import load_scenario
 
 WEB = POD.replace("NAME", "web").encode()
 SMALL = SCENARIO.replace("NAME", "web").replace("[manifests]", "[pod.yaml]").encode()

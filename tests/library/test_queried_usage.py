@@ -9,7 +9,7 @@ import pytest
 
 from cluster.serving import Request, Server
 from library.test_live_cluster import podqos
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.reading.scenario_files import load_scenario
 
 WEB = """
 apiVersion: apps/v1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import podqos
-from podqos.library.inputs.selection import Selection
+from podqos.objects.selection import Selection
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: app, image: app}]}}"
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from library import clusters
 from podqos.errors import InputError, PodqosError
 from podqos.library.cluster_scenario import cluster_scenario
-from podqos.library.cluster_snapshot import ClusterSnapshot, read_snapshot
-from podqos.library.inputs.objects import load
-from podqos.library.inputs.scenario_files import read_scenario
 from podqos.library.node_state import cluster_state, node_capacities
 from podqos.library.overview import overview
 from podqos.library.rank import rank
-from podqos.library.scenario_writing import write_files
+from podqos.reading.cluster_snapshot import ClusterSnapshot, read_snapshot
+from podqos.reading.loading import load
+from podqos.reading.scenario_files import read_scenario
+from podqos.reading.scenario_writing import write_files
 
 EXAMPLES = settings(max_examples=100, deadline=None)
 HUGE = 10**400

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from eviction.nodes import pod
 from podqos.agent.journal import Kind, encode
 from podqos.library.simulation import simulate
-from podqos.library.spilled_journal import SpilledJournal
 from podqos.library.split_run import _run, split_run
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
+from podqos.reading.spilled_journal import SpilledJournal
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate as run_to_the_end
@@ -157,7 +157,7 @@ def test_a_template_that_names_its_node_is_replaced_there_without_the_scheduler(
 
 
 def test_a_spilled_journal_reads_like_a_list_however_large_its_parts_are(monkeypatch):
-    monkeypatch.setattr("podqos.library.spilled_journal._READ_BYTES", 100)
+    monkeypatch.setattr("podqos.reading.spilled_journal._READ_BYTES", 100)
     made = fleet(LEAK, seconds=100)
     whole = list(run_to_the_end(made).entries)
     journal = SpilledJournal()

@@ -15,15 +15,16 @@ from podqos.errors import InputError, InvalidOption
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.drift import drift
 from podqos.library.forecast import forecast
-from podqos.library.inputs.kubelet_node import Kubelet
-from podqos.library.inputs.objects import Objects, load
-from podqos.library.inputs.versions import load_version
 from podqos.library.node_state import node_state
 from podqos.library.rank import rank
 from podqos.library.thresholds import thresholds
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
+from podqos.objects.kubelet_node import Kubelet
+from podqos.objects.objects import Objects
+from podqos.reading.loading import load
+from podqos.reading.versions import load_version
 from podqos.survival.drift import Allowed, DriftStatus
 from podqos.survival.usage_file import UsageRow
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from podqos.agent.journal import Kind
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.simulation import simulate
 from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.scenario_format.recorded_usage import Irregular, Measure, RecordedUsage, thinned
 
 WEB = """

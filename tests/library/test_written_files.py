@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from podqos.errors import HostError
-from podqos.library.written_files import write_chunks, write_file
+from podqos.reading.written_files import write_chunks, write_file
 
 
 def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from manifest.yaml_documents import documents
-from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.manifest import fastyaml, strictyaml
 from podqos.manifest.fastyaml import UNREAD, UNREAD_PROBES, NotPlain, read_plain
 from podqos.manifest.kinds import Scale
@@ -19,6 +18,7 @@ from podqos.manifest.plain import Number, Plain
 from podqos.manifest.reading import read
 from podqos.manifest.strictyaml import read_documents
 from podqos.model.pod import Present, Workload
+from podqos.reading.shipped_scenarios import scenario_dir
 from timing import takes_less_than
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.library.inputs.objects import Objects
 from podqos.manifest import fastyaml, strictyaml
 from podqos.manifest.kinds import POD_HOLDERS, POLICY_GROUPS, is_kubelet
 from podqos.manifest.known_kinds import KNOWN_KINDS
@@ -12,6 +11,7 @@ from podqos.manifest.lookup import Lookup
 from podqos.manifest.reading import read
 from podqos.manifest.unparsed import _KINDS
 from podqos.model.service import Service
+from podqos.objects.objects import Objects
 
 DEPLOYMENT = (
     "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec:\n  template:\n    spec:\n"

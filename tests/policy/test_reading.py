@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.cli.main import main
-from podqos.library.inputs.objects import Objects
+from podqos.objects.objects import Objects
 from podqos.policy.judge import judge
 from podqos.policy.model import Policy
 from podqos.policy.reading import read_policy

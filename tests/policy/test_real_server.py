@@ -17,9 +17,9 @@ import pytest
 
 from cluster.test_real_server import ASSETS, ApiServer, writes
 from podqos.cli.main import main
-from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.policy.admission_policies import Wish, admission_policies
 from podqos.qos.classes import classify
+from podqos.reading.shipped_scenarios import scenario_dir
 from policy import drawing
 from policy.api_server import ApiServer as ApiServerModel
 from policy.api_server import Request

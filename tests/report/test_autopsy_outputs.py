@@ -14,10 +14,10 @@ from markdown_it import MarkdownIt
 
 from kernel.oom_logs import CARRIERS, FORMS, cgroup, killed, machine, read
 from podqos.cli.output import _unindented
+from podqos.manifest.encoding import json_schema
 from podqos.report.simulation.html import SLOT, page
 from podqos.report.survival.autopsy import SCREEN, death_lines, text
 from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
-from podqos.report.text.encoding import json_schema
 from podqos.report.text.style import Style, visible_length
 from podqos.survival.autopsy import Autopsies, Examiner
 from podqos.survival.eviction_autopsy import PodEviction

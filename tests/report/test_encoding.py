@@ -9,8 +9,8 @@ import pytest
 import yaml
 from msgspec import Struct
 
+from podqos.manifest.encoding import json_bytes, json_schema, yaml_bytes
 from podqos.model.quantity import Quantity
-from podqos.report.text.encoding import json_bytes, json_schema, yaml_bytes
 
 
 class Answer(Struct, rename="camel"):

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from podqos.agent.journal import Entry
-from podqos.library.inputs.scenario_files import load_scenario
-from podqos.library.inputs.shipped_scenarios import shipped_scenarios
+from podqos.reading.scenario_files import load_scenario
+from podqos.reading.shipped_scenarios import shipped_scenarios
 from podqos.sim.run import FinishedRun, simulate
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.reading.scenario_files import load_scenario
 from podqos.report.simulation.reading import run_view
 from podqos.sim.hindsight import hindsights
 from podqos.sim.recorded_node import recorded_nodes

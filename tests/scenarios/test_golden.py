@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from podqos.agent.journal import encode
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
 from scenarios.pages import timeline, with_timeline
 from scenarios.record import draw
@@ -19,7 +19,7 @@ from scenarios.runs import GOLDEN, NAMES, PAGES, run_of
 _DIGESTS = """
 import sys, hashlib
 from podqos.agent.journal import encode
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
 for name in sys.argv[1:]:
     print(name, hashlib.sha256(encode(simulate(load_scenario(name)).entries)).hexdigest())

@@ -16,11 +16,11 @@ from podqos.agent.journal import By
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
 from podqos.library.forecast import forecast as library_forecast
-from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.node_state import NodeState
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
+from podqos.objects.kubelet_node import Kubelet
 from podqos.survival.forecast import Impractical, forecast
 from podqos.survival.growing import GrowingNode
 from sim.growths import GI, GROWER, INTERVAL_US, MI, First, Setting, drawn

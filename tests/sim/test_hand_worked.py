@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from admission.pods import container, resources
 from eviction.nodes import pod, pod_of
 from podqos.agent.journal import decode
-from podqos.library.inputs.scenario_files import load_scenario, read_scenario
 from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Volume
@@ -18,6 +17,7 @@ from podqos.model.selector import LabelSelector
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodStats, Summary, VolumeStats
 from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import load_scenario, read_scenario
 from podqos.sim.blast import BlastNode, leaks, nodes_now
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from admission.pods import container
 from eviction.nodes import pod, pod_of
 from podqos.agent.journal import encode
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, Volume
 from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import VolumeDemand

@@ -1,6 +1,6 @@
 """What is recorded of a run reaches from its beginning to its end."""
 
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 

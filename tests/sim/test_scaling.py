@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podqos.agent.journal import Kind
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
 from podqos.sim.scaling import Scale, scaled
 

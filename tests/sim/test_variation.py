@@ -8,8 +8,8 @@ import pytest
 
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.model.quantity import Quantity
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.sweep import distribution, plan, run_key
 from podqos.sim.variation import Parameter, Variation, parse_varied
 

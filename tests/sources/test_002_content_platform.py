@@ -13,13 +13,13 @@ import yaml
 
 from podqos.admission.defaulting import defaulted
 from podqos.cli.main import main
-from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.manifest.reading import read
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.qos.classes import classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import oom_scores
+from podqos.reading.shipped_scenarios import scenario_dir
 
 BEST_EFFORT, BURSTABLE, GUARANTEED = QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED
 NODE_BYTES = 64 * 2**30

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podqos.cli.main import main
-from podqos.library.inputs.shipped_scenarios import scenario_dir
+from podqos.reading.shipped_scenarios import scenario_dir
 
 PLATFORM = scenario_dir("content-platform") / "platform"
 PODS = """\

@@ -17,9 +17,9 @@ from kernel.oom_logs import report_of
 from podqos.agent.reasons import OOMKill
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import kill, rank, select
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
+from podqos.reading.scenario_files import load_scenario
 from podqos.survival.autopsy_savings import SavedBy
 from podqos.survival.processes import container_processes
 from scenarios.again import recorded

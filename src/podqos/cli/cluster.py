@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from podqos.cli.options import Parser
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.cluster_part import EVERYTHING, Part
-from podqos.library.inputs.selection import object_named
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.objects.selection import object_named
+from podqos.reading.cluster_part import EVERYTHING, Part
 
 if TYPE_CHECKING:
-    from podqos.library.cluster_snapshot import ClusterSnapshot
+    from podqos.reading.cluster_snapshot import ClusterSnapshot
 
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _SUFFIXES = (".yaml", ".yml", ".json", ".gz")
@@ -114,7 +114,7 @@ def profile_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> Profil
 
 
 def _read(arguments: argparse.Namespace) -> ClusterSnapshot:
-    from podqos.library.cluster_snapshot import read_snapshot
+    from podqos.reading.cluster_snapshot import read_snapshot
 
     for option, value in (("--context", arguments.context), ("-A", arguments.all_namespaces)):
         if value:
@@ -124,7 +124,7 @@ def _read(arguments: argparse.Namespace) -> ClusterSnapshot:
 
 def _live(arguments: argparse.Namespace, part: Part) -> ClusterSnapshot:
     from podqos.cluster.cluster import connect
-    from podqos.library.live_cluster import take
+    from podqos.reading.live_cluster import take
 
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         given = vars(arguments)

@@ -11,12 +11,13 @@ from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import Log
 from podqos.library.autopsy_inputs import read_file
-from podqos.library.inputs.files import NO_RENDERING, Inputs
-from podqos.library.inputs.gathering import gather
-from podqos.library.inputs.objects import Objects
+from podqos.objects.files import Inputs
+from podqos.objects.objects import Objects
+from podqos.reading.files import NO_RENDERING
+from podqos.reading.gathering import gather
 
 if TYPE_CHECKING:
-    from podqos.library.cluster_snapshot import ClusterSnapshot
+    from podqos.reading.cluster_snapshot import ClusterSnapshot
 
 
 def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnapshot | None, list[Log]]:

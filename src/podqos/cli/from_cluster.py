@@ -12,7 +12,7 @@ from podqos.cli.output import print_lines, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.scenarios import scenario_argument
 from podqos.library.cluster_scenario import ClusterScenario, cluster_scenario
-from podqos.library.scenario_writing import write_files
+from podqos.reading.scenario_writing import write_files
 from podqos.report.simulation.replay import cluster_lines
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation

@@ -10,10 +10,10 @@ from podqos.cli.output import print_lines, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import queried
 from podqos.errors import InvalidOption
-from podqos.library.inputs.objects import load
-from podqos.library.scenario_writing import write_files
-from podqos.library.usage_replay import ReplayOptions, UsageFile, replay
 from podqos.manifest.samples import read_number
+from podqos.reading.loading import load
+from podqos.reading.scenario_writing import write_files
+from podqos.reading.usage_replay import ReplayOptions, UsageFile, replay
 from podqos.report.simulation.replay import replay_lines
 from podqos.sim.scenario_format.recorded_usage import Measure
 

@@ -118,7 +118,7 @@ def _argument(action: argparse.Action) -> Argument:
 def _known_words(action: argparse.Action) -> tuple[str, ...]:
     """Return what is known of values that are no choices: scenarios may be files as well."""
     if action.metavar == "SCENARIO":
-        from podqos.library.inputs.shipped_scenarios import shipped_scenarios
+        from podqos.reading.shipped_scenarios import shipped_scenarios
 
         return tuple(shipped_scenarios())
     return tuple(COMMANDS) if action.metavar == "COMMAND" and action.dest == "command" else ()

@@ -10,12 +10,14 @@ from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_argume
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import select
 from podqos.errors import InvalidOption
-from podqos.library.cluster_part import POLICIES, Part
-from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.files import Inputs, Rendering
-from podqos.library.inputs.gathering import applied_files, manifest_files
-from podqos.library.inputs.objects import Objects, load
-from podqos.library.inputs.selection import Selection, namespace_of
+from podqos.objects.files import Inputs
+from podqos.objects.objects import Objects
+from podqos.objects.selection import Selection, namespace_of
+from podqos.reading.cluster_part import POLICIES, Part
+from podqos.reading.configured import configured_kinds
+from podqos.reading.files import Rendering
+from podqos.reading.gathering import applied_files, manifest_files
+from podqos.reading.loading import load
 
 if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.main import EXIT_OK
 from podqos.errors import InvalidOption
-from podqos.library.inputs.files import read_bytes
-from podqos.report.text.encoding import json_bytes, manifest_yaml
+from podqos.manifest.encoding import json_bytes, manifest_yaml
+from podqos.reading.files import read_bytes
 from podqos.web.settings import AUTHORITY_FILE, CERTIFICATE_FILE, IMAGE, KEY_FILE, NAMESPACE
 
 if TYPE_CHECKING:

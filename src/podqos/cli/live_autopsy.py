@@ -18,11 +18,11 @@ from podqos.cli.terminal import style_for
 from podqos.controls import cell
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import live_autopsy
-from podqos.library.cluster_part import Part
-from podqos.library.cluster_snapshot import ClusterSnapshot
-from podqos.library.inputs.objects import Objects
+from podqos.manifest.encoding import json_line
+from podqos.objects.objects import Objects
+from podqos.reading.cluster_part import Part
+from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.report.text.encoding import json_line
 from podqos.survival.autopsy import Autopsies
 
 _FORMATS = ("text", "json", "jsonl", "csv")
@@ -72,7 +72,7 @@ def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
         yield lambda: read
         return
     from podqos.cluster.cluster import connect
-    from podqos.library.mirror import Mirror
+    from podqos.reading.mirror import Mirror
 
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, Part(usage=False, policies=False, workloads=False), say=_say)

@@ -12,15 +12,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
-from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.objects.assumptions import LEAST_NODE_BYTES
 
 if TYPE_CHECKING:
     from podqos.admission.policies import AdmissionPlugin
-    from podqos.library.inputs.kubelet_node import Kubelet
     from podqos.model.policy import PriorityClass, RuntimeClass
+    from podqos.objects.kubelet_node import Kubelet
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
 _DEFAULT = version_text(RECORDED)
@@ -269,7 +269,7 @@ def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> K
         return None
     version = None if kubernetes_version is None else parse_version(kubernetes_version).version
     # What reads a configuration takes longer to load than a pod to explain.
-    from podqos.library.inputs.kubelet_node import load_kubelet
+    from podqos.reading.kubelet_file import load_kubelet
 
     kubelet = load_kubelet(path, version)
     for problem in kubelet.problems:

@@ -15,9 +15,10 @@ import msgspec
 from podqos.cli.streams import discard_output, for_programs
 from podqos.cli.terminal import add_colour_option, output_columns, style_for
 from podqos.controls import cell, one_line
+from podqos.manifest.encoding import json_bytes, json_schema, yaml_text
 from podqos.model.assumption import Assumption
-from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_text
 from podqos.report.text.style import Style, fitted, wrapped
+from podqos.report.text.tables import Table
 
 FOR_PEOPLE = ("text", "table", "wide")
 

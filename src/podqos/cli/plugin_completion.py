@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from podqos.cli.command_list import COMMANDS
 from podqos.cli.grammar import Argument, Grammar, Values, grammar
 from podqos.errors import PodqosError
-from podqos.library.inputs.selection import object_named
+from podqos.objects.selection import object_named
 
 if TYPE_CHECKING:
     from podqos.cluster.resources import Resource

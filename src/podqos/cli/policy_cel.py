@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.cli.policy_inputs import given_policies
     from podqos.cli.problems import print_problems
     from podqos.errors import InputError, InvalidOption
-    from podqos.library.inputs.configured import FILE_NAME
-    from podqos.library.inputs.gathering import manifest_files
-    from podqos.library.inputs.objects import load
     from podqos.model.assumption import of_version
     from podqos.policy.admission_policies import Wish, admission_policies
+    from podqos.reading.configured import FILE_NAME
+    from podqos.reading.gathering import manifest_files
+    from podqos.reading.loading import load
     from podqos.report.policy.admission import as_list, documents, not_expressed
 
     profile = profile_of(arguments)

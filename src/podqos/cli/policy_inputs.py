@@ -13,14 +13,16 @@ from podqos.cli.options import stated_classes
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import select, selection_of
 from podqos.errors import InvalidOption
-from podqos.library.checking.configuration import configuration_for
-from podqos.library.cluster_part import Part
-from podqos.library.inputs.configured import FILE_NAME, configured_kinds
-from podqos.library.inputs.files import STDIN, Inputs, Rendering
-from podqos.library.inputs.gathering import existing_files, manifest_files
-from podqos.library.inputs.objects import Objects, load
-from podqos.library.inputs.selection import namespace_of
+from podqos.objects.files import STDIN, Inputs
+from podqos.objects.objects import Objects
+from podqos.objects.selection import namespace_of
 from podqos.policy.model import Policy
+from podqos.reading.cluster_part import Part
+from podqos.reading.configuration import configuration_for
+from podqos.reading.configured import FILE_NAME, configured_kinds
+from podqos.reading.files import Rendering
+from podqos.reading.gathering import existing_files, manifest_files
+from podqos.reading.loading import load
 
 
 def judged_objects(arguments: argparse.Namespace) -> Objects:
@@ -63,7 +65,11 @@ def _load(arguments: argparse.Namespace, inputs: Inputs, policies: tuple[Inputs,
 
     objects = loaded(inputs)
     places = {found.source for found in objects.workloads}
-    idle = {each.found.source.path for each in objects.own_policies if not any(map(each.applies_to, places))}
+    idle = {
+        each.found.source.path
+        for each in objects.own_policies
+        if not any(objects.is_about(each, path) for path in places)
+    }
     if idle:
         # A directory of policies alone is meant for what is elsewhere.
         objects = loaded(inputs.only(replace(each, scope=None) if each.path in idle else each for each in inputs.files))

@@ -11,7 +11,7 @@ from podqos.errors import InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
 
 if TYPE_CHECKING:
-    from podqos.library.queried_usage import QueriedUsage
+    from podqos.reading.queried_usage import QueriedUsage
 
 
 def add_prometheus_options(parser: Parser, since: str) -> None:
@@ -30,7 +30,7 @@ def queried(arguments: argparse.Namespace, namespace: str | None) -> QueriedUsag
     """Return what Prometheus has of that time; None if none is named."""
     if arguments.prometheus is None:
         return None
-    from podqos.library.queried_usage import UsageQuery, queried_usage
+    from podqos.reading.queried_usage import UsageQuery, queried_usage
 
     end = time.time() if arguments.end is None else _moment(arguments.end, "--to", time.time())
     return queried_usage(

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.scenario_files import InvalidScenario, read_scenario
+from podqos.reading.scenario_files import InvalidScenario, read_scenario
 
 if TYPE_CHECKING:
     from podqos.sim.scenario.scenario import Scenario

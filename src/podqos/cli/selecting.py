@@ -9,9 +9,9 @@ from podqos.cli.cluster import add_cluster_options
 from podqos.cli.options import Parser, add_class_options, add_list_option
 from podqos.cli.parser import FILES
 from podqos.errors import InvalidOption
-from podqos.library.inputs.objects import Objects
-from podqos.library.inputs.selection import Selection, kind_named, parse_selector
 from podqos.model.selector import LabelSelector
+from podqos.objects.objects import Objects
+from podqos.objects.selection import Selection, kind_named, parse_selector
 from podqos.wording import counted
 
 

@@ -11,10 +11,10 @@ from podqos.cli.options import add_node_memory_option, add_value_option, amount_
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
-from podqos.library.cluster_snapshot import is_cluster_snapshot
-from podqos.library.inputs.files import read_bytes
 from podqos.library.node_state import NodeState, cluster_state, kubelet_state, node_state, read_state, usage_rows
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.reading.cluster_snapshot import is_cluster_snapshot
+from podqos.reading.files import read_bytes
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:

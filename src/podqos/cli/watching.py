@@ -17,12 +17,12 @@ from podqos.cli.output import FOR_PEOPLE
 from podqos.cli.streams import GuardedStream
 from podqos.cli.terminal import output_columns
 from podqos.errors import InvalidOption
-from podqos.library.cluster_part import Part
 from podqos.model.time_units import SECOND_US
+from podqos.reading.cluster_part import Part
 from podqos.report.text.style import Style, windowed
 
 if TYPE_CHECKING:
-    from podqos.library.mirror import Mirror
+    from podqos.reading.mirror import Mirror
 
 _LEAST_US = SECOND_US // 10
 _PAUSE_SECONDS = 0.05
@@ -52,7 +52,7 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
     if arguments.snapshot is not None:
         raise InvalidOption("a snapshot does not change", where="--watch", fix="leave out --watch or --snapshot")
     from podqos.cluster.cluster import connect
-    from podqos.library.mirror import Mirror
+    from podqos.reading.mirror import Mirror
 
     gc.enable()  # this may go on for days
     seconds = arguments.interval / SECOND_US

@@ -16,10 +16,6 @@ from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES, OverrideProfile
 from podqos.admission.workloads import Admissions, Operation, WorkloadAdmission
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.assumptions import cluster_assumptions, without_policies
-from podqos.library.inputs.files import STDIN
-from podqos.library.inputs.objects import Objects, Progress, in_namespace
-from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
 from podqos.manifest.plain import Plain
@@ -28,6 +24,10 @@ from podqos.model.assumption import Assumption, of_version
 from podqos.model.pod import Workload
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
+from podqos.objects.assumptions import cluster_assumptions, without_policies
+from podqos.objects.files import STDIN
+from podqos.objects.objects import Objects, Progress, in_namespace
+from podqos.objects.sources import Source
 from podqos.report.admission.value import (
     AdmissionList,
     AdmissionReport,

@@ -25,10 +25,7 @@ from podqos.advice.sizing.node_settings import advise_node as node_advice
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
-from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
-from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
@@ -36,9 +33,12 @@ from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
 from podqos.model.profile import LATEST, Profile
+from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
+from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.classes import classify
+from podqos.reading.files import read_bytes
 from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
-from podqos.report.text.encoding import yaml_bytes
 from podqos.survival.drift import Identity, WorkloadDrift
 from podqos.words.advice import worded, worded_node
 

@@ -18,12 +18,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
-from podqos.library.cluster_snapshot import ClusterSnapshot
-from podqos.library.inputs.files import STDIN
-from podqos.library.inputs.kubelet_node import Kubelet
-from podqos.library.inputs.objects import Objects
 from podqos.library.kubelet_side import KubeletSide, fated_pods
-from podqos.library.live_log import follow, growing
 from podqos.model.assumption import of_version
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
@@ -31,8 +26,13 @@ from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
+from podqos.objects.files import STDIN
+from podqos.objects.kubelet_node import Kubelet
+from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
+from podqos.reading.cluster_snapshot import ClusterSnapshot
+from podqos.reading.live_log import follow, growing
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
 from podqos.survival.autopsy_facts import NodeFacts
 from podqos.survival.terminations import containers_by_id

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.autopsy import Log, opened
-from podqos.library.inputs.files import STDIN, InputFile
+from podqos.objects.files import STDIN, InputFile
+from podqos.reading.files import with_data
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
@@ -53,7 +54,7 @@ def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
 
 def read_file(file: InputFile) -> InputFile:
     """Return a file of objects with what it holds; one that cannot be read stays as it is."""
-    file = file.opened()
+    file = with_data(file)
     return file if file.data is None else replace(file, data=_unwrapped(file.data))
 
 

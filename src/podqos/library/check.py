@@ -34,22 +34,6 @@ from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
 from podqos.advice.checks.gate import Gate, summarize
 from podqos.advice.checks.view import Context
 from podqos.errors import InputError
-from podqos.library.checking.configuration import check_names, relative_path
-from podqos.library.inputs.assumptions import (
-    added_containers,
-    as_written,
-    missing_classes,
-    node_memory,
-    policy_scopes,
-    unlabelled_namespaces,
-    without_policies,
-)
-from podqos.library.inputs.autoscaling import Autoscalers
-from podqos.library.inputs.files import STDIN, Inputs, read_bytes
-from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, custom_kinds
-from podqos.library.inputs.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
-from podqos.library.inputs.policies import is_within, scope_of
-from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Reading
 from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
@@ -60,6 +44,23 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.profile import Profile
 from podqos.model.service import GatewayRoute, Ingress, Service
+from podqos.objects.assumptions import (
+    added_containers,
+    as_written,
+    missing_classes,
+    node_memory,
+    policy_scopes,
+    unlabelled_namespaces,
+    without_policies,
+)
+from podqos.objects.autoscaling import Autoscalers
+from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.objects import FoundWorkload, Objects, Progress, custom_kinds
+from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
+from podqos.objects.policies import is_within
+from podqos.objects.sources import Source
+from podqos.reading.configuration import check_names, relative_path
+from podqos.reading.files import read_bytes, source_of
 from podqos.report.check.value import CheckReport, FindingReport, finding_report
 from podqos.report.check.verdict import verdict
 
@@ -106,7 +107,7 @@ def run_checks(
     progress: Progress | None = None,
 ) -> Checked:
     """Return what ``check`` reports, with everything that was looked at."""
-    resized = resized or Objects(objects.namespace)
+    resized = resized or Objects(objects.namespace, directory=objects.directory)
     return Checked(objects, options or CheckOptions(), gate or Gate(), resized, progress)
 
 
@@ -351,15 +352,19 @@ def load_for_check(
 
     size_bytes = sum(map(len, texts.values()))
     readings = dict(zip(texts, _spread(read_text, list(texts), size_bytes, progress), strict=True))
-    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds))
+    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds), directory=os.getcwd())
     objects.note(*inputs.problems)
     for path in dict.fromkeys(inputs.paths):
         file = files[path]
-        objects.add(Source(path, texts.get(path), readings.get(path), file.scope, objects.kinds, cluster=file.cluster))
+        if path in texts:
+            held = texts[path]
+            objects.add(Source(path, held, readings[path], file.scope, objects.kinds, cluster=file.cluster))
+        else:
+            objects.add(source_of(file, objects.kinds))
     for path in policies:
-        objects.add_file(path, are_stored=True)
+        objects.add(source_of(InputFile(path), objects.kinds), are_stored=True)
     for file in () if stored is None else stored.files:
-        objects.add(Source.of(file, objects.kinds), are_stored=True)
+        objects.add(source_of(file, objects.kinds), are_stored=True)
     objects.assumptions = (*inputs.assumptions, *(() if stored is None else stored.assumptions))
     objects.note_unjudged()
     return objects
@@ -377,7 +382,7 @@ def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progre
 def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:
     if not objects.kubelets:
         return ()
-    from podqos.library.inputs.kubelet_node import later_rules
+    from podqos.objects.kubelet_node import later_rules
 
     rules = (later_rules(each.settings.notation, profile) for each in objects.kubelets)
     return tuple(dict.fromkeys(assumed for each in rules for assumed in each))
@@ -438,7 +443,7 @@ class _Around:
         """Return the directories of which something applies to what a file holds."""
         if path == STDIN:
             return ()
-        folder = scope_of(path)
+        folder = self._objects.folder(path)
         if folder not in self._of_folders:
             own = (each for each in self._scopes if is_within(folder, each))
             self._of_folders[folder] = tuple(sorted({*own, *self._objects.scopes(path)}))

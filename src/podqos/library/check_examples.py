@@ -9,8 +9,8 @@ from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.fixes.patches import plain_value
 from podqos.library.check import run_checks
-from podqos.library.inputs.objects import Objects
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
+from podqos.objects.objects import Objects
 
 
 def good_example(check: Check) -> str:

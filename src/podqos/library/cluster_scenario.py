@@ -15,18 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.node_state import NodeState, cluster_state, node_named
-from podqos.library.scenario_writing import (
-    Part,
-    manifest,
-    manifests_text,
-    node_part,
-    plain,
-    pod_manifest,
-    scenario_text,
-    seconds_text,
-)
 from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -39,6 +28,17 @@ from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage
 from podqos.model.stats import ContainerStats, FsStats, PodStats, Summary, VolumeStats
 from podqos.model.time_units import MINUTE_US
 from podqos.placement.taints import CONDITION_TAINTS
+from podqos.reading.cluster_snapshot import ClusterSnapshot
+from podqos.reading.scenario_writing import (
+    Part,
+    manifest,
+    manifests_text,
+    node_part,
+    plain,
+    pod_manifest,
+    scenario_text,
+    seconds_text,
+)
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.snapshots import node_of
 from podqos.wording import counted

@@ -8,14 +8,14 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
-from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of, rules_of
-from podqos.library.inputs.node_pods import node_pods
-from podqos.library.inputs.objects import Objects
 from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU
+from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
+from podqos.objects.kubelet_node import Kubelet, cgroups_of, rules_of
+from podqos.objects.node_pods import node_pods
+from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.cpu import CpuReport, burst, cpu_report
 

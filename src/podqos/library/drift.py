@@ -9,15 +9,15 @@ from podqos.admission.injectors import CustomInjector, Injector
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
-from podqos.library.inputs.drift_usage import both_versions
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
-from podqos.library.inputs.objects import Objects
-from podqos.library.inputs.versions import version_workloads
 from podqos.library.node_state import usage_rows
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage
+from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
+from podqos.objects.objects import Objects
+from podqos.reading.drift_usage import both_versions
+from podqos.reading.versions import version_workloads
 from podqos.survival.drift import NOTHING_ALLOWED, Allowed, DriftReport, Identity
 from podqos.survival.drift import drift as compare
 from podqos.survival.usage_file import UsageRow

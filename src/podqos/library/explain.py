@@ -6,6 +6,7 @@ where that pays, and without keeping more of a large list than a line per contai
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
@@ -19,7 +20,11 @@ from podqos.admission.relevance import Question, tolerated, with_names
 from podqos.admission.stored import Stored, Storing
 from podqos.admission.validation import validate_resources
 from podqos.controls import cell
-from podqos.library.inputs.assumptions import (
+from podqos.manifest.problems import Problem
+from podqos.model.assumption import Assumption, of_version
+from podqos.model.pod import QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.objects.assumptions import (
     KUBELET_SETTINGS,
     NO_POLICIES,
     added_containers,
@@ -28,26 +33,23 @@ from podqos.library.inputs.assumptions import (
     policy_scopes,
     scoped_policies,
 )
-from podqos.library.inputs.files import STDIN, InputFile, Inputs, are_larger
-from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, custom_kinds, load
-from podqos.library.inputs.other_objects import FoundObject, NotJudged
-from podqos.library.inputs.selection import Selection, namespace_of
-from podqos.library.inputs.sources import Source
-from podqos.manifest.problems import Problem
-from podqos.model.assumption import Assumption, of_version
-from podqos.model.pod import QOSClass
-from podqos.model.profile import LATEST, Profile
+from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.objects import FoundWorkload, Objects, Progress, custom_kinds
+from podqos.objects.other_objects import FoundObject, NotJudged
+from podqos.objects.selection import Selection, namespace_of
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
+from podqos.reading.files import are_larger, source_of, with_data
+from podqos.reading.loading import load
 from podqos.survival.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
-    from podqos.library.inputs.kubelet_node import Kubelet
-    from podqos.library.inputs.large_list import Part
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.node import Node
     from podqos.model.policy import PriorityClass, RuntimeClass
+    from podqos.objects.kubelet_node import Kubelet
     from podqos.qos.run_flags import Engine
+    from podqos.reading.large_list import Part
     from podqos.report.explain.explanation import Explanation, ExplanationList
     from podqos.survival.pod_sets import PodSets
 
@@ -91,7 +93,7 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
             assumptions += (KUBELET_SETTINGS,)
         else:
             # What reads a configuration takes longer to load than a pod to explain.
-            from podqos.library.inputs.kubelet_node import cgroups_of, rules_of
+            from podqos.objects.kubelet_node import cgroups_of, rules_of
 
             assumptions = tuple(dict.fromkeys((*rules_of(self.kubelet, self.profile), *assumptions)))
             score = self.kubelet.config.oom_score_adj
@@ -217,7 +219,7 @@ def explain_objects(
     decisions = [decide(stored.pod, each) for (_, stored), each in zip(accepted, own, strict=True)]
     autoscalers = None
     if output != "csv":
-        from podqos.library.inputs.autoscaling import Autoscalers
+        from podqos.objects.autoscaling import Autoscalers
 
         autoscalers = Autoscalers(surroundings or objects)
     explained.classes = Counter([decision.qos_class for decision in decisions])
@@ -330,7 +332,7 @@ class Explaining:
         self._stated_kinds = kinds
         self._kinds = custom_kinds(kinds)
         self._selection = selection
-        self._objects = Objects(namespace_of(selection), stated=stated)
+        self._objects = Objects(namespace_of(selection), stated=stated, directory=os.getcwd())
         self._objects.selection = selection
         """What holds the policies and Nodes."""
         self.settings, self.assumptions = options.settings()
@@ -399,16 +401,16 @@ class Explaining:
         pieces = _pieces(list(files.values()), usable_cores())
         explained = list(self._fan_out(pieces))
         holders = [path for each in _flat(explained) for path in each.holders]
-        objects = Objects(namespace_of(self._selection), stated=self._stated)
+        objects = Objects(namespace_of(self._selection), stated=self._stated, directory=os.getcwd())
         objects.selection = self._selection
         objects.note(*self._inputs.problems)
         for file in map(files.__getitem__, holders):
-            objects.add(Source.of(file, self._kinds, skips_services=True))
+            objects.add(source_of(file, self._kinds, skips_services=True))
         before = self.settings
         self._surrounded_by(objects)
         has_autoscalers = any(found.other.kind in AUTOSCALERS for found in objects.others)
         if has_autoscalers and self._output != "csv":
-            from podqos.library.inputs.autoscaling import Autoscalers
+            from podqos.objects.autoscaling import Autoscalers
 
             Autoscalers(objects)  # notes what is wrong with them
         if holders:
@@ -480,12 +482,12 @@ def _explain_files(
     groups: list[Objects] = []
     is_open = False  # whether the last group takes more files
     # One after the other: system calls between the steps of reading would slow these down.
-    opened = [file.opened() for file in files]
-    sources = [Source.of(each, kinds, skips_services=True) for each in opened]
+    held = [with_data(file) for file in files]
+    sources = [source_of(each, kinds, skips_services=True) for each in held]
     for source in sources:
         has_policies = source.reading.has_policies
         if has_policies or not is_open:
-            groups.append(Objects(surroundings.namespace))
+            groups.append(Objects(surroundings.namespace, directory=surroundings.directory))
             groups[-1].selection = surroundings.selection
         is_open = not has_policies
         groups[-1].add(source)
@@ -499,7 +501,7 @@ def _explain_files(
 def _explained_parts(path: str, settings: ExplainSettings) -> list[Explained]:
     """Return what the parts of a large list give; nothing where the file has to be read as a whole."""
     from podqos.library.engines.fan_out import fan_out, usable_cores
-    from podqos.library.inputs.large_list import cut
+    from podqos.reading.large_list import cut
 
     parts = cut(path, usable_cores())
     task: Callable[[Part], Explained | None] = partial(_explain_part, settings=settings)
@@ -509,7 +511,7 @@ def _explained_parts(path: str, settings: ExplainSettings) -> list[Explained]:
 
 def _explain_part(part: Part, settings: ExplainSettings) -> Explained | None:
     """Explain one part of a large list; None where the file has to be read as a whole."""
-    from podqos.library.inputs.large_list import read_part
+    from podqos.reading.large_list import read_part
 
     pods = read_part(part)
     if pods is None:

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from podqos.errors import ClusterError, HostError, InputError
 from podqos.exposition import CONTENT_TYPE
-from podqos.library.mirror import Mirror
 from podqos.library.overview import overview
+from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import gauge, overview_metrics
 from podqos.report.cluster.overview import Overview
 

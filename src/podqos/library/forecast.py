@@ -11,13 +11,13 @@ from podqos.agent.memory import memory_notification
 from podqos.errors import InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
-from podqos.library.inputs.objects import Objects
 from podqos.library.node_state import NodeState, check_fits, node_state
 from podqos.library.watched_memory import watched_memory
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.forecast import SYSTEM, CurvePoint, ForecastReport
 from podqos.survival.forecast import forecast as forecast_growth

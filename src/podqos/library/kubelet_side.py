@@ -13,15 +13,15 @@ from podqos.agent.reasons import OOMKill
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
-from podqos.library.cluster_snapshot import ClusterSnapshot
-from podqos.library.inputs.objects import Objects
 from podqos.manifest.decode import convert
 from podqos.model.event import Event
 from podqos.model.node import Node
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
+from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
+from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.survival.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy_journal import journal_kill
 from podqos.survival.eviction_autopsy import PodEviction, examine_eviction, gathered

@@ -15,21 +15,6 @@ from msgspec.structs import replace
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.signals import Signal
-from podqos.library.cluster_snapshot import ClusterSnapshot
-from podqos.library.inputs.assumptions import (
-    KUBELET_SETTINGS,
-    LEAST_NODE_BYTES,
-    cluster_assumptions,
-    node_hugepages,
-    node_memory,
-    nodes_called,
-    stated_allocatable,
-)
-from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
-from podqos.library.inputs.node_pods import chosen_node, node_pods
-from podqos.library.inputs.objects import FoundWorkload, Objects
-from podqos.library.inputs.selection import Selection
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
@@ -40,8 +25,23 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
+from podqos.objects.assumptions import (
+    KUBELET_SETTINGS,
+    LEAST_NODE_BYTES,
+    cluster_assumptions,
+    node_hugepages,
+    node_memory,
+    nodes_called,
+    stated_allocatable,
+)
+from podqos.objects.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
+from podqos.objects.node_pods import chosen_node, node_pods
+from podqos.objects.objects import FoundWorkload, Objects
+from podqos.objects.selection import Selection
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.reading.cluster_snapshot import ClusterSnapshot
+from podqos.reading.files import read_bytes
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod, names_by_workload, without_process
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of, swap_of

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.errors import InputError
 from podqos.library.check import run_checks
-from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.engines.fan_out import Progress
-from podqos.library.inputs.objects import load
 from podqos.library.node_figures import headroom_bytes, node_overview
 from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.rank import rank
@@ -21,6 +19,8 @@ from podqos.model.node import Node
 from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.qos.classes import qos_class_of
+from podqos.reading.cluster_snapshot import ClusterSnapshot
+from podqos.reading.loading import load
 from podqos.report.check.scores import NamespaceScores, counts, namespace_scores
 from podqos.report.cluster.overview import NamespaceOverview, NodeOverview, Overview
 

@@ -13,15 +13,6 @@ from msgspec.structs import replace
 from podqos.admission.policies import AdmissionPlugin
 from podqos.admission.relevance import Question
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
-from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.assumptions import (
-    FIRST_BY_NAME,
-    KUBELET_SETTINGS,
-    cluster_assumptions,
-    without_policies,
-)
-from podqos.library.inputs.kubelet_node import Kubelet, check_kubelet, kubelet_of, rules_of
-from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -31,6 +22,15 @@ from podqos.model.policy import Namespace
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
 from podqos.model.service import Service
+from podqos.objects.admitting import admitted_pod
+from podqos.objects.assumptions import (
+    FIRST_BY_NAME,
+    KUBELET_SETTINGS,
+    cluster_assumptions,
+    without_policies,
+)
+from podqos.objects.kubelet_node import Kubelet, check_kubelet, kubelet_of, rules_of
+from podqos.objects.objects import Objects
 from podqos.placement import place as scheduler
 from podqos.placement.allocatable import Allocatable, SoftCoverage, node_allocatable
 from podqos.placement.declared_features import declared_by_default

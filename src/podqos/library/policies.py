@@ -19,10 +19,10 @@ from podqos.advice.checks.finding import SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.errors import InputError
 from podqos.library.check import run_checks
-from podqos.library.inputs.assumptions import NODE_MEMORY
-from podqos.library.inputs.objects import FoundWorkload, Objects, Progress
 from podqos.manifest.fields import suggestion
 from podqos.model.profile import LATEST, Profile
+from podqos.objects.assumptions import NODE_MEMORY
+from podqos.objects.objects import FoundWorkload, Objects, Progress
 from podqos.policy.model import Action, Policy
 from podqos.policy.subject import identities
 from podqos.report.check.value import FindingReport

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from podqos.errors import InvalidOption
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
-from podqos.library.inputs.objects import Objects
 from podqos.library.node_state import NodeState, beyond_memory, check_fits, node_state
 from podqos.library.watched_memory import watched_memory
 from podqos.model.profile import LATEST, Profile
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook

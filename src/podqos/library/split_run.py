@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from podqos.library.engines.engines import carried_out, dask_address, job_count
-from podqos.library.spilled_journal import SpilledJournal
+from podqos.reading.spilled_journal import SpilledJournal
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Tallies, simulate

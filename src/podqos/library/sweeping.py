@@ -12,9 +12,9 @@ from msgspec import Struct
 from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.library.engines.engines import PER_CORE, carried_out
-from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.scenario_files import load_scenario
 from podqos.model.assumption import of_version
+from podqos.reading.files import read_bytes
+from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import run_summary, workload_of

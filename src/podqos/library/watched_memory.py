@@ -8,12 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
-from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.node_state import NodeState
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.objects.kubelet_settings import memory_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.exhaustion import Exhaustion, exhaustion
 from podqos.survival.headroom import Headroom, headroom, memory_signals, pods_limit_bytes

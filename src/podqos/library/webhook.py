@@ -17,11 +17,11 @@ from podqos.cluster.cluster import Cluster as LiveCluster
 from podqos.cluster.pages import prepare
 from podqos.cluster.watching import Kind
 from podqos.errors import ClusterError, InputError, InvalidOption, NotFound
-from podqos.library.inputs.objects import load
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.policy.model import Policy
+from podqos.reading.loading import load
 
 
 class Rules(Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from podqos.cluster.resources import LIMIT_RANGES, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, RUNTIME_CLASSES, Resource
-from podqos.library.live_cluster import ABOUT_PODS, WORKLOADS
+from podqos.reading.live_cluster import ABOUT_PODS, WORKLOADS
 from podqos.web.settings import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from podqos.errors import HostError, InputError
-from podqos.library.inputs.changes import signature
+from podqos.reading.changes import signature
 
 
 class Reloaded:

@@ -1,1 +1,1 @@
-"""Facts become sentences: the only place where a reason becomes English. Pure."""
+"""Pure. Facts become sentences: the only place where a reason becomes English."""

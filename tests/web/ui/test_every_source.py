@@ -16,7 +16,7 @@ from podqos.cli.main import main
 from podqos.errors import InputError
 from podqos.library.page.jobs import blast_of
 from podqos.library.page.source import read_given
-from podqos.report.text.encoding import json_line
+from podqos.manifest.encoding import json_line
 from web.ui.running import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")

@@ -35,12 +35,13 @@ from podqos.cli.selecting import add_manifest_options, select, selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.admit import Admitting
-from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.files import STDIN
-from podqos.library.inputs.gathering import existing_files
-from podqos.library.inputs.objects import Objects, load
-from podqos.library.inputs.selection import namespace_of
 from podqos.manifest.problems import Severity
+from podqos.objects.files import STDIN
+from podqos.objects.objects import Objects
+from podqos.objects.selection import namespace_of
+from podqos.reading.configured import configured_kinds
+from podqos.reading.gathering import existing_files
+from podqos.reading.loading import load
 from podqos.report.admission import lines
 from podqos.report.admission.value import AdmissionReport
 

@@ -34,11 +34,12 @@ from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import add_prometheus_options, queried
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.advise import advise, advised_manifests
-from podqos.library.inputs.files import Inputs, read_bytes
+from podqos.objects.files import Inputs
+from podqos.reading.files import read_bytes
 from podqos.report.advice.lines import text
 
 if TYPE_CHECKING:
-    from podqos.library.queried_usage import QueriedUsage
+    from podqos.reading.queried_usage import QueriedUsage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

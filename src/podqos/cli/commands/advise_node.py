@@ -15,8 +15,8 @@ from podqos.cli.selecting import selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
-from podqos.library.inputs.assumptions import node_memory
 from podqos.library.numbers import positive_number
+from podqos.objects.assumptions import node_memory
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:

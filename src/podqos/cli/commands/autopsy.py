@@ -30,20 +30,20 @@ from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import autopsy, is_about, of_pod, one_by_one
 from podqos.library.autopsy_inputs import told_apart
-from podqos.library.inputs.files import STDIN, Inputs
-from podqos.library.inputs.objects import Objects
 from podqos.library.kubelet_side import fated_pods
 from podqos.library.simulation import built_viewer
-from podqos.library.written_files import write_file
+from podqos.manifest.encoding import json_line
+from podqos.objects.files import STDIN, Inputs
+from podqos.objects.objects import Objects
+from podqos.reading.written_files import write_file
 from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.report.text.encoding import json_line
 from podqos.report.text.style import Style
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies
 from podqos.words.autopsy_story import page_of
 
 if TYPE_CHECKING:
-    from podqos.library.cluster_snapshot import ClusterSnapshot
+    from podqos.reading.cluster_snapshot import ClusterSnapshot
 
 _POD = re.compile(r"(?:pods?/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 

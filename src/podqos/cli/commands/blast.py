@@ -26,13 +26,14 @@ from podqos.cli.selecting import selection_of
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.errors import InputError, InvalidOption
 from podqos.library.blast_radius import blast
-from podqos.library.inputs.files import STDIN, read_bytes
-from podqos.library.inputs.kubelet_node import Kubelet
-from podqos.library.inputs.scenario_files import place_of
-from podqos.library.inputs.shipped_scenarios import shipped_scenario
 from podqos.library.simulation import built_viewer
-from podqos.library.written_files import write_file
+from podqos.objects.files import STDIN
+from podqos.objects.kubelet_node import Kubelet
 from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.reading.files import read_bytes
+from podqos.reading.scenario_files import place_of
+from podqos.reading.shipped_scenarios import shipped_scenario
+from podqos.reading.written_files import write_file
 from podqos.report.simulation.blast import csv_table, table
 from podqos.report.simulation.html import page
 from podqos.sim.blast import BlastRadius, ImpossibleUsage

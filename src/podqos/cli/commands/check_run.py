@@ -30,16 +30,17 @@ from podqos.controls import own
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
-from podqos.library.checking.baseline import read_baseline, write_baseline
-from podqos.library.checking.configuration import check_named, checks_named, configuration_for
-from podqos.library.cluster_part import Part
-from podqos.library.inputs.configured import FILE_NAME
-from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
-from podqos.library.inputs.gathering import existing_files, manifest_files
-from podqos.library.inputs.selection import namespace_of
+from podqos.manifest.encoding import json_bytes
 from podqos.model.profile import parse_version
+from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.selection import namespace_of
+from podqos.reading.baseline import read_baseline, write_baseline
+from podqos.reading.cluster_part import Part
+from podqos.reading.configuration import check_named, checks_named, configuration_for
+from podqos.reading.configured import FILE_NAME
+from podqos.reading.files import Rendering, read_bytes
+from podqos.reading.gathering import existing_files, manifest_files
 from podqos.report.check.value import CheckReport
-from podqos.report.text.encoding import json_bytes
 from podqos.report.text.style import Style
 from podqos.wording import counted
 

@@ -15,10 +15,10 @@ from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
-from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.cpu import cpu
-from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.model.resources import CPU
+from podqos.objects.kubelet_node import Kubelet
+from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.report.survival.cpu import csv_rows, table
 
 

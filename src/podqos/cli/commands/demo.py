@@ -15,7 +15,7 @@ from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
 from podqos.cli.output import print_lines
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError
-from podqos.library.inputs.shipped_scenarios import scenario_dir
+from podqos.reading.shipped_scenarios import scenario_dir
 from podqos.report.text.style import Style, wrapped
 from podqos.web.ui.settings import LISTEN
 

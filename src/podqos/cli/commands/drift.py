@@ -21,12 +21,12 @@ from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
-from podqos.library.cluster_part import Part
-from podqos.library.cluster_snapshot import ClusterSnapshot
 from podqos.library.drift import drift
-from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.injecting import read_injectors
-from podqos.library.inputs.versions import load_version
+from podqos.reading.cluster_part import Part
+from podqos.reading.cluster_snapshot import ClusterSnapshot
+from podqos.reading.configured import configured_kinds
+from podqos.reading.injecting import read_injectors
+from podqos.reading.versions import load_version
 from podqos.report.survival.drift_lines import table
 from podqos.report.text.style import Style
 from podqos.survival.drift import Allowed, DriftReport

@@ -31,11 +31,11 @@ from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.explain import Explained, Explaining, ExplainOptions
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS
-from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.other_objects import not_judged
 from podqos.model.pod import CLASS_RANK, QOSClass
+from podqos.objects.assumptions import KUBELET_SETTINGS
+from podqos.objects.other_objects import not_judged
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime
+from podqos.reading.configured import configured_kinds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _choose_cases(arguments: argparse.Namespace) -> None:
     """Make the pods of the table of cases the input."""
-    from podqos.library.inputs.shipped_scenarios import scenario_dir
+    from podqos.reading.shipped_scenarios import scenario_dir
 
     if arguments.files or arguments.kustomize or arguments_name_cluster(arguments):
         raise InvalidOption("--cases and other pods cannot be combined", fix="leave out the files, or --cases")

@@ -24,8 +24,8 @@ from podqos.cli.installing import add_installation_options, print_manifests, set
 from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cluster.cluster import connect
 from podqos.library.exporter import Exporter, serve
-from podqos.library.mirror import Mirror
 from podqos.model.time_units import SECOND_US
+from podqos.reading.mirror import Mirror
 from podqos.web.installation import EXPORTER_PORT, exporter_objects
 
 

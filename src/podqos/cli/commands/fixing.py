@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from podqos.advice.fixes.fixing import Fixes
 from podqos.errors import HostError
-from podqos.library.inputs.files import STDIN
-from podqos.library.written_files import replace_file
+from podqos.objects.files import STDIN
+from podqos.reading.written_files import replace_file
 from podqos.report.check.fixes import diff_lines, summary_lines
 from podqos.report.text.style import Style
 

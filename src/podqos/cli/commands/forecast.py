@@ -21,7 +21,7 @@ from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.library.forecast import forecast
 from podqos.library.numbers import positive_number
-from podqos.library.written_files import write_file
+from podqos.reading.written_files import write_file
 from podqos.report.survival.forecast import csv_table, table
 from podqos.survival.forecast import ForecastReport
 

@@ -16,7 +16,7 @@ from podqos.cli.node.run_options import add_run_options
 from podqos.cli.node.runtime_options import runtime_choice
 from podqos.cli.options import amount_option, is_port
 from podqos.errors import HostError, InvalidOption
-from podqos.library.inputs.files import read_bytes
+from podqos.reading.files import read_bytes
 
 # Each is a module in cli/node.
 _OTHERS = ("status", "pods", "top", "evict", "logs", "journal", "install")

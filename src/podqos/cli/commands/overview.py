@@ -19,8 +19,8 @@ from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit, object_name, print_file
 from podqos.cli.progress import progress_line
 from podqos.cli.watching import add_watch_options, answered
-from podqos.library.cluster_part import EVERYTHING
 from podqos.library.overview import overview
+from podqos.reading.cluster_part import EVERYTHING
 from podqos.report.cluster.overview import Overview, text, wide
 
 

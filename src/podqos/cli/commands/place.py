@@ -22,10 +22,10 @@ from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
-from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.node import Node
+from podqos.objects.files import Inputs
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text

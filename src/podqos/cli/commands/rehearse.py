@@ -16,7 +16,7 @@ from podqos.cli.options import add_scenario_argument, add_value_option, duration
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.scenarios import scenario_argument
 from podqos.errors import HostError
-from podqos.library.written_files import write_file
+from podqos.reading.written_files import write_file
 from podqos.report.simulation.rehearsal import table
 
 

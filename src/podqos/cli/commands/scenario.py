@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _validate(files: list[str]) -> int:
-    from podqos.library.inputs.scenario_files import read_scenario
     from podqos.model.time_units import SECOND_US
+    from podqos.reading.scenario_files import read_scenario
 
     code = EXIT_OK
     for file in files:
@@ -114,9 +114,9 @@ def _schema() -> int:
 
 def _list() -> int:
     from podqos.cli.output import print_lines
-    from podqos.library.inputs.files import read_bytes
-    from podqos.library.inputs.scenario_files import scenario_path
-    from podqos.library.inputs.shipped_scenarios import shipped_scenarios
+    from podqos.reading.files import read_bytes
+    from podqos.reading.scenario_files import scenario_path
+    from podqos.reading.shipped_scenarios import shipped_scenarios
     from podqos.sim.scenario_format.file import read_file
 
     found = []
@@ -131,8 +131,8 @@ def _list() -> int:
 
 
 def _new(name: str) -> int:
-    from podqos.library.inputs.shipped_scenarios import starter_files
-    from podqos.library.scenario_writing import write_files
+    from podqos.reading.scenario_writing import write_files
+    from podqos.reading.shipped_scenarios import starter_files
 
     _check_name(name)
     files = starter_files(name)

@@ -45,9 +45,9 @@ from podqos.controls import own
 from podqos.errors import InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
-from podqos.library.written_files import write_file
 from podqos.model.assumption import of_version
 from podqos.model.time_units import MINUTE_US, SECOND_US
+from podqos.reading.written_files import write_file
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.report.simulation.view import RunView

@@ -21,10 +21,10 @@ from podqos.cli.cluster import add_live_options
 from podqos.cli.output import say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cluster.cluster import connect
-from podqos.library.cluster_part import Part
-from podqos.library.cluster_snapshot import noting_missing, write_snapshot
-from podqos.library.live_cluster import snapshot_lines
 from podqos.model.assumption import Assumption
+from podqos.reading.cluster_part import Part
+from podqos.reading.cluster_snapshot import noting_missing, write_snapshot
+from podqos.reading.live_cluster import snapshot_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,11 +22,11 @@ from podqos.cli.cluster import (
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.kubelet_node import Kubelet
-from podqos.library.inputs.kubelet_settings import settings_from_flags
 from podqos.library.node_state import NodeCapacities, node_capacities
 from podqos.library.thresholds import thresholds
-from podqos.library.written_files import write_file
+from podqos.objects.kubelet_node import Kubelet
+from podqos.objects.kubelet_settings import settings_from_flags
+from podqos.reading.written_files import write_file
 from podqos.report.survival.thresholds import csv_rows, memory_of, table
 
 # The kubelet's flags that matter here, with an example each.

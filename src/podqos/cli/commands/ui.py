@@ -138,7 +138,7 @@ def _started(arguments: argparse.Namespace) -> Started:
     if not is_cluster:
         return Started(None)
     from podqos.cluster.cluster import connect
-    from podqos.library.mirror import Mirror
+    from podqos.reading.mirror import Mirror
 
     seconds = arguments.interval / SECOND_US
     mirror = Mirror(connect(arguments.context, kubeconfig=arguments.kubeconfig), usage_seconds=seconds, say=_say)
@@ -151,7 +151,7 @@ def _write(arguments: argparse.Namespace, viewer: str) -> int:
     from podqos.cli.problems import print_problems
     from podqos.library.page.page import Page
     from podqos.library.page.sharing import shared_page
-    from podqos.library.written_files import write_file
+    from podqos.reading.written_files import write_file
 
     started = _started(arguments)
     if started.source is None:

@@ -122,9 +122,9 @@ def _test(arguments: argparse.Namespace) -> int:
     from podqos.admission.review import AnsweredReview, InvalidReview, read_review
     from podqos.advice.reviewing import Door
     from podqos.cli.output import say_assumptions
-    from podqos.library.inputs.files import read_bytes
     from podqos.library.webhook import assumptions, read_rules, reviewer_of
     from podqos.model.assumption import of_version
+    from podqos.reading.files import read_bytes
     from podqos.report.admission.reviewed import response
 
     rules = read_rules(arguments.policy)
@@ -157,8 +157,8 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
 
 def _manifests(arguments: argparse.Namespace) -> int:
-    from podqos.library.inputs.files import read_bytes
     from podqos.library.webhook import read_rules
+    from podqos.reading.files import read_bytes
 
     if arguments.replicas < 1:
         raise InvalidOption(f"{arguments.replicas} of it serve nothing", where="--replicas", fix="at least 1")

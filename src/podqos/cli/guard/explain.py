@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the explanation."""
-    from podqos.library.guard_journal import entries_of
+    from podqos.reading.guard_journal import entries_of
     from podqos.report.node.guard import explanation_lines
     from podqos.survival.shadow import explanation
     from podqos.wording import listed

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _lines(arguments: argparse.Namespace) -> Iterator[bytes]:
     from podqos.host.storage.tailing import lines_of
-    from podqos.library.guard_journal import files_of
+    from podqos.reading.guard_journal import files_of
 
     state = Path(arguments.state)
     files_of(state)

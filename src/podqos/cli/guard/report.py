@@ -47,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.cli.problems import print_problems
     from podqos.library.autopsy import autopsy
     from podqos.library.autopsy_inputs import told_apart
-    from podqos.library.guard_journal import known_names, report_of
-    from podqos.library.inputs.files import STDIN, Inputs
+    from podqos.objects.files import STDIN, Inputs
+    from podqos.reading.guard_journal import known_names, report_of
     from podqos.report.node.guard import csv_rows, report_lines
 
     if [*arguments.kernel_log, *arguments.filename].count(STDIN) > 1:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
     from podqos.agent.guard_status import FILE
-    from podqos.library.guard_journal import read_status
+    from podqos.reading.guard_journal import read_status
     from podqos.report.node.guard_status import status_lines
 
     file = Path(arguments.run_dir) / FILE

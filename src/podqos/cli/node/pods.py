@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(msgspec.json.format(client.get("/pods"), indent=2).decode())
         return 0
     if arguments.output == "yaml":
-        from podqos.report.text.encoding import yaml_text
+        from podqos.manifest.encoding import yaml_text
 
         sys.stdout.write(yaml_text(msgspec.json.decode(client.get("/pods"))))
         return 0

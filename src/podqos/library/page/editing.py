@@ -15,9 +15,6 @@ from podqos.admission.pod_validation import validate_pod
 from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.fixes.patches import object_patch, plain_value
 from podqos.errors import InputError
-from podqos.library.inputs.node_pods import node_pods
-from podqos.library.inputs.objects import FoundWorkload, Objects, in_namespace
-from podqos.library.inputs.sources import Source
 from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode
 from podqos.manifest.edits.refusal import Refusal
@@ -27,6 +24,9 @@ from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.problems import Problem
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
+from podqos.objects.node_pods import node_pods
+from podqos.objects.objects import FoundWorkload, Objects, in_namespace
+from podqos.objects.sources import Source
 from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_patch
 from podqos.report.page.pod import PatchText
 from podqos.survival.pod_changes import with_priority

@@ -23,16 +23,16 @@ from podqos.errors import HostError, InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
-from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
-from podqos.library.guard_journal import JOURNAL, KNOWN_PODS, read_status
-from podqos.library.inputs.changes import signature
 from podqos.library.page.source import LogFile, PageSource, SourceKind, read_paths
 from podqos.model.time_units import SECOND_US
+from podqos.reading.changes import signature
+from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
+from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
 from podqos.report.page.guard import guard_panel
 from podqos.survival.snapshots import node_of
 
 if TYPE_CHECKING:
-    from podqos.library.mirror import Mirror
+    from podqos.reading.mirror import Mirror
 
 _PAUSE_SECONDS = 0.05
 _LAST_BYTES = 1 << 17

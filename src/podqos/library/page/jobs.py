@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.blast_radius import blast
-from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.page.shown import Shown
 from podqos.library.page.source import PageSource
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
+from podqos.objects.kubelet_node import Kubelet
 from podqos.report.simulation.view import RunView
 from podqos.sim.blast import BlastRadius
 

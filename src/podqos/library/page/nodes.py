@@ -15,15 +15,11 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
-from podqos.library.cluster_snapshot import ClusterSnapshot
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelet_among
-from podqos.library.inputs.kubelet_settings import memory_allocatable
-from podqos.library.inputs.node_pods import node_pods
-from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.node_state import NodeState, NoPods, cluster_state, node_state, usage_by_node, used_bytes
 from podqos.library.page.places import Places
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
+from podqos.manifest.encoding import json_line
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
@@ -33,11 +29,15 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelet_among
+from podqos.objects.kubelet_settings import memory_allocatable
+from podqos.objects.node_pods import node_pods
+from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
+from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.report.page.cluster import NodePanel, PodBlock
-from podqos.report.text.encoding import json_line
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport

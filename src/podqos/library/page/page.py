@@ -18,9 +18,6 @@ from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
 from podqos.library.check import Checked, run_checks
-from podqos.library.checking.configuration import check_named
-from podqos.library.inputs.objects import FoundWorkload
-from podqos.library.inputs.selection import Selection
 from podqos.library.node_figures import node_overview, threshold_bytes
 from podqos.library.node_state import USAGE, used_bytes
 from podqos.library.page.editing import edited, patch_of, with_workloads
@@ -37,8 +34,11 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
+from podqos.objects.objects import FoundWorkload
+from podqos.objects.selection import Selection
 from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
+from podqos.reading.configuration import check_named
 from podqos.report.admission.value import AdmissionReport
 from podqos.report.check.object_patches import patch_lines
 from podqos.report.page.check import CheckView, FixRequest, FixView, check_view, fix_view

@@ -17,10 +17,10 @@ from podqos.admission.relevance import Question
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.library.admit import policies_for
-from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import Profile
+from podqos.objects.objects import FoundWorkload, Objects
 from podqos.wording import counted
 
 Key = tuple[str, str]

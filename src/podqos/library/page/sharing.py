@@ -13,9 +13,9 @@ from podqos.errors import PodqosError
 from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind
 from podqos.library.simulation import simulate
+from podqos.manifest.encoding import json_line
 from podqos.report.page.session import ProblemInfo, Session, SourceInfo
 from podqos.report.simulation.html import embedded
-from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 
 START = "start"

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.library.explain import ExplainOptions, explain
-from podqos.library.inputs.objects import FoundWorkload, Objects, load
 from podqos.library.node_figures import headroom_bytes
 from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode, PageNodes
@@ -21,9 +20,11 @@ from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY
 from podqos.model.service import Service
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
+from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
+from podqos.reading.loading import load
 from podqos.report.explain.explanation import ExplanationList
 from podqos.survival.forecast import CurvePoint
 

@@ -18,14 +18,16 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.kernel.oom_report import BEGINNINGS
 from podqos.library.autopsy import Log
-from podqos.library.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
-from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.files import InputFile, Inputs, is_manifest, read_bytes
-from podqos.library.inputs.gathering import existing_files, gather
-from podqos.library.inputs.objects import Objects, load
-from podqos.library.inputs.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.samples import is_top
+from podqos.objects.files import InputFile, Inputs
+from podqos.objects.objects import Objects
+from podqos.reading.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
+from podqos.reading.configured import configured_kinds
+from podqos.reading.files import is_manifest, read_bytes, with_data
+from podqos.reading.gathering import existing_files, gather
+from podqos.reading.loading import load
+from podqos.reading.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
 from podqos.report.page.guard import GuardPanel
 from podqos.report.simulation.view import RunView
 from podqos.sim.scenario.scenario import Scenario
@@ -304,10 +306,10 @@ def _named(files: Sequence[InputFile]) -> str:
 
 def _opened(file: InputFile) -> InputFile:
     """Return a file with what it holds; one that was named has to be there."""
-    opened = file.opened() if file.scope is not None else InputFile(file.path, data=_content(file))
-    if opened.data is None or opened.data[:2] != _GZIP:
-        return opened
-    return InputFile(file.path, file.scope, _unpacked(file.path, opened.data))
+    held = with_data(file) if file.scope is not None else InputFile(file.path, data=_content(file))
+    if held.data is None or held.data[:2] != _GZIP:
+        return held
+    return InputFile(file.path, file.scope, _unpacked(file.path, held.data))
 
 
 def _content(file: InputFile) -> bytes:

@@ -15,8 +15,6 @@ from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
 from podqos.library.forecast import forecast
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
-from podqos.library.inputs.objects import FoundWorkload
 from podqos.library.node_figures import headroom_bytes, threshold_bytes
 from podqos.library.node_state import NodeState, available_bytes
 from podqos.library.page.editing import edited, edited_alike, patch_of, with_workloads
@@ -33,6 +31,8 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.page.forecast import ForecastRequest, ForecastView
 from podqos.report.page.pod import PatchText

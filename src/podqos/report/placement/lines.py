@@ -9,8 +9,8 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.placement.outcome import Status
 from podqos.report.placement.value import NodeReport, OvercommitReport, PendingReport, PlacementReport
-from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.tables import Table
 from podqos.wording import mebibytes
 from podqos.words.placement_reasons import reason_words, rounded_amount
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from podqos.controls import one_line
+from podqos.manifest.encoding import MANIFEST_WIDTH, manifest_yaml
 from podqos.policy.admission_policies import AdmissionPolicies, Left, NotExpressed, Printed
 from podqos.policy.model import Action
-from podqos.report.text.encoding import MANIFEST_WIDTH, manifest_yaml
 from podqos.wording import listed
 
 _ACTIONS = {Action.DENY: "refused", Action.WARN: "warned about", Action.AUDIT: "recorded"}

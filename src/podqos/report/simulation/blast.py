@@ -8,8 +8,8 @@ from operator import attrgetter
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
-from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.tables import Table
 from podqos.sim.blast import Blast, BlastRadius
 from podqos.wording import counted, listed
 from podqos.words.durations import rounded

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns
+from podqos.report.text.tables import Table
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
 from podqos.words.durations import percent, rounded
 

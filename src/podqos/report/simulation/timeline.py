@@ -18,8 +18,8 @@ from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation import story
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
-from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, visible_length, wrapped
+from podqos.report.text.tables import Table
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
 from podqos.words.journal import again, away, size

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, cut, labelled, wrapped
+from podqos.report.text.tables import Table
 from podqos.survival.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy import process

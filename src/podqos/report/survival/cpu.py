@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from podqos.kernel.cpu import CpuBound
 from podqos.model.quantity import Quantity
-from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.tables import Table, csv_table
 from podqos.survival.cpu import BendCause, ContainerCpu, CpuReport, DaemonsCpu, PodCpu, WeightBend
 
 _BOUNDS = {CpuBound.CONTENTION: "contention", CpuBound.QUOTA: "its own limit", None: ""}

@@ -24,8 +24,8 @@ from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.placement.taints import Repelled, repelled
 from podqos.report.survival.capacity_bar import bar_lines, letter_of
-from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.tables import Table, csv_table
 from podqos.survival.exhaustion import SOFT, Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
 from podqos.survival.plain_node import SureGrowth
 from podqos.words.durations import duration, short_duration

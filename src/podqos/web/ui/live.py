@@ -20,9 +20,9 @@ from podqos.errors import PodqosError
 from podqos.library.page.feeds import Feed
 from podqos.library.page.sharing import START
 from podqos.library.page.source import PageSource, SourceKind
+from podqos.manifest.encoding import json_line
 from podqos.report.page.cluster import ClusterView, change
 from podqos.report.page.job import Age, Hello
-from podqos.report.text.encoding import json_line
 from podqos.version import __version__
 from podqos.web.ui.sessions import Bell, Shown, Visitor
 

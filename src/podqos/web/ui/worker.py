@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from podqos.errors import InputError, PodqosError
 from podqos.library.page.source import read_given
+from podqos.manifest.encoding import json_line
 from podqos.report.page.job import JobKind
-from podqos.report.text.encoding import json_line
 from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Reading, Task
 
 _PR_SET_PDEATHSIG = 1

@@ -1,1 +1,0 @@
-"""Edge. The inputs of a check: files, configuration, baseline."""

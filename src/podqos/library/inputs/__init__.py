@@ -1,1 +1,0 @@
-"""Edge. From files to values."""

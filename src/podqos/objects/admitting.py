@@ -1,0 +1,47 @@
+"""Workloads of files through admission: the pod that the API server would store, with the policies found beside it.
+
+What it would not store is noted as a problem, at its place in the file.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.admission.chain import admit
+from podqos.admission.policies import AdmissionPlugin
+from podqos.admission.relevance import Question, judge, rejected, with_names
+from podqos.model.pod import Pod
+from podqos.model.profile import Profile
+from podqos.objects.objects import FoundWorkload, Objects
+from podqos.placement.constraints import unmeetable_bounds
+from podqos.words.admission import exempt
+
+
+def admitted_pod(
+    found: FoundWorkload,
+    objects: Objects,
+    profile: Profile,
+    question: Question = Question.SURVIVAL,
+    plugins: tuple[AdmissionPlugin, ...] = (),
+) -> Pod | None:
+    """Return the pod as the API server would store it; None where it would not, which is reported.
+
+    What it rejects and does not matter for the question is a warning. ``plugins`` are enabled besides the default ones.
+    """
+    workload, pod = found.workload, found.workload.pod
+    bounds = judge(unmeetable_bounds(pod), question)
+    errors = bounds.decisive
+    policies = objects.namespace_policies(found.source).of(pod.metadata.namespace)
+    enabled = replace(policies, enabled_plugins=plugins) if plugins else policies
+    admission = admit(pod, enabled, profile, question=question)
+    if admission.override is not None and admission.override.exempt is not None:
+        objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")
+    if admission.refusal is not None and admission.refusal.field_errors:
+        errors += admission.refusal.field_errors
+    elif admission.refusal is not None:
+        objects.refuse(found, admission.refusal.message)
+    objects.report(found, errors)
+    if errors or not admission.allowed:
+        return None
+    objects.tolerate(found, rejected(workload, (*bounds.tolerated, *admission.tolerated)))
+    return with_names(admission.pod)

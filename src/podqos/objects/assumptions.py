@@ -1,0 +1,181 @@
+"""What answers assume where it is not stated, as values: one rule for each thing, the same for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from podqos.errors import InvalidOption
+from podqos.manifest.kinds import POD_HOLDERS
+from podqos.model.assumption import Assumption
+from podqos.model.resources import MEMORY, is_hugepages
+from podqos.wording import listed
+
+if TYPE_CHECKING:
+    from podqos.model.node import Node
+    from podqos.objects.objects import Objects
+    from podqos.policy.model import Policy
+
+USUAL_NODE_BYTES = 64 << 30
+LEAST_NODE_BYTES = 1 << 20
+"""With less, nothing is a node."""
+NODE_MEMORY = Assumption("node memory", "64Gi", "--node-memory")
+KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", "--kubelet-config")
+FIRST_BY_NAME = Assumption(
+    "choice among equally good nodes",
+    "first by name",
+    "the real scheduler picks among these at random; -v shows the scores",
+)
+NO_POLICIES = Assumption("cluster policies", "none", "-f POLICIES")
+
+# What is taken of a class that pods name and that is not among the objects, and how to state it.
+_OF_CLASS = {
+    "PriorityClass": ("priority of class {name}", "0", "--priority {name}=VALUE"),
+    "RuntimeClass": ("overhead of runtime {name}", "none", "--runtime-class {name}=cpu=CORES,memory=BYTES"),
+}
+_SHOWN_SOURCES = 3
+
+
+def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, tuple[Assumption, ...]]:
+    """Return a node's memory: as stated, else of the smallest Node, else 64Gi, which is then an assumption.
+
+    Never this machine's, which has nothing to do with the manifests. A Node that states next to none states nothing.
+    """
+    if stated_bytes is not None:
+        if stated_bytes < LEAST_NODE_BYTES:
+            what = f"{stated_bytes} bytes are not the memory of a node"
+            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+        return stated_bytes, ()
+    stated = (node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity)
+    sizes = [size for size in stated if size >= LEAST_NODE_BYTES]
+    return (min(sizes), ()) if sizes else (USUAL_NODE_BYTES, (NODE_MEMORY,))
+
+
+def nodes_called(name: str, nodes: Iterable[Node]) -> Sequence[Node]:
+    """Return the Node of a name, where it states its memory; else all of them, of which the smallest counts."""
+    every = list(nodes)
+    return [each for each in every if each.name == name and not node_memory(None, (each,))[1]] or every
+
+
+def node_hugepages(nodes: Iterable[Node], memory_bytes: int) -> int:
+    """Return how much of its memory a Node of this size has set aside as huge pages."""
+    for node in nodes:
+        capacity = node.status.capacity
+        if MEMORY in capacity and capacity[MEMORY].value == memory_bytes:
+            return sum(amount.value for name, amount in capacity.items() if is_hugepages(name))
+    return 0
+
+
+def stated_allocatable(nodes: Sequence[Node], memory_bytes: int) -> int | None:
+    """Return how much memory a Node of this size, or the only one, states as allocatable; None where none does."""
+    for node in nodes:
+        capacity, stated = node.status.capacity.get(MEMORY), node.status.allocatable.get(MEMORY)
+        is_it = len(nodes) == 1 if capacity is None else capacity.value == memory_bytes
+        if is_it and stated is not None:
+            return stated.value
+    return None
+
+
+def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = None) -> tuple[Assumption, ...]:
+    """Return what is taken of classes, by kind and name, that do not apply to the pods that name them."""
+    found = []
+    for kind, name in sorted(set(named)):
+        what, value, state_with = (each.format(name=name) for each in _OF_CLASS[kind])
+        elsewhere = "" if objects is None else objects.defined_in(kind, name)
+        if elsewhere:
+            state_with += f", or -f {elsewhere}, which applies to its own directory only"
+        found.append(Assumption(what, value, state_with))
+    return tuple(found)
+
+
+def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
+    """Return what is assumed of the cluster: classes that no file has, and which policies apply to what."""
+    kinds = {found.workload.kind for found in objects.workloads}
+    of_kinds = added_containers(kinds)
+    missing = missing_classes(objects.missing, objects)
+    return (*objects.assumptions, *missing, *policy_scopes(objects), *of_kinds, *as_written(objects))
+
+
+def as_written(objects: Objects) -> tuple[Assumption, ...]:
+    """Return that resources and replicas are as written where autoscalers change them."""
+    from podqos.objects.autoscaling import Autoscalers
+
+    autoscalers = Autoscalers(objects)
+    if not autoscalers:
+        return ()
+    names = {
+        "resources": [found.workload.metadata.name for found in objects.workloads if autoscalers.vertical(found)],
+        "replicas": [found.workload.metadata.name for found in objects.workloads if autoscalers.horizontal(found)],
+    }
+    changes = {
+        "resources": "a VerticalPodAutoscaler changes them",
+        "replicas": "a HorizontalPodAutoscaler changes them",
+    }
+    return tuple(Assumption(f"{what} of {_shown(of)}", "as written", changes[what]) for what, of in names.items() if of)
+
+
+def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
+    """Return which containers the controllers of custom resources add, and are taken not to."""
+    if kinds <= POD_HOLDERS.keys():
+        return ()
+    from podqos.manifest.pod_kinds import CUSTOM_KINDS
+
+    added: dict[str, list[str]] = {}
+    for each in CUSTOM_KINDS.values():
+        if each.adds and each.kind in kinds:
+            added.setdefault(each.adds, []).append(each.kind)
+    return tuple(
+        Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
+        for adds, of in added.items()
+    )
+
+
+def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
+    """Return which policies count for their own directory only, where that leaves a workload out."""
+    own = [each for each in objects.own_policies if each.found.source.scope is not None]
+    sources = objects.policy_sources()
+    if not sources and not own:
+        return ()
+    alternatives = objects.alternatives
+    sources = [source for source in sources if source.path not in alternatives]
+    everywhere = {found.source for found in objects.workloads}
+    applied = [
+        source.path for source in sources if any(source.scope not in objects.scopes(each) for each in everywhere)
+    ]
+    applied += (each.found.source.path for each in own if not all(objects.is_about(each, path) for path in everywhere))
+    return scoped_policies(list(dict.fromkeys(applied)), alternatives)
+
+
+def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[Assumption, ...]:
+    """Return that the policies of some files count for their own directories only, and those of others for none."""
+    found = []
+    if paths:
+        what, state_with = f"policies of {_shown(paths)}", "-f FILE or --policies: for all"
+        found.append(Assumption(what, "for their own directory and below", state_with))
+    if alternatives:
+        what, state_with = f"policies of {_shown(alternatives)}", "-f FILE or --policies: those that count"
+        found.append(Assumption(what, "not applied, as they contradict each other", state_with))
+    return tuple(found)
+
+
+def _shown(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN_SOURCES} more" if len(paths) > _SHOWN_SOURCES else ""
+    return f"{', '.join(paths[:_SHOWN_SOURCES])}{more}"
+
+
+def unlabelled_namespaces(objects: Objects, policies: Iterable[Policy]) -> tuple[Assumption, ...]:
+    """Return that namespaces have no labels, where policies of podqos ask for them and no file has the namespace."""
+    if not any(policy.reads_namespaces for policy in policies):
+        return ()
+    from podqos.model.policy import Namespace
+
+    known = {each.metadata.name for each in objects.of(Namespace)}
+    unknown = sorted({found.workload.metadata.namespace for found in objects.workloads} - known)
+    noun = "namespace" if len(unknown) == 1 else "namespaces"
+    return (Assumption(f"labels of {noun} {_shown(unknown)}", "none", "-f NAMESPACES"),) if unknown else ()
+
+
+def without_policies(objects: Objects) -> tuple[Assumption, ...]:
+    """Return what is taken where the objects hold no policy; what comes from a cluster has met its policies."""
+    is_stored = all(found.workload.is_stored for found in objects.workloads)
+    return () if is_stored or any(found.is_decisive for found in objects.others) else (NO_POLICIES,)

@@ -1,0 +1,137 @@
+"""The node that ``--kubelet-config`` and its neighbours describe, as the settings that cgroups are planned by."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InvalidConfiguration
+from podqos.eviction.kubelet_file import check_alone
+from podqos.manifest.kubelet import Notation
+from podqos.manifest.problems import Problem
+from podqos.model.assumption import Assumption, of_version
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.placement.kubelet_start import check_starts
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
+
+if TYPE_CHECKING:
+    from podqos.objects.objects import Objects
+    from podqos.objects.other_objects import KubeletObject
+
+
+class Kubelet(Struct, frozen=True):
+    """A kubelet's configuration, and the file it is from, if any."""
+
+    config: KubeletConfiguration = KubeletConfiguration()
+    path: str | None = None
+    problems: tuple[Problem, ...] = ()
+    """What of the file changes no answer."""
+    notation: Notation = Notation.CONFIGURATION
+    """How the file is written."""
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether anything is known of it but the defaults."""
+        return self.path is not None or self.config != KubeletConfiguration()
+
+
+def rules_of(kubelet: Kubelet | None, profile: Profile) -> tuple[Assumption, ...]:
+    """Return what is assumed about the version whose rules a kubelet follows."""
+    return (*of_version(profile), *(() if kubelet is None else later_rules(kubelet.notation, profile)))
+
+
+def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
+    """Return that a file of OpenShift 3 is judged by the rules of a later version, where it is."""
+    if notation is not Notation.ARGUMENTS or profile.has_kubelet_arguments:
+        return ()
+    version = profile.version_text
+    how = "--kubernetes-version 1.9 for OKD 3.9"
+    return (Assumption("rules for kubeletArguments (OpenShift 3)", f"those of Kubernetes {version}", how),)
+
+
+DEFAULT_KUBELET = Kubelet()
+"""One whose configuration is not stated."""
+
+
+def kubelet_among(objects: Objects) -> Kubelet | None:
+    """Return the kubelet whose settings stand among the files; None where there are several, or none."""
+    if len(objects.kubelets) != 1:
+        return None
+    return kubelet_of(objects.kubelets[0])
+
+
+def kubelet_of(found: KubeletObject) -> Kubelet:
+    """Return the kubelet whose settings were found in a file; raise where it does not start with them."""
+    path = found.found.source.path
+    try:
+        check_alone(found.settings)
+    except InvalidConfiguration as error:
+        raise _located(path, error) from error
+    return Kubelet(found.settings.configuration, path, notation=found.settings.notation)
+
+
+def cgroups_of(
+    kubelet: Kubelet,
+    *,
+    memory_bytes: int,
+    cores: int | Fraction | None = None,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> CgroupSettings:
+    """Return the settings of a node with this kubelet, which must be one that starts there.
+
+    ``cores`` are None where they are not known.
+    """
+    capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
+    if cores is not None:
+        capacity[CPU] = Quantity.of_milli(int(cores * 1000))
+    check_kubelet(kubelet, capacity, swap_bytes=swap_bytes, profile=profile)
+    return cgroup_settings(
+        kubelet.config, capacity, swap_bytes=swap_bytes, cgroup_version=cgroup_version, profile=profile
+    )
+
+
+def check_kubelet(kubelet: Kubelet, capacity: ResourceList, *, swap_bytes: int = 0, profile: Profile = LATEST) -> None:
+    """Raise ``InvalidConfiguration``, with the file, where a kubelet does not start on such a node."""
+    try:
+        check_starts(kubelet.config, capacity, swap_bytes=swap_bytes, profile=profile)
+    except InvalidConfiguration as error:
+        raise _located(kubelet.path, error) from error
+
+
+def judged_cgroups(
+    kubelet: Kubelet,
+    *,
+    memory_bytes: int,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> CgroupSettings:
+    """Return the settings for those who ask who dies; where nothing is stated pods have no limit but the machine."""
+    if not kubelet.is_stated:
+        return CgroupSettings(node_memory_bytes=memory_bytes, node_swap_bytes=swap_bytes, cgroup_version=cgroup_version)
+    settings = cgroups_of(
+        # That there is swap was measured: the kubelet did start.
+        replace(kubelet, config=replace(kubelet.config, fail_swap_on=False)),
+        memory_bytes=memory_bytes,
+        swap_bytes=swap_bytes,
+        cgroup_version=cgroup_version,
+        profile=profile,
+    )
+    # Only limits count here, and every container has to be somewhere (see ``cgroup_paths``).
+    return settings if settings.cgroups_per_qos else replace(settings, cgroup_driver=CgroupDriver.CGROUPFS)
+
+
+def _located(path: str | None, error: InvalidConfiguration) -> InvalidConfiguration:
+    where = error.where.removeprefix(": ")
+    if path is not None and not where.startswith(path):
+        where = f"{path}: {where}" if where else path
+    return InvalidConfiguration(error.what, where=where, fix=error.fix)

@@ -1,0 +1,155 @@
+"""Objects that hold no pods: which kinds are read, as what, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from podqos.manifest.contents import Other
+from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
+from podqos.manifest.problems import Problem, Severity, SyntaxProblem
+from podqos.objects.sources import Source
+from podqos.wording import nearest
+
+if TYPE_CHECKING:
+    from podqos.manifest.kubelet import KubeletSettings
+    from podqos.model.disruption import PodDisruptionBudget
+    from podqos.policy.model import Policy
+
+Model = TypeVar("Model", bound=Struct)
+
+# (API group, kind) → module and name of what it is read as
+_MODELS = {
+    ("", "Node"): ("podqos.model.node", "Node"),
+    ("", "Service"): ("podqos.model.service", "Service"),
+    ("policy", "PodDisruptionBudget"): ("podqos.model.disruption", "PodDisruptionBudget"),
+    ("autoscaling", "HorizontalPodAutoscaler"): ("podqos.model.autoscaling", "HorizontalPodAutoscaler"),
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): ("podqos.model.autoscaling", "VerticalPodAutoscaler"),
+}
+# Likewise for kinds that only lead to a Service: they decide nothing about pods, and nothing is found about them.
+_ROUTES = {
+    ("networking.k8s.io", "Ingress"): ("podqos.model.service", "Ingress"),
+    ("extensions", "Ingress"): ("podqos.model.service", "Ingress"),
+    **{
+        ("gateway.networking.k8s.io", f"{protocol}Route"): ("podqos.model.service", "GatewayRoute")
+        for protocol in ("HTTP", "GRPC", "TCP", "TLS", "UDP")
+    },
+}
+# Likewise for what tells of pods and decides nothing.
+_TELLING = {(group, "Event"): ("podqos.model.event", "Event") for group in ("", "events.k8s.io")}
+
+
+class FoundObject(Struct, frozen=True):
+    """An object that holds no pod, and where it was found."""
+
+    other: Other
+    source: Source
+    is_stored: bool
+    """Whether the cluster has it already."""
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether it is one of the kinds that admission goes by."""
+        return is_policy(self.other.kind, self.other.api_version)
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether it is a policy that decides something; a namespace alone does not."""
+        return self.is_policy and self.other.kind != NAMESPACE
+
+
+class NotJudged(Struct, frozen=True):
+    """An object that has pods which cannot be read from it, and where it stands."""
+
+    kind: str
+    name: str
+    why: str
+    hint: str
+    source: str
+    line: int
+    column: int
+
+
+def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
+    """Yield which objects are not judged: one problem for all of a kind, at the first of them."""
+    groups: dict[tuple[str, str], list[NotJudged]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.why), []).append(each)
+    for group in groups.values():
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        named = f"{first.kind} {first.name}".rstrip()
+        what = f"{named}{more} not judged: {first.why}"
+        yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
+
+
+class KubeletObject(Struct, frozen=True):
+    """The settings of a kubelet that stand among the files."""
+
+    settings: KubeletSettings
+    found: FoundObject
+
+
+class PolicyObject(Struct, frozen=True):
+    """A policy of podqos that stands among the files."""
+
+    policy: Policy
+    found: FoundObject
+
+
+def is_own_policy(other: Other) -> bool:
+    """Whether an object is a policy of podqos, of whatever version, or was probably meant to be one."""
+    return group_of(other.api_version) == "podqos.dev" and nearest(other.kind, ("Policy",)) is not None
+
+
+def decides_about_pods(other: Other) -> bool:
+    """Whether an object is of a kind that is read: a policy, a Node, a Service, a budget, a kubelet's settings."""
+    return (
+        is_policy(other.kind, other.api_version)
+        or (group_of(other.api_version), other.kind) in _MODELS
+        or is_kubelet(other.kind, other.api_version)
+        or is_own_policy(other)
+    )
+
+
+def is_known(model: type[Struct]) -> bool:
+    """Whether something is read as a model that is no policy."""
+    return (model.__module__, model.__name__) in {*_MODELS.values(), *_TELLING.values()}
+
+
+def is_read_as(other: Other, model: type[Struct]) -> bool:
+    """Whether a model is what an object is read as."""
+    key = group_of(other.api_version), other.kind
+    known = _MODELS.get(key) or _ROUTES.get(key) or _TELLING.get(key)
+    return known is not None and known[1] == model.__name__
+
+
+def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model | None, list[Problem]]:
+    """Return an object that holds no pods as a value, or None and what is wrong with it."""
+    from podqos.manifest.decode import convert
+    from podqos.manifest.examine import Examination
+
+    try:
+        value = source.lookup.plain(other.place)
+    except SyntaxProblem as problem:
+        # Some kinds are not parsed until something asks for them, and what is broken is known only then.
+        return None, [source.syntax_problem(problem)]
+    try:
+        return convert(value, model), []
+    except msgspec.ValidationError:
+        examination = Examination(is_live=True)
+        cleaned = examination.clean(value, model, ())
+        if not examination.findings:
+            return convert(cleaned, model), []
+    return None, [source.problem(other.place, each.path, each.what, each.fix) for each in examination.findings]
+
+
+def budget_problem(source: Source, other: Other, budget: PodDisruptionBudget) -> Problem | None:
+    """Return why the API server rejects a PodDisruptionBudget, if it does."""
+    if budget.spec.refusal is None:
+        return None
+    field, what, fix = budget.spec.refusal
+    return source.problem(other.place, ("spec", field), what, fix)

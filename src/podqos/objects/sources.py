@@ -1,0 +1,203 @@
+"""A file as a command holds it: what was read from it, and where something stands in it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.manifest.contents import Reading
+from podqos.manifest.known_kinds import is_kubernetes_own
+from podqos.manifest.plain import FieldPath, Plain, format_path
+from podqos.manifest.problems import Position, Problem, Severity, SyntaxProblem
+from podqos.manifest.reading import read
+from podqos.manifest.text import Place
+from podqos.wording import counted
+
+if TYPE_CHECKING:
+    from podqos.admission.field_errors import FieldError
+    from podqos.manifest.lookup import Lookup
+    from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.pod import ObjectMeta
+
+
+# What every manifest has, or a part of one; and what templates and files of other programs have.
+_OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
+_OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
+_LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
+_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
+
+
+class Source:
+    """A file, or standard input.
+
+    ``reading`` is what was read already. ``scope`` is the directory whose objects its policies apply to,
+    with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
+    the well-known ones. ``skips_services``: Services need not be parsed. ``cluster`` is the name of the cluster that it
+    is a list of objects of: they have names instead of lines and columns. A file that was not named, cannot be read and
+    looks like another program's is no manifest.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        data: bytes,
+        reading: Reading | None = None,
+        scope: str | None = None,
+        kinds: Mapping[str, CustomKind] | None = None,
+        *,
+        skips_services: bool = False,
+        cluster: str = "",
+    ) -> None:
+        self.path = path
+        self.cluster = cluster
+        self.scope = scope
+        self.data = data
+        self.reading = read(path, data, skips_services=skips_services) if reading is None else reading
+        if scope is not None and self.reading.problems and self._is_of_others():
+            self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
+        if scope is not None and self.reading.refused and any(mark in data for mark in _OF_PATCHES):
+            self.reading = self._without_patches()
+        self.reading = self._with_custom_resources(self.reading, kinds or {})
+        if cluster and self.reading.problems:
+            self.reading = self._without_lines(self.reading)
+
+    @property
+    def name(self) -> str:
+        """What people know it by: the path of the file, or the name of the cluster."""
+        return self.cluster or self.path
+
+    @property
+    def listed_kind(self) -> str:
+        """The kind of which this is the list of a cluster, empty for files: there are no others than those in it."""
+        found = _LIST.match(self.data) if self.cluster else None
+        return found[1].decode() if found is not None else ""
+
+    def _without_lines(self, reading: Reading) -> Reading:
+        """Return what was read of a cluster, with the object that each problem is about in place of its position."""
+        starts = sorted((self.lookup.locate(place, ()), subject) for place, subject in self._subjects.items())
+
+        def named(problem: Problem) -> Problem:
+            number = bisect_right(starts, (problem.line, problem.column), key=itemgetter(0))
+            subject = starts[number - 1][1] if number else ""
+            return replace(problem, source=self.name, line=0, column=0, subject=subject)
+
+        renamed = {problem: named(problem) for problem in reading.problems}
+        return replace(
+            reading,
+            problems=tuple(renamed.values()),
+            refused=tuple(
+                replace(each, problems=tuple(renamed.get(problem, problem) for problem in each.problems))
+                for each in reading.refused
+            ),
+        )
+
+    def _without_patches(self) -> Reading:
+        """Return the reading without what can only be a strategic merge patch."""
+        reading = self.reading
+        patches = [
+            each
+            for each in reading.refused
+            if any(mark in self.data[each.place.chunk.start : each.place.chunk.end] for mark in _OF_PATCHES)
+        ]
+        theirs = {problem for each in patches for problem in each.problems}
+        return replace(
+            reading,
+            refused=tuple(each for each in reading.refused if each not in patches),
+            problems=tuple(each for each in reading.problems if each not in theirs),
+            skipped=reading.skipped + len(patches),
+        )
+
+    def _is_of_others(self) -> bool:
+        return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None
+
+    def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
+        if all(is_kubernetes_own(each.kind, each.api_version) and each.kind not in kinds for each in reading.others):
+            return reading
+        from podqos.manifest.custom_objects import CustomResources
+        from podqos.manifest.text import normalise
+
+        lookup = self.lookup
+        return CustomResources(reading, normalise(self.data), lookup.plain, lookup.locate, kinds).read()
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """What the file says in full, and where."""
+        from podqos.manifest.lookup import Lookup
+
+        return Lookup(self.data)
+
+    def problem(
+        self,
+        place: Place,
+        field: str | FieldPath,
+        what: str,
+        fix: str = "",
+        *,
+        severity: Severity = Severity.ERROR,
+    ) -> Problem:
+        """Return a problem with a field of the object at ``place``."""
+        line, column = self.locate(place, field)
+        named = field if isinstance(field, str) else format_path(field)
+        return Problem(self.name, line, column, severity, named, what, fix, self._subjects.get(place, ""))
+
+    def syntax_problem(self, problem: SyntaxProblem) -> Problem:
+        """Return why a document cannot be read."""
+        return Problem(self.name, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
+
+    def tolerated(self, place: Place, errors: Sequence[FieldError]) -> tuple[Problem, ...]:
+        """Return the warning of what the API server rejects about an object and an answer does not depend on.
+
+        Paths are those of the object. A part of a manifest is not held to what the rest of it may say.
+        """
+        if not errors or place.taken_for:
+            return ()
+        first, more = errors[0], f", and {counted(len(errors) - 1, 'more error')}" if len(errors) > 1 else ""
+        fix = "the API server rejects it, see `podqos admit`; this answer doesn't depend on it"
+        return (self.problem(place, first.path, f"{first.words}{more}", fix, severity=Severity.WARNING),)
+
+    def locate(self, place: Place, field: str | FieldPath) -> Position:
+        """Return line and column of a field of the object at ``place``; zeros where it comes from a cluster."""
+        return (0, 0) if self.cluster else self.lookup.locate(place, field)
+
+    def plain(self, place: Place) -> Plain:
+        """Return everything the object at ``place`` says; kind and version a cluster's list says once."""
+        value = self.lookup.plain(place)
+        if self.cluster and place.path and isinstance(value, dict) and "kind" not in value:
+            of_all = msgspec.json.decode(self.data, type=_List)
+            value = {"apiVersion": of_all.api_version, "kind": of_all.kind.removesuffix("List"), **value}
+        return value
+
+    def where(self, place: Place) -> str:
+        """Return where the object at ``place`` is, for people: line and column in a file, its name in a cluster."""
+        line, column = self.locate(place, ())
+        return f"{self.name}:{line}:{column}" if line else f"{self.name}: {self._subjects.get(place, '')}"
+
+    @cached_property
+    def _subjects(self) -> dict[Place, str]:
+        """Kind and name of the objects of a cluster, which say where these are; of a file nothing."""
+        if not self.cluster:
+            return {}
+        reading = self.reading
+        workloads = zip(reading.places, reading.workloads, strict=True)
+        return {
+            **{place: _named(each.kind, each.metadata) for place, each in workloads},
+            **{each.place: _named(each.kind, each.metadata) for each in reading.others},
+            **{each.place: _named(each.kind, each.metadata) for each in reading.refused},
+        }
+
+
+class _List(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+
+
+def _named(kind: str, metadata: ObjectMeta) -> str:
+    return f"{kind} {metadata.namespace}/{metadata.name}" if metadata.namespace else f"{kind} {metadata.name}"

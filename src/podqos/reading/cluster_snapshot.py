@@ -1,0 +1,431 @@
+"""A cluster at a moment, as one value, and the file it is kept in.
+
+The file is JSON lines, gzipped if its name ends so: a header; then lists as an API server sends them, in pages, without
+what no decision reads (``manifest.pruning``); what each kubelet says about usage and its settings; and at last how many
+lines there are. It is written and read as a stream, and one that was cut off is not taken for a whole one.
+
+A live cluster yields the same lines, so that whoever takes a snapshot does not know where it is from.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property, partial
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.eviction.observation import decode_summary
+from podqos.manifest.decode import REFUSALS, model_decoder
+from podqos.manifest.kubelet import kubelet_settings_in
+from podqos.model.assumption import Assumption
+from podqos.model.event import Event
+from podqos.model.metrics import NodeMetrics, PodMetrics
+from podqos.model.node import Node
+from podqos.model.pod import ObjectMeta
+from podqos.model.pod_fate import FatedPod
+from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.model.stats import Summary
+from podqos.objects.files import InputFile, Inputs
+from podqos.objects.kubelet_node import Kubelet
+from podqos.objects.objects import FoundWorkload, Objects
+from podqos.objects.sources import Source
+from podqos.reading.files import read_bytes
+from podqos.reading.loading import load
+from podqos.reading.written_files import write_chunks
+
+KIND = "ClusterSnapshot"
+
+
+Model = TypeVar("Model", bound=Struct)
+
+
+class Header(Struct, frozen=True, rename="camel"):
+    """The first line: what the snapshot is of."""
+
+    api_version: Literal["podqos.dev/v1alpha1"] = "podqos.dev/v1alpha1"
+    kind: Literal["ClusterSnapshot"] = "ClusterSnapshot"
+    taken_at: str = ""
+    """When, in RFC 3339."""
+    server_version: str = ""
+    """Of the API server, such as v1.36.4."""
+    is_anonymous: bool = False
+    """Whether names were replaced."""
+    namespace: str = ""
+    """The only namespace it has pods of; empty: all."""
+    node: str = ""
+    """The only node it has pods of; empty: all."""
+
+
+class NodeSummary(Struct, frozen=True, rename="camel", tag_field="kind", tag="NodeSummary"):
+    """What a kubelet answers at /stats/summary."""
+
+    node: str
+    summary: msgspec.Raw
+
+
+class NodeKubelet(Struct, frozen=True, rename="camel", tag_field="kind", tag="NodeKubelet"):
+    """What a kubelet answers at /configz."""
+
+    node: str
+    configz: msgspec.Raw
+
+
+class Missing(Struct, frozen=True, rename="camel", tag_field="kind", tag="Missing"):
+    """A source that did not answer, and what is assumed instead."""
+
+    assumption: Assumption
+    list: str = ""
+    """The list that may not be read, and is taken to be empty."""
+
+
+class Restart(Struct, frozen=True, rename="camel", tag_field="kind", tag="Restart"):
+    """A list that expired while it was read begins again: its earlier pages do not count."""
+
+    list: str
+
+
+class End(Struct, frozen=True, rename="camel", tag_field="kind", tag="End"):
+    """The last line: how many came before it."""
+
+    lines: int
+
+
+Note = NodeSummary | NodeKubelet | Missing | Restart | End
+
+
+_NOTE_BEGINS = 40
+_NOTES = {"NodeSummary", "NodeKubelet", "Missing", "Restart", "End"}
+_PODS = "PodList"
+_BESIDE = ("PodMetricsList", "NodeMetricsList", "EventList")
+"""What decides nothing about pods, and is read only where it is asked for."""
+_WORKLOADS = ("DeploymentList", "StatefulSetList", "DaemonSetList", "ReplicaSetList", "JobList", "CronJobList")
+
+
+class _List(Struct, frozen=True):
+    """A page of a list, and the line it stands in."""
+
+    kind: str
+    number: int
+    data: bytes
+
+
+class ClusterSnapshot:
+    """A cluster at a moment. ``lines`` are those of a file, or what a live cluster yields; ``source`` names them.
+
+    ``before`` is the same cluster at an earlier moment: what has not changed since is not read again.
+    """
+
+    def __init__(self, lines: Iterable[bytes], source: str, before: ClusterSnapshot | None = None) -> None:
+        self.source = source
+        self._entries: list[tuple[bytes, _List | Note]] = []
+        self._sources: dict[InputFile, Source] = {} if before is None else before._sources  # noqa: SLF001 - of the same class
+        self._lists: list[_List] = []
+        self._summaries: dict[str, bytes] = {}
+        self._kubelets: dict[str, bytes] = {}
+        self._missing: list[Missing] = []
+        known = [] if before is None else before._entries  # noqa: SLF001
+        self.header = self._read(lines, known)
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What is assumed because a source did not answer when the snapshot was taken."""
+        return tuple(each.assumption for each in self._missing)
+
+    @property
+    def profile(self) -> Profile:
+        """The rules of the server's version; the newest where it is not known."""
+        try:
+            return parse_version(self.header.server_version)
+        except InvalidOption:
+            return LATEST
+
+    def running(self) -> Inputs:
+        """Return the pods, and what decides about them, as files to read."""
+        return self._inputs({_PODS: _as_it_is})
+
+    def policies(self) -> Inputs:
+        """Return what decides about pods, as files to read."""
+        return self._inputs({})
+
+    def declared(self) -> Inputs:
+        """Return the workloads, pods that none of them made, and what decides about them, as files to read.
+
+        What quotas have counted is of these very pods, and is left out: they would be charged twice.
+        """
+        known = {
+            (workloads.kind.removesuffix("List"), f"{each.metadata.namespace}/{each.metadata.name}")
+            for workloads in self._lists
+            if workloads.kind in _WORKLOADS
+            for each in self._decoded(workloads, _Made)
+        }
+        own = dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known))
+        return self._inputs({**own, "ResourceQuotaList": _uncharged})
+
+    @cached_property
+    def objects(self) -> Objects:
+        """The pods, and what decides about them."""
+        inputs = self.running()
+        objects = load(inputs, known=self._sources)
+        self._sources = dict(zip(inputs.files, objects.sources, strict=True))
+        return objects
+
+    def decisive_for(self, node: str) -> tuple[object, ...]:
+        """Return everything that decides about the pods of a node, besides node and pods: as it is, to be compared."""
+        own = self._summaries.get(node), self._kubelets.get(node)
+        return (*own, self.header.server_version, *self._missing, *self._of_all)
+
+    @cached_property
+    def _of_all(self) -> tuple[bytes, ...]:
+        about = {_PODS, "NodeList", "EventList", *_WORKLOADS}
+        return tuple(each.data for each in self._lists if each.kind not in about)
+
+    def on_node(self, name: str) -> Objects:
+        """Return the same with the pods of one node alone."""
+        objects = copy(self.objects)
+        objects.workloads = self.by_node.get(name, [])
+        return objects
+
+    @cached_property
+    def by_node(self) -> dict[str, list[FoundWorkload]]:
+        """The pods by the name of their node; those without one under an empty name."""
+        found: dict[str, list[FoundWorkload]] = {}
+        for each in self.objects.workloads:
+            found.setdefault(each.workload.pod.spec.node_name, []).append(each)
+        return found
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.objects.of(Node)}
+
+    @cached_property
+    def pod_metrics(self) -> dict[str, PodMetrics]:
+        """What metrics.k8s.io says about pods, by ``namespace/name``; empty where it did not answer."""
+        return {
+            f"{each.metadata.namespace}/{each.metadata.name}": each
+            for each in self._items("PodMetricsList", PodMetrics)
+        }
+
+    @cached_property
+    def node_metrics(self) -> dict[str, NodeMetrics]:
+        """What metrics.k8s.io says about nodes, by name."""
+        return {each.metadata.name: each for each in self._items("NodeMetricsList", NodeMetrics)}
+
+    @cached_property
+    def fated_pods(self) -> tuple[FatedPod, ...]:
+        """The pods with all that nodes say about them, each once."""
+        return tuple({each.metadata.uid or each.key: each for each in self._items("PodList", FatedPod)}.values())
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """What components told of pods and nodes in the hour before; empty where that was not asked for."""
+        return tuple(self._items("EventList", Event))
+
+    def _items(self, kind: str, model: type[Model]) -> Iterator[Model]:
+        for each in self._lists:
+            if each.kind == kind:
+                yield from self._decoded(each, model)
+
+    def _decoded(self, each: _List, model: type[Model]) -> list[Model]:
+        try:
+            items = msgspec.json.decode(each.data, type=_RawList).items
+            return [model_decoder(model).decode(item) for item in items]
+        except (*REFUSALS, InvalidQuantity) as error:
+            raise self._error(each.number, f"broken: {error}") from None
+
+    def summary(self, node: str) -> Summary | None:
+        """Return what a node's kubelet measured; None where it did not answer."""
+        data = self._summaries.get(node)
+        return None if data is None else decode_summary(data)
+
+    def kubelet(self, node: str) -> Kubelet | None:
+        """Return the settings of a node's kubelet; None where it did not tell them."""
+        data = self._kubelets.get(node)
+        if data is None:
+            return None
+        path = f"{self.source}: kubelet of {node}"
+        return Kubelet(kubelet_settings_in(path, data).configuration, path)
+
+    # ---- reading -----------------------------------------------------------------------------------------------------
+
+    def _read(self, lines: Iterable[bytes], known: Sequence[tuple[bytes, _List | Note]]) -> Header:
+        numbered = enumerate(lines, 1)
+        header = self._header(next(numbered, (1, b""))[1])
+        count, end = 1, None
+        for number, line in numbered:
+            if end is not None:
+                raise self._error(number, "there is more after the end", "keep one snapshot per file")
+            before = known[number - 2] if number - 2 < len(known) else None
+            entry = before[1] if before is not None and before[0] == line else self._entry(number, line)
+            self._entries.append((line, entry))
+            end = self._take(entry)
+            count = number
+        if end is None or end.lines != count - 1:
+            raise InputError("it was cut off", where=self.source, fix="take the snapshot again")
+        return header
+
+    def _header(self, line: bytes) -> Header:
+        try:
+            return msgspec.json.decode(line, type=Header)
+        except REFUSALS as error:
+            fix = f'its first line is {{"apiVersion":"podqos.dev/v1alpha1","kind":"{KIND}", …}}'
+            raise InputError(f"no snapshot of a cluster: {error}", where=self.source, fix=fix) from None
+
+    def _kind(self, number: int, line: bytes) -> str:
+        try:
+            return msgspec.json.decode(line, type=_Kind).kind
+        except REFUSALS as error:
+            raise self._error(number, f"broken: {error}") from None
+
+    def _entry(self, number: int, line: bytes) -> _List | Note:
+        kind = self._kind(number, line)
+        if kind not in _NOTES:
+            return _List(kind, number, line)
+        try:
+            return msgspec.json.decode(line, type=Note)  # type: ignore[no-any-return] # a union is no type to mypy
+        except REFUSALS as error:
+            raise self._error(number, f"broken: {error}") from None
+
+    def _take(self, note: _List | Note) -> End | None:
+        match note:
+            case _List():
+                self._lists.append(note)
+            case NodeSummary():
+                self._summaries[note.node] = bytes(note.summary)
+            case NodeKubelet():
+                self._kubelets[note.node] = bytes(note.configz)
+            case Missing():
+                self._missing.append(note)
+            case Restart():
+                self._lists = [each for each in self._lists if each.kind != note.list]
+            case End():
+                return note
+        return None
+
+    def _error(self, number: int, what: str, fix: str = "take the snapshot again") -> InputError:
+        return InputError(what, where=f"{self.source}:{number}", fix=fix)
+
+    def _inputs(self, kept: Mapping[str, Callable[[bytes], bytes]]) -> Inputs:
+        files = []
+        for each in self._lists:
+            if each.kind in _BESIDE or (each.kind in {_PODS, *_WORKLOADS} and each.kind not in kept):
+                continue
+            try:
+                data = kept.get(each.kind, _as_it_is)(each.data)
+            except REFUSALS as error:
+                raise self._error(each.number, f"broken: {error}") from None
+            files.append(InputFile(f"{self.source}:{each.number}", data=data, cluster=self.source))
+        unread = (each.assumption for each in self._missing if each.list and (each.list not in _WORKLOADS or kept))
+        return Inputs(files, assumptions=tuple(unread))
+
+
+class _Kind(Struct, frozen=True):
+    kind: str = ""
+
+
+class _Made(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _RawList(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    items: list[msgspec.Raw] = []
+
+
+class _QuotaList(Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    items: list[dict[str, Any]] = []
+
+
+def _as_it_is(data: bytes) -> bytes:
+    return data
+
+
+def _uncharged(data: bytes) -> bytes:
+    """Return a list of quotas as if nothing was used of them."""
+    found = msgspec.json.decode(data, type=_QuotaList)
+    for quota in found.items:
+        if isinstance(status := quota.get("status"), dict) and isinstance(hard := status.get("hard"), dict):
+            status["used"] = dict.fromkeys(hard, "0")
+    return msgspec.json.encode(found)
+
+
+def _without_made(known: set[tuple[str, str]], data: bytes) -> bytes:
+    """Return a list without what one of the known workloads made."""
+    found = msgspec.json.decode(data, type=_RawList)
+    items = [item for item in found.items if not _is_made(msgspec.json.decode(item, type=_Made).metadata, known)]
+    return msgspec.json.encode(replace(found, items=items))
+
+
+def _is_made(metadata: ObjectMeta, known: set[tuple[str, str]]) -> bool:
+    """Whether one of the known workloads made it. A Deployment makes its pods by way of a ReplicaSet."""
+    for owner in metadata.owner_references:
+        made_by = {(owner.kind, f"{metadata.namespace}/{owner.name}")}
+        if owner.kind == "ReplicaSet":
+            made_by.add(("Deployment", f"{metadata.namespace}/{owner.name.rpartition('-')[0]}"))
+        if owner.controller and made_by & known:
+            return True
+    return False
+
+
+# ---- the file --------------------------------------------------------------------------------------------------------
+
+
+def read_snapshot(path: str) -> ClusterSnapshot:
+    """Return the snapshot in a file; ``-`` is standard input."""
+    data = read_bytes(path)
+    try:
+        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (EOFError, OSError, zlib.error):
+        raise InputError("it was cut off, or is no gzip file", where=path, fix="take the snapshot again") from None
+    return ClusterSnapshot(text.splitlines(), path)
+
+
+def is_cluster_snapshot(data: bytes) -> bool:
+    """Whether a file's beginning is that of a snapshot of a cluster."""
+    return data[:2] == b"\x1f\x8b" or KIND.encode() in data[:200]
+
+
+def noting_missing(lines: Iterable[bytes], missing: list[Assumption]) -> Iterator[bytes]:
+    """Pass on the lines of a snapshot, and keep what could not be read, with the right that would allow it."""
+    for line in lines:
+        # Notes are short lines of their own; lists are not decoded again.
+        if b'"kind":"Missing"' in line[:_NOTE_BEGINS]:
+            missing.append(msgspec.json.decode(line, type=Missing).assumption)
+        yield line
+
+
+def write_snapshot(lines: Iterable[bytes], path: str) -> int:
+    """Write the lines of a snapshot into a file, whole or not at all, and return how many there are."""
+    counted = _Counted(lines)
+    chunks = (line + b"\n" for line in counted)
+    write_chunks(path, _gzipped(chunks) if path.endswith(".gz") else chunks)
+    return counted.count
+
+
+class _Counted:
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = lines
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self.count += 1
+            yield line
+
+
+def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    for chunk in chunks:
+        if packed := packer.compress(chunk):
+            yield packed
+    yield packer.flush()

@@ -1,0 +1,155 @@
+"""Find ``.podqos.yaml`` near what is checked, and read it strictly.
+
+A misspelt setting that is silently ignored is worse than none, so every unknown field is an error, with its line and
+the name that was probably meant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.configuration import Configuration
+from podqos.errors import InputError, InvalidOption
+from podqos.manifest.plain import FieldPath
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.profile import parse_version
+from podqos.model.quantity import Quantity
+from podqos.objects.files import STDIN
+from podqos.reading.configured import find_configuration
+from podqos.wording import nearest
+
+
+class ReadConfiguration(Struct, frozen=True):
+    """A configuration and the file it is from; without one, the defaults."""
+
+    configuration: Configuration = Configuration()
+    path: str = ""
+    problems: tuple[Problem, ...] = ()
+    """With any error, the configuration is not to be used."""
+
+    @property
+    def folder(self) -> str:
+        """The directory from which its paths count."""
+        return os.path.dirname(self.path)
+
+    def resolve(self, path: str) -> str:
+        """Return a path of the file as seen from here."""
+        return os.path.join(self.folder, path)
+
+
+def relative_path(path: str, folder: str) -> str:
+    """Return a path as a configuration in a directory would write it."""
+    if path == STDIN:
+        return path
+    return os.path.relpath(os.path.realpath(path), os.path.realpath(folder or ".")).replace(os.sep, "/")
+
+
+def read_configuration(path: str) -> ReadConfiguration:
+    """Read a configuration file, with everything wrong about it."""
+    from podqos.reading.strict_files import StrictFile
+
+    read = StrictFile(path, Configuration)
+    if read.value is None:
+        return ReadConfiguration(path=path, problems=read.problems)
+    problems = [read.problem(*nonsense) for nonsense in _nonsense(read.value)]
+    problems += (replace(read.problem(*old), severity=Severity.WARNING) for old in _old_names(read.value))
+    return ReadConfiguration(read.value, path, tuple(sorted(problems)))
+
+
+_Nonsense = tuple[FieldPath, str, str]
+
+
+def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
+    """Yield values of the right shape that make no sense."""
+    from podqos.admission.injectors import INJECTORS
+    from podqos.manifest.fields import suggestion
+
+    known = check_names()
+    for index, name in enumerate(configuration.disable):
+        if name not in known:
+            yield ("disable", index), f'no check "{name}"', suggestion(name, known)
+    for index, name in enumerate(configuration.inject):
+        if name not in INJECTORS:
+            yield ("inject", index), f'no injector "{name}"', suggestion(name, INJECTORS)
+    for index, rule in enumerate(configuration.ignore):
+        if rule.is_empty:
+            what = "says nothing about what to ignore"
+            yield ("ignore", index), what, "add checks, objects, namespaces, containers or paths"
+        for number, name in enumerate(rule.checks):
+            if name not in known and not set(name) & set("*?["):
+                yield ("ignore", index, "checks", number), f'no check "{name}"', suggestion(name, known)
+    if configuration.kubernetes_version is not None:
+        try:
+            parse_version(configuration.kubernetes_version)
+        except InputError as error:
+            yield ("kubernetesVersion",), error.what, error.fix
+    if configuration.policy is not None:
+        from podqos.policy.reading import nonsense
+
+        yield from ((each.path, each.what, each.fix) for each in nonsense(configuration.policy, ("policy",)))
+    yield from _amounts(configuration)
+
+
+def _old_names(configuration: Configuration) -> Iterator[_Nonsense]:
+    """Yield what has another name today and is still read."""
+    options = configuration.options
+    for name, resource, budget in (
+        ("cpuBudget", "cpu", options.cpu_budget),
+        ("memoryBudget", "memory", options.memory_budget),
+    ):
+        if budget is not None:
+            new = f"policy: {{budgets: [{{name: {resource}, resource: {resource}, limits: {budget:g}}}]}}"
+            yield ("options", name), "is the old name of a budget, and still read", f"write {new}"
+
+
+def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
+    options = configuration.options
+    for name, text in (("growthPerSecond", options.growth_per_second), ("nodeMemory", options.node_memory)):
+        if text is None:
+            continue
+        try:
+            amount = Quantity.parse(text)
+        except InputError as error:
+            yield ("options", name), f'"{text}" is no quantity: {error.what}', "write an amount such as 512Mi"
+        else:
+            if amount.value <= 0:
+                yield ("options", name), f'"{text}" is not above zero', "write an amount such as 512Mi"
+
+
+def configuration_for(checked: list[str], given: str | None) -> ReadConfiguration:
+    """Return the configuration that ``--config-file`` names (``none`` for none), or the nearest one."""
+    if given == "none":
+        return ReadConfiguration()
+    path = given or find_configuration(checked)
+    if path is None:
+        return ReadConfiguration()
+    if given is not None and not os.path.isfile(path):
+        raise InvalidOption("there is no such file", where=f"--config-file {path}", fix="check the path")
+    return read_configuration(path)
+
+
+def check_names() -> set[str]:
+    """Return every name of a check: ids and names."""
+    return {*CHECKS, *(check.name for check in CHECKS.values())}
+
+
+def checks_named(names: Iterable[str]) -> frozenset[str]:
+    """Return the ids of the checks that are named, by id or name."""
+    named = set(names)
+    return frozenset(check.id for check in CHECKS.values() if named & {check.id, check.name})
+
+
+def check_named(name: str, where: str) -> Check:
+    """Return a check by its id or name; ``where`` is the option that names it."""
+    for check in CHECKS.values():
+        if name.strip().upper() == check.id or name.strip() == check.name:
+            return check
+    near = nearest(name, check_names())
+    fix = f'did you mean "{near}"?' if near else "`podqos check --list` lists them"
+    raise InvalidOption(f"no check {name!r}", where=where, fix=fix)

@@ -1,0 +1,109 @@
+"""Opening files; finding them is the business of ``gathering``."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from msgspec import Struct
+
+from podqos.errors import InputError
+from podqos.manifest.contents import Reading
+from podqos.manifest.pod_kinds import CustomKind
+from podqos.manifest.problems import Problem, Severity
+from podqos.objects.files import STDIN, InputFile
+from podqos.objects.sources import Source
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_READ_BYTES = 1 << 16  # more than most manifests have
+
+
+class Rendering(Struct, frozen=True):
+    """What may be rendered; by default nothing."""
+
+    render: bool = False
+    """Whether to render every kustomization and chart that is found."""
+    directories: tuple[str, ...] = ()
+    """Those that are named."""
+
+
+NO_RENDERING = Rendering()
+
+
+def with_data(file: InputFile) -> InputFile:
+    """Return a file with what it holds; one that cannot be read stays as it is."""
+    if file.data is None:
+        with suppress(InputError):  # reading it will say why
+            return InputFile(file.path, file.scope, read_bytes(file.path))
+    return file
+
+
+def source_of(
+    file: InputFile, kinds: Mapping[str, CustomKind] | None = None, *, skips_services: bool = False
+) -> Source:
+    """Return a file, or a list of objects, that a command was given; one that cannot be opened holds but a problem."""
+    data, reading = file.data, None
+    if data is None:
+        try:
+            data = read_bytes(file.path)
+        except InputError as error:
+            problem = Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix)
+            data, reading = b"", Reading(file.path, (), (), problems=(problem,))
+    return Source(file.path, data, reading, file.scope, kinds, skips_services=skips_services, cluster=file.cluster)
+
+
+def is_manifest(name: str) -> bool:
+    """Whether a file of a directory is looked at."""
+    return name.endswith(_SUFFIXES)
+
+
+def is_special(path: str) -> bool:
+    """Whether a file of a directory is a pipe, a socket or a device, whose reading may never end."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False  # reading it will say why
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def are_larger(files: Iterable[str], size: int) -> bool:
+    """Whether files together have at least so many bytes; one that cannot be read counts nothing."""
+    for file in files:
+        with suppress(OSError):  # reading it will say why
+            size -= os.stat(file).st_size
+        if size <= 0:
+            return True
+    return False
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the content of a file, or of standard input for ``-``."""
+    try:
+        if path == STDIN:
+            return sys.stdin.buffer.read()
+        return _content(path)
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error)) from error
+
+
+def _content(path: str) -> bytes:
+    """Return the content of a file. Most are small: making a Python file object would take longer than reading one."""
+    parts = []
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        while part := os.read(descriptor, _READ_BYTES):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
+
+
+def _how_to_read(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "check the path"
+    if isinstance(error, PermissionError):
+        return "make the file readable or run as its owner"
+    return "name a file or a directory of manifests"

@@ -1,0 +1,112 @@
+"""Finding the files that a command reads.
+
+A directory is walked; what has to be rendered first (``rendering``) is left out with a line that says how. Nothing is
+decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from podqos.errors import InputError, InvalidOption
+from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
+from podqos.reading.rendering import Rendered
+
+
+def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+
+    Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
+    charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
+    """
+    files: list[InputFile] = []
+    rendered = Rendered(rendering.render)
+    given = list(arguments)
+    for argument in given:
+        if argument == STDIN or not os.path.isdir(argument):
+            if not rendered.leaves_out(argument):
+                files.append(InputFile(argument))
+            continue
+        start = len(files)
+        for folder, folders, names in _walk(argument):
+            if rendered.takes(folder, folders, names):
+                continue
+            scope, start_of_path = os.path.abspath(folder), os.path.join(folder, "")
+            files += [
+                InputFile(start_of_path + name, scope)
+                for name in sorted(names)
+                if is_manifest(name) and not name.startswith(".")
+            ]
+        files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
+    for directory in rendering.directories:
+        rendered.add(directory)
+    files += rendered.files()
+    return Inputs(files if len(given) == 1 else _each_once(files), rendered.problems())
+
+
+def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield a directory and those below it, as ``os.walk`` does: path, directories, files.
+
+    Without hidden directories, and without pipes, sockets and devices. Of most files nothing but the name is looked at.
+    """
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        folders: list[str] = []
+        names: list[str] = []
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    names.append(entry.name)
+                elif os.path.isdir(entry.path):
+                    if not entry.name.startswith("."):
+                        folders.append(entry.name)
+                elif not is_special(entry.path):
+                    names.append(entry.name)
+        folders.sort()
+        yield folder, folders, names
+        below = (os.path.join(folder, name) for name in reversed(folders))
+        waiting += [path for path in below if not os.path.islink(path)]
+
+
+def _each_once(files: Iterable[InputFile]) -> list[InputFile]:
+    """Return files each once; one that is named and found in a directory as well was named."""
+    found: dict[str, InputFile] = {}
+    for file in files:
+        real = os.path.realpath(file.path) if file.data is None else file.path
+        found[real] = replace(found.get(real, file), scope=None) if file.scope is None else found.get(real, file)
+    return list(found.values())
+
+
+def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
+    if not given and not rendering.directories:
+        if sys.stdin.isatty():
+            raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
+        given = [STDIN]
+    return existing_files(given or [], rendering)
+
+
+def existing_files(given: list[str], rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that an option names; a directory with nothing to read or to render is an error."""
+    found = gather(given, rendering)
+    if not found.files and not found.problems:
+        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
+    return found
+
+
+def applied_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
+    if not given:
+        return manifest_files(given, verb, rendering)
+    found = [existing_files([each], Rendering(rendering.render)) for each in given]
+    if rendering.directories:
+        found.append(gather((), rendering))
+    files = [file for each in found for file in sorted(each.files, key=lambda file: file.path)]
+    return Inputs(files, [problem for each in found for problem in each.problems])

@@ -1,0 +1,272 @@
+"""A snapshot of a live cluster, line by line as it is read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.cluster import resources
+from podqos.cluster.cluster import Cluster
+from podqos.cluster.kubelets import Kubelets
+from podqos.cluster.metrics import NODE_METRICS, POD_METRICS
+from podqos.cluster.patience import ONCE
+from podqos.cluster.refusals import question
+from podqos.cluster.resources import Resource
+from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFound, Refused
+from podqos.manifest.anonymous import Anonymizer
+from podqos.manifest.pruning import prepare_usage, pruned_kubelet, pruned_list, pruned_summary
+from podqos.model.assumption import Assumption
+from podqos.reading.cluster_part import EVERYTHING, Part
+from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
+
+Answer = TypeVar("Answer")
+Progress = Callable[[int, int], None]
+"""Told how many nodes were asked, of how many."""
+
+_MOST_TOLD = 6
+"""So many reasons why kubelets do not answer are told of one by one."""
+_NODES_NAMED = 3
+"""So many nodes that share a reason are named."""
+_AT_ONCE = 8
+"""So many kubelets are asked at a time, each by way of the API server."""
+
+ABOUT_PODS = (
+    resources.NAMESPACES,
+    resources.LIMIT_RANGES,
+    resources.RESOURCE_QUOTAS,
+    resources.PRIORITY_CLASSES,
+    resources.RUNTIME_CLASSES,
+    resources.POD_DISRUPTION_BUDGETS,
+    resources.HORIZONTAL_POD_AUTOSCALERS,
+    resources.VERTICAL_POD_AUTOSCALERS,
+    resources.SERVICES,
+    resources.INGRESSES,
+)
+WORKLOADS = (
+    resources.DEPLOYMENTS,
+    resources.STATEFUL_SETS,
+    resources.DAEMON_SETS,
+    resources.JOBS,
+    resources.CRON_JOBS,
+)
+
+
+def take(cluster: Cluster, part: Part = EVERYTHING, *, progress: Progress | None = None) -> ClusterSnapshot:
+    """Return a part of a cluster as it is now."""
+    return ClusterSnapshot(snapshot_lines(cluster, part, progress=progress), cluster.name)
+
+
+def snapshot_lines(
+    cluster: Cluster, part: Part = EVERYTHING, *, anonymous: bool = False, progress: Progress | None = None
+) -> Iterator[bytes]:
+    """Yield the lines of a snapshot while the cluster is read."""
+    anonymizer = Anonymizer() if anonymous else None
+    count = 0
+    for line in _lines(cluster, part, progress, anonymizer):
+        count += 1
+        yield line if anonymizer is None or count == 1 else anonymizer.line(line)
+    yield msgspec.json.encode(End(count))
+
+
+def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: Anonymizer | None) -> Iterator[bytes]:
+    names = (part.namespace, part.node)
+    namespace, node = names if anonymizer is None else map(anonymizer.name, names)
+    yield msgspec.json.encode(
+        Header(
+            taken_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            server_version=cluster.version().git_version,
+            is_anonymous=anonymizer is not None,
+            namespace=namespace,
+            node=node,
+        )
+    )
+    nodes: list[str] = []
+    try:
+        selected = f"metadata.name={part.node}" if part.node else ""
+        for line in list_lines(cluster, resources.NODES, field_selector=selected):
+            nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
+            yield line
+    except Forbidden as error:
+        # Who works in a namespace may seldom read nodes; its pods, and what became of them, can be judged without.
+        is_needed = part.node or not part.namespace
+        if is_needed and (part.usage or not part.events):
+            raise
+        yield msgspec.json.encode(unread(resources.NODES, error))
+    check_node(cluster, part, nodes)
+    # The kubelet of one node is asked while its pods are listed.
+    usage = None
+    if part.node and part.usage:
+        prepare_usage()
+        usage = _Ahead(lambda: list(measured(cluster, nodes, part, progress)))
+    if part.policies:
+        yield from _optional(cluster, ABOUT_PODS, part)
+    if part.workloads:
+        yield from _optional(cluster, WORKLOADS, part)
+    if part.pods:
+        yield from list_lines(
+            cluster,
+            resources.PODS,
+            part.namespace,
+            selector=part.selector,
+            field_selector=f"spec.nodeName={part.node}" if part.node else "",
+        )
+    if part.events:
+        yield from _optional(cluster, (resources.EVENTS,), part)
+    if usage is not None:
+        yield from usage.answer()
+    elif part.usage:
+        yield from measured(cluster, nodes, part, progress)
+
+
+def check_node(cluster: Cluster, part: Part, nodes: list[str]) -> None:
+    """Raise where the one node that is asked about is not there."""
+    if part.node and part.node not in nodes:
+        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
+
+
+class _Ahead:
+    """Something that is asked for while other things are."""
+
+    def __init__(self, ask: Callable[[], list[bytes]]) -> None:
+        self._found: list[bytes] = []
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, args=(ask,), daemon=True)
+        self._thread.start()
+
+    def _run(self, ask: Callable[[], list[bytes]]) -> None:
+        try:
+            self._found = ask()
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            self._error = error
+
+    def answer(self) -> list[bytes]:
+        """Wait for it."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+
+class _Name(Struct, frozen=True):
+    name: str
+
+
+class _Named(Struct, frozen=True):
+    metadata: _Name
+
+
+class _Names(Struct, frozen=True):
+    items: list[_Named]
+
+
+def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -> Iterator[bytes]:
+    """Yield lists that an answer can do without: what may not be read is assumed not to be there, and said."""
+    for resource in wanted:
+        namespace = part.namespace if resource.is_namespaced else ""
+        try:
+            yield from list_lines(cluster, resource, namespace)
+        except NotFound:
+            continue  # a cluster without this API has none
+        except Refused as error:
+            yield msgspec.json.encode(unread(resource, error))
+
+
+def list_lines(
+    cluster: Cluster, resource: Resource[Any], namespace: str = "", *, selector: str = "", field_selector: str = ""
+) -> Iterator[bytes]:
+    """Yield a list in the lines of a snapshot; raise where it may not be read."""
+    has_begun = False
+    for page in cluster.pages(resource, namespace, selector=selector, field_selector=field_selector):
+        if page.is_first and has_begun:
+            yield msgspec.json.encode(Restart(f"{resource.kind}List"))
+        has_begun = True
+        page.check()
+        line = pruned_list(page.data)
+        if line is not None:
+            yield line
+
+
+def unread(resource: Resource[Any], error: Refused, verb: str = "list") -> Missing:
+    """Return that a list may not be read and is taken to be empty."""
+    if isinstance(error, Forbidden) and error.user:
+        assumed = Assumption(resource.plural, "none", f"the right of {error.user} to {verb} them")
+    else:
+        assumed = Assumption(f"{resource.plural} ({error.what})", "none", f"the right to {verb} them")
+    return Missing(assumed, f"{resource.kind}List")
+
+
+def _missing(what: str, value: str, state_with: str) -> bytes:
+    return msgspec.json.encode(Missing(Assumption(what, value, state_with)))
+
+
+# ---- usage -----------------------------------------------------------------------------------------------------------
+
+
+def _at_once(ask: Callable[[str], Answer], nodes: list[str]) -> Iterator[Answer]:
+    """Yield what is answered about nodes, in their order; several are asked at a time."""
+    if len(nodes) == 1:
+        yield ask(nodes[0])
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    prepare_usage()
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        yield from threads.map(ask, nodes)
+
+
+def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
+    """Yield what kubelets say about usage and their settings, and where some do not what metrics.k8s.io says."""
+    kubelets = Kubelets(cluster)
+
+    def ask(node: str) -> tuple[bytes | None, bytes | None, tuple[Assumption, ...]]:
+        summary = kubelets.answer(node, "stats/summary", pruned_summary, "usage", "--stats FILE")
+        configz = kubelets.answer(node, "configz", pruned_kubelet, "kubelet settings", "--kubelet-config FILE")
+        return summary.value, configz.value, (*summary.assumptions, *configz.assumptions)
+
+    silent: list[str] = []
+    missing: dict[Assumption, list[str]] = {}
+    for number, (node, (summary, configz, assumptions)) in enumerate(zip(nodes, _at_once(ask, nodes), strict=True), 1):
+        if summary is not None:
+            yield msgspec.json.encode(NodeSummary(node, msgspec.Raw(summary)))
+        else:
+            silent.append(node)
+        if configz is not None:
+            yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
+        for each in assumptions:
+            missing.setdefault(replace(each, what=each.what.removesuffix(f" of node {node}")), []).append(node)
+        if progress is not None:
+            progress(number, len(nodes))
+    told = list(missing.items())
+    for each, nodes_without in told[:_MOST_TOLD]:
+        yield _missing(f"{each.what} of {_nodes(nodes_without)}", each.value, each.state_with)
+    if others := sorted({node for _, nodes_without in told[_MOST_TOLD:] for node in nodes_without}):
+        yield _missing(f"usage or settings of {_nodes(others)}", "not known", "kubelets that answer")
+    if silent:
+        yield from _metrics(cluster, part)
+
+
+def _nodes(names: list[str]) -> str:
+    if len(names) == 1:
+        return f"node {names[0]}"
+    more = ", …" if len(names) > _NODES_NAMED else ""
+    return f"{len(names)} nodes ({', '.join(names[:_NODES_NAMED])}{more})"
+
+
+def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
+    try:
+        wanted: tuple[tuple[Resource[Any], str], ...] = ((NODE_METRICS, ""), (POD_METRICS, part.namespace))
+        for resource, namespace in wanted:
+            asked = question("list", resource, namespace)
+            answer = cluster.client.get(resource.path(namespace), asked=asked, patience=ONCE)
+            line = pruned_list(answer.data)
+            if line is None:
+                raise BadAnswer(f"in place of a list of {resource.plural} it sent something else")
+            yield line
+    except (ClusterError, InputError) as error:
+        yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server and the right to list these")

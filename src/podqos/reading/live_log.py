@@ -1,0 +1,296 @@
+"""The kernel's log followed as it grows, and the OOMs in it as they happen.
+
+``/dev/kmsg`` needs the right to read it; journald, which keeps the same lines, may allow what the device does not. A
+pipe or a file can be followed, too. A report is over when the next one begins or its log falls silent.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import IO, Protocol
+
+from podqos.errors import HostError, InputError
+from podqos.kernel.log_lines import MOST_CHARACTERS, Message, Unwrapper
+from podqos.kernel.oom_report import OOMReader, OOMReport
+from podqos.objects.files import STDIN
+
+SILENCE_SECONDS = 1.0
+"""After so long without a line a report has ended, whatever it lacks."""
+_AFTER_KILL_SECONDS = 0.5
+"""What the reaper says comes within this."""
+_PATIENCE_SECONDS = 10.0
+"""A report without a kill waits so long where others go on writing."""
+_POLL_SECONDS = 0.1
+_PIECE_BYTES = 1 << 16
+_JOURNAL = ("journalctl", "--dmesg", "--follow", "--lines=0", "--output=json", "--no-pager")
+
+_RIGHTS = "run as root or with CAP_SYSLOG, join the group systemd-journal, or pipe a log in: podqos autopsy --live -"
+
+
+class Log(Protocol):
+    """A log that grows."""
+
+    def wait(self, seconds: float) -> None:
+        """Return when there may be more, or after that time."""
+
+    def lines(self) -> Iterator[str | int]:
+        """Yield the lines that have come, and the number of those that were lost."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will come any more."""
+
+    def dated(self, at: str) -> str:
+        """Return when something happened, as a date where the log only has seconds since the machine started."""
+
+
+def follow(log: Log, say: Callable[[str], None]) -> Iterator[OOMReport]:
+    """Yield OOM reports as they end; ``say`` is told in a line what was lost. Ctrl-C ends the log."""
+    unwrapper, reader = Unwrapper(), OOMReader()
+    with suppress(KeyboardInterrupt):
+        yield from _until_over(log, unwrapper, reader, say)
+    for message in unwrapper.end():
+        yield from reader.feed(message)
+    for report in reader.end():
+        yield _dated(report, log)
+
+
+def _until_over(log: Log, unwrapper: Unwrapper, reader: OOMReader, say: Callable[[str], None]) -> Iterator[OOMReport]:
+    heard = own = time.monotonic()
+    while not log.is_over:
+        log.wait(_POLL_SECONDS if reader.is_open else SILENCE_SECONDS)
+        for line in log.lines():
+            heard = time.monotonic()
+            if isinstance(line, int):
+                say(f"{line} lines of the kernel's log were lost: they came faster than they could be read")
+            for message in _lost(line) if isinstance(line, int) else unwrapper.feed(line):
+                for report in reader.feed(message):
+                    yield _dated(report, log)
+                if reader.is_own:
+                    own = heard
+        now = time.monotonic()
+        patience = _AFTER_KILL_SECONDS if reader.is_settled else _PATIENCE_SECONDS
+        if reader.is_open and (now - own >= patience or now - heard >= SILENCE_SECONDS):
+            for report in reader.end():
+                yield _dated(report, log)
+
+
+def _lost(count: int) -> Iterator[Message]:
+    yield Message(f"** {count} printk messages dropped **", is_marked=True)
+
+
+def _dated(report: OOMReport, log: Log) -> OOMReport:
+    report.at = log.dated(report.at)
+    return report
+
+
+@contextmanager
+def growing(path: str | None, say: Callable[[str], None]) -> Iterator[Log]:
+    """Open a log that grows: of this machine by default, or a file, a pipe, standard input."""
+    if path is None:
+        with _own_log(say) as log:
+            yield log
+    elif path == STDIN:
+        yield _Pipe(sys.stdin.fileno())
+    else:
+        try:
+            mode = os.stat(path).st_mode
+            log = _Kernel(path) if stat.S_ISCHR(mode) else _File(path) if stat.S_ISREG(mode) else _Pipe.opened(path)
+        except OSError as error:
+            raise InputError(error.strerror or str(error), where=path, fix="name a log that can be read") from error
+        try:
+            yield log
+        finally:
+            log.close()
+
+
+@contextmanager
+def _own_log(say: Callable[[str], None]) -> Iterator[Log]:
+    try:
+        log = _Kernel()
+    except OSError as error:
+        why_not = f"{error.filename}: {error.strerror}"
+        with _journal(why_not) as journal:
+            say(f"{why_not}; following journald instead")
+            yield journal
+        return
+    try:
+        yield log
+    finally:
+        log.close()
+
+
+@contextmanager
+def _journal(why_not: str) -> Iterator[Log]:
+    """Follow journald's copy of the kernel's log."""
+    try:
+        child = subprocess.Popen(  # noqa: S603 - nothing of the input
+            _JOURNAL, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+    except OSError as error:
+        raise HostError(
+            f"the kernel's log cannot be read: {why_not}; journalctl: {error.strerror} ({_RIGHTS})"
+        ) from error
+    assert child.stdout is not None
+    assert child.stderr is not None
+    log = _Pipe(child.stdout.fileno())
+    try:
+        yield log
+        if not log.is_over:
+            return
+        # It follows until it is ended: that it ended by itself means that it could not.
+        said = child.stderr.read(_PIECE_BYTES).decode(errors="replace").strip().rpartition("\n")[2]
+        what = said or f"ended with {child.wait()}"
+        raise HostError(f"the kernel's log cannot be read: {why_not}; journalctl: {what} ({_RIGHTS})")
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        child.stderr.close()
+
+
+class _Kernel:
+    """``/dev/kmsg`` from now on."""
+
+    is_over = False
+
+    def __init__(self, path: str | None = None) -> None:
+        from podqos.host.linux.kmsg import KMSG, KernelRecords
+
+        self._records = KernelRecords(path or KMSG)
+        self._started = 0.0
+
+    def wait(self, seconds: float) -> None:
+        select.select([self._records], [], [], seconds)
+
+    def lines(self) -> Iterator[str | int]:
+        known = self._records.lost
+        while record := self._records.read():
+            head, _, rest = record.decode(errors="replace").partition(";")
+            _, _, microseconds, *_ = (*head.split(","), "", "", "")
+            if microseconds.isdecimal():
+                self._started = time.time() - int(microseconds) / 1e6
+            if self._records.lost > known:
+                yield self._records.lost - known
+                known = self._records.lost
+            # The lines after the first say which device it is about.
+            yield f"{head};{rest.partition(chr(10))[0]}"
+
+    def dated(self, at: str) -> str:
+        # The kernel's clock drifts; the last record that came shows by how much.
+        try:
+            date = datetime.fromtimestamp(self._started + float(at), UTC)
+        except (ValueError, OverflowError, OSError):
+            return at
+        return date.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def close(self) -> None:
+        self._records.close()
+
+
+class _Lines:
+    """Bytes as they come, as lines; of one without end its beginning."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._is_skipping = False
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        whole, newline, rest = piece.rpartition(b"\n")
+        if newline:
+            first, *others = whole.split(b"\n")
+            if not self._is_skipping:
+                yield _text(self._rest + first)
+            yield from map(_text, others)
+            self._rest, self._is_skipping = b"", False
+        if not self._is_skipping:
+            self._rest += rest
+        if len(self._rest) > _PIECE_BYTES:
+            yield _text(self._rest)
+            self._rest, self._is_skipping = b"", True
+
+    def end(self) -> Iterator[str]:
+        rest, self._rest = self._rest, b""
+        if rest:
+            yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    return line[: MOST_CHARACTERS * 4].decode(errors="replace")
+
+
+class _Pipe:
+    """A pipe, until its writer ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines = _Lines()
+        self.is_over = False
+
+    @classmethod
+    def opened(cls, path: str) -> _Pipe:
+        return cls(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def wait(self, seconds: float) -> None:
+        select.select([self._descriptor], [], [], seconds)
+
+    def lines(self) -> Iterator[str | int]:
+        if select.select([self._descriptor], [], [], 0)[0]:
+            piece = os.read(self._descriptor, _PIECE_BYTES)
+            self.is_over = not piece
+            yield from self._lines.feed(piece) if piece else self._lines.end()
+
+    def dated(self, at: str) -> str:
+        return at
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class _File:
+    """A file from its end on; one that takes its name is read from the beginning, and so is one that was emptied."""
+
+    is_over = False
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: IO[bytes] = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close
+        self._file.seek(0, os.SEEK_END)
+        self._lines = _Lines()
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(min(seconds, _POLL_SECONDS))
+
+    def lines(self) -> Iterator[str | int]:
+        # Looked at before reading: what was written before the file was renamed is read first.
+        successor = self._successor()
+        while piece := self._file.read(_PIECE_BYTES):
+            yield from self._lines.feed(piece)
+        if successor is not None:
+            yield from self._lines.end()
+            self._file.close()
+            self._file = successor
+        elif os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._file.seek(0)
+
+    def _successor(self) -> IO[bytes] | None:
+        try:
+            there, mine = os.stat(self._path), os.fstat(self._file.fileno())
+            is_other = (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+            return open(self._path, "rb", buffering=0) if is_other else None
+        except OSError:
+            return None
+
+    def dated(self, at: str) -> str:
+        return at
+
+    def close(self) -> None:
+        self._file.close()

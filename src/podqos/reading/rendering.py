@@ -1,0 +1,281 @@
+"""Directories whose manifests something else has to make first: kustomizations and Helm charts.
+
+What stands in such a directory is not what runs: bases without their patches, patches without their bases, templates.
+So none of it is read. The directory is left out with the one command that renders it, and rendered only when asked:
+looking at a repository never runs anything. A ``kustomization.yaml`` is read for the files it names, which may stand in
+other directories: patches are never taken for workloads.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import Enum
+
+from msgspec import Struct
+
+from podqos.errors import InputError, InvalidOption
+from podqos.manifest.plain import Plain
+from podqos.manifest.problems import Problem, Severity
+from podqos.objects.files import STDIN, InputFile
+from podqos.reading.files import read_bytes
+
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_CHART = "Chart.yaml"
+_TEMPLATES = "templates"
+_SHOWN = 10
+# Where a kustomization names files and directories.
+_BASES = ("resources", "bases", "components")
+_NAMED = ("patchesStrategicMerge", "transformers", "generators", "validators", "configurations", "crds")
+_IN_PATH = ("patches", "patchesJson6902", "replacements")
+_GENERATORS = ("configMapGenerator", "secretGenerator")
+RENDERED = "(rendered)"
+"""What stands in place of a file name where the text was rendered."""
+
+
+class Tool(Enum):
+    """What renders a directory: the commands that do, the first that is there is taken."""
+
+    KUSTOMIZE = ("kustomization", ("kubectl", "kustomize"), ("kustomize", "build"))
+    HELM = ("Helm chart", ("helm", "template"))
+
+    def command(self, directory: str) -> list[str]:
+        """Return the first of the commands that can be run here, or would be."""
+        import shutil
+
+        commands = self.value[1:]
+        found = next((each for each in commands if shutil.which(each[0])), commands[0])
+        return [*found, directory]
+
+
+class _Directory(Struct, frozen=True):
+    """A directory to render."""
+
+    path: str
+    tool: Tool
+    is_component: bool = False
+    """Whether it is a part of kustomizations that cannot be rendered alone."""
+
+
+class Rendered:
+    """Directories that were met and have to be rendered, and the files they claim."""
+
+    def __init__(self, render: bool) -> None:
+        self._render = render
+        self._directories: dict[str, _Directory] = {}
+        self._asked: dict[str, _Directory] = {}
+        self._claimed: set[str] = set()
+        self._parts: set[str] = set()
+        """Directories below a kustomization that it names files of: patches that it has no use for stand there, too."""
+        self._used: set[str] = set()
+        """Directories that a kustomization takes in."""
+        self._problems: list[Problem] = []
+
+    def takes(self, folder: str, folders: list[str], names: Collection[str]) -> bool:
+        """Whether a directory that is walked has to be rendered; of a chart, everything below goes with it."""
+        if _CHART in names:
+            folders.clear()
+            self._found(_Directory(folder, Tool.HELM))
+            return True
+        chart = _chart_of_templates(folder)
+        if chart is not None:
+            folders.clear()
+            self._found(_Directory(chart, Tool.HELM))
+            return True
+        file = next((name for name in _KUSTOMIZATIONS if name in names), None)
+        return file is not None and self._kustomization(folder, file)
+
+    def leaves_out(self, path: str) -> bool:
+        """Whether a file that was named has to be rendered: a kustomization, a patch beside one, a chart's template."""
+        if path == STDIN:
+            return False
+        folder, name = os.path.split(path)
+        chart = _chart_of_templates(folder) or (folder if name == _CHART else None)
+        if chart is not None and os.path.isfile(path):
+            self._found(_Directory(chart or ".", Tool.HELM))
+            return True
+        file = next((each for each in _KUSTOMIZATIONS if os.path.isfile(os.path.join(folder, each))), None)
+        if file is None:
+            return False
+        beside = Rendered(render=False)
+        is_one = beside._kustomization(folder or ".", file)
+        if is_one and (name == file or os.path.realpath(path) in beside._patches(folder or ".", file)):
+            self._found(*beside._directories.values())
+            return True
+        return False
+
+    def claims(self, path: str) -> bool:
+        """Whether a file is a part of a kustomization in another directory."""
+        if not self._claimed:
+            return False
+        real = os.path.realpath(path)
+        return real in self._claimed or os.path.dirname(real) in self._parts
+
+    def add(self, directory: str) -> None:
+        """Take a directory that is to be rendered."""
+        names = os.listdir(directory) if os.path.isdir(directory) else []
+        if _CHART not in names and not set(_KUSTOMIZATIONS) & set(names):
+            what = f"there is no kustomization.yaml and no Chart.yaml in {directory}"
+            raise InvalidOption(what, where="-k", fix="name the directory of one")
+        self._asked[os.path.realpath(directory)] = _Directory(
+            directory, Tool.HELM if _CHART in names else Tool.KUSTOMIZE
+        )
+
+    def files(self) -> Iterator[InputFile]:
+        """Yield what is rendered; what another takes in is rendered with it."""
+        for asked in self._asked.values():
+            yield from self._run(asked, None)
+        if self._render:
+            for real, each in self._directories.items():
+                if real not in self._used and real not in self._asked and not each.is_component:
+                    yield from self._run(each, os.path.abspath(each.path))
+
+    def problems(self) -> list[Problem]:
+        """Return what could not be rendered, and how to render what was left out."""
+        left = [] if self._render else [each for real, each in self._directories.items() if real not in self._asked]
+        # What others take in is rendered with them, so they come first.
+        left.sort(key=lambda each: (each.is_component, os.path.realpath(each.path) in self._used))
+        notes = [_left_out(each) for each in left[:_SHOWN]]
+        if len(left) > _SHOWN:
+            what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
+            where = os.path.commonpath([os.path.abspath(each.path) for each in left])
+            notes.append(Problem(os.path.relpath(where), 0, 0, Severity.WARNING, "", what, "--render renders them all"))
+        return [*self._problems, *notes]
+
+    def _found(self, *directories: _Directory) -> None:
+        for each in directories:
+            self._directories.setdefault(os.path.realpath(each.path), each)
+
+    def _kustomization(self, folder: str, file: str) -> bool:
+        """Take in a kustomization and what it names; False where the file is none."""
+        value = _document(os.path.join(folder, file))
+        if "fluxcd.io" in str(value.get("apiVersion", "")):
+            return False  # Flux has a kind of this name
+        self._found(_Directory(folder, Tool.KUSTOMIZE, value.get("kind") == "Component"))
+        claimed = self._patches(folder, file)
+        for path in _existing(folder, _texts(value, _BASES)):
+            (self._used if os.path.isdir(path) else claimed).add(path)
+        self._claimed |= claimed
+        below = os.path.join(os.path.realpath(folder), "")
+        self._parts |= {os.path.dirname(path) for path in claimed if path.startswith(below)}
+        return True
+
+    @staticmethod
+    def _patches(folder: str, file: str) -> set[str]:
+        """Return the files that a kustomization names and that are no resources of it."""
+        return set(_existing(folder, _patch_texts(_document(os.path.join(folder, file)))))
+
+    def _run(self, directory: _Directory, scope: str | None) -> Iterator[InputFile]:
+        import subprocess
+
+        path = os.path.join(directory.path, RENDERED)
+        command = directory.tool.command(directory.path)
+        try:
+            result = subprocess.run(  # noqa: S603 # no shell, and asked for
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+        except OSError as error:
+            wanted = " or ".join(each[0] for each in directory.tool.value[1:])
+            what = f"{command[0]} cannot be run: {error.strerror or error}"
+            self._problems.append(_error(directory.path, what, f"install {wanted}"))
+            return
+        if result.returncode:
+            lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+            self._problems.append(_error(directory.path, lines[-1], f"the command was: {shlex.join(command)}"))
+            return
+        yield InputFile(path, scope, result.stdout)
+
+
+def _left_out(directory: _Directory) -> Problem:
+    kind = directory.tool.value[0]
+    if directory.is_component:
+        what, fix = "skipped: a kustomize component", "render a kustomization that uses it"
+    else:
+        command = shlex.join(directory.tool.command(os.path.normpath(directory.path)))
+        what, fix = f"skipped: a {kind}", f"{command} | podqos … -f -, or add --render"
+    return Problem(directory.path, 0, 0, Severity.WARNING, "", what, fix)
+
+
+def _error(path: str, what: str, fix: str) -> Problem:
+    return Problem(path, 0, 0, Severity.ERROR, "", what, fix)
+
+
+def _chart_of_templates(folder: str) -> str | None:
+    """Return the chart whose templates, or something below them, a directory is."""
+    path = folder
+    while os.path.basename(path):
+        above = os.path.dirname(path)
+        if os.path.basename(path) == _TEMPLATES and os.path.isfile(os.path.join(above, _CHART)):
+            return above or "."
+        path = above
+    return None
+
+
+def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
+    """Return which files of a tree, by their paths in it, have to be rendered first, and the directories to render."""
+    left_out: set[str] = set()
+    directories: list[str] = []
+    for name in texts:
+        folder, file = os.path.split(name)
+        if file == _CHART:
+            directories.append(folder)
+            left_out |= {each for each in texts if not folder or each.startswith(f"{folder}/")}
+        elif file in _KUSTOMIZATIONS:
+            value = _value(name, texts[name])
+            if "fluxcd.io" in str(value.get("apiVersion", "")):
+                continue
+            directories.append(folder)
+            named = {os.path.normpath(os.path.join(folder, each)) for each in _patch_texts(value)}
+            named |= {os.path.normpath(os.path.join(folder, each)) for each in _texts(value, _BASES)}
+            claimed = named & texts.keys()
+            parts = {os.path.dirname(each) for each in claimed if not folder or each.startswith(f"{folder}/")}
+            left_out |= claimed | {each for each in texts if os.path.dirname(each) in {folder, *parts}}
+    return left_out, directories
+
+
+def _document(path: str) -> dict[str, Plain]:
+    """Return what a kustomization says, as far as it can be read."""
+    try:
+        return _value(path, read_bytes(path))
+    except InputError:
+        return {}
+
+
+def _value(path: str, data: bytes) -> dict[str, Plain]:
+    from podqos.manifest.documents import plain_documents
+
+    try:
+        documents = plain_documents(path, data)
+    except InputError:
+        return {}
+    value = documents[0].value if documents else None
+    return value if isinstance(value, dict) else {}
+
+
+def _existing(folder: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the real paths of the files and directories that are named and exist."""
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            yield os.path.realpath(path)
+
+
+def _patch_texts(value: dict[str, Plain]) -> Iterator[str]:
+    """Yield what a kustomization names besides its resources."""
+    yield from _texts(value, _NAMED)
+    for fields, inner in ((_IN_PATH, ("path",)), (_GENERATORS, ("files", "envs"))):
+        for field in fields:
+            items = value.get(field)
+            for item in items if isinstance(items, list) else ():
+                for text in _texts(item, inner) if isinstance(item, dict) else ():
+                    yield text.rpartition("=")[2] if inner == ("files", "envs") else text
+
+
+def _texts(value: dict[str, Plain], fields: Collection[str]) -> Iterator[str]:
+    """Yield the names in fields; patches that are written out and addresses are none."""
+    for field in fields:
+        items = value.get(field)
+        for item in items if isinstance(items, list) else [items]:
+            if isinstance(item, str) and item and "\n" not in item and "://" not in item:
+                yield item

@@ -1,0 +1,192 @@
+"""Manifests of a version: a file, a directory, or ``REV:path`` in a git repository.
+
+git is asked, never imitated: what a revision means and which files it has is for git to say. A path with a colon in it
+that exists is a path. What has to be rendered needs files around it, so a revision is then checked out into a directory
+of its own; the repository, its index and its hooks are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import HostError, InputError
+from podqos.manifest.problems import Problem, Severity
+from podqos.objects.files import STDIN
+from podqos.reading.files import Rendering, is_manifest, read_bytes
+from podqos.reading.gathering import applied_files
+from podqos.reading.rendering import left_out_of_tree
+
+
+class ManifestText(Struct, frozen=True):
+    """A manifest that was read, and the name to report it under."""
+
+    name: str
+    data: bytes
+    scope: str | None = None
+    """The directory that was walked to find it; None: it was named."""
+
+
+def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestText], list[Problem]]:
+    """Return the manifests that an argument names, in the order of ``kubectl apply -R``, and what was left out.
+
+    ``render``: kustomizations and charts are rendered.
+    """
+    if argument == STDIN or os.path.exists(argument) or ":" not in argument:
+        return _from_files(argument, render=render)
+    revision, _, path = argument.partition(":")
+    if render:
+        return _from_checkout(revision, path)
+    found = sorted(_from_git(revision, path), key=lambda text: text.name)
+    if not found:
+        raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
+    left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
+    fix = "add --render"
+    skipped = [
+        Problem(each, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix) for each in directories
+    ]
+    return [text for text in found if text.name not in left_out], skipped
+
+
+def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], list[Problem]]:
+    inputs = applied_files([argument], "compare", Rendering(render))
+    texts, problems = [], list(inputs.problems)
+    for file in inputs.files:
+        try:
+            data = read_bytes(file.path) if file.data is None else file.data
+            texts.append(ManifestText(file.path, data, file.scope))
+        except InputError as error:
+            if file.scope is None:
+                raise
+            problems.append(Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix))
+    return texts, problems
+
+
+def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[Problem]]:
+    """Return what a revision holds, rendered in a checkout of all of it: bases may be anywhere."""
+    import tempfile
+
+    _kind_in(revision, path)
+    with tempfile.TemporaryDirectory(prefix="podqos-") as directory:
+        top = os.path.join(os.path.realpath(directory), "tree", "")
+        os.mkdir(top)
+        _check_out(revision, top)
+
+        def named(text: str) -> str:
+            return text.replace(top, f"{revision}:").replace(top.rstrip("/"), f"{revision}:")
+
+        try:
+            texts, problems = _from_files(os.path.join(top, _from_top(path)), render=True)
+        except InputError as error:
+            raise InputError(error.what, where=f"{revision}:{path}", fix=error.fix) from None
+        return (
+            [
+                ManifestText(named(text.name), text.data, text.scope and os.path.abspath(named(text.scope)))
+                for text in texts
+            ],
+            [replace(each, source=named(each.source), what=named(each.what), fix=named(each.fix)) for each in problems],
+        )
+
+
+def _check_out(revision: str, top: str) -> None:
+    """Write the files of a revision below a directory, by an index of its own."""
+    repository = _output("rev-parse", "--absolute-git-dir").decode().strip()
+    own = {"GIT_DIR": repository, "GIT_WORK_TREE": top, "GIT_INDEX_FILE": f"{top.rstrip('/')}.index"}
+    no_hooks = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": os.devnull}
+    for command in (("read-tree", f"{revision}^{{tree}}"), ("checkout-index", "--all")):
+        _output(*command, own=own | no_hooks)
+
+
+def _kind_in(revision: str, path: str) -> str:
+    """Return what a path is in a revision, ``blob`` or ``tree``, or raise an error where there is neither."""
+    where = f"{revision}:{path}"
+    _check_revision(revision, where)
+    kind = _git("cat-file", "-t", f"{revision}:{_from_top(path)}")
+    if kind.returncode:
+        fix = "paths are seen from the top of the repository; ./path is one from here"
+        raise InputError(f"no such path in {revision}", where=where, fix=fix)
+    return kind.stdout.decode().strip()
+
+
+def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
+    kind = _kind_in(revision, path)
+    tree = f"{revision}:{_from_top(path)}"
+    if kind == "blob":
+        yield ManifestText(f"{revision}:{path}", _output("cat-file", "blob", tree))
+        return
+    names = dict(_blobs(_output("ls-tree", "-r", "-z", "--full-tree", tree)))
+    separator = "" if tree.endswith((":", "/")) else "/"
+    for name, data in zip(names, _contents(names.values()), strict=True):
+        path = f"{tree}{separator}{name}"
+        yield ManifestText(path, data, os.path.dirname(os.path.abspath(path)))
+
+
+def _from_top(path: str) -> str:
+    """Return a path from the top of the repository, which is how git sees one unless it begins with a dot."""
+    if path.partition("/")[0] in {".", ".."}:
+        path = _output("rev-parse", "--show-prefix").decode().strip() + path
+    normal = os.path.normpath(path) if path else ""
+    return "" if normal == "." else normal
+
+
+def _check_revision(revision: str, where: str) -> None:
+    fix = "run podqos inside a git repository, or name an existing file or directory"
+    if _git("rev-parse", "--git-dir").returncode:
+        raise InputError("no such file, and this is no git repository", where=where, fix=fix)
+    if not revision or revision.startswith("-"):
+        raise InputError("no revision before the colon", where=where, fix="for example HEAD~1:deploy")
+    if _git("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}").returncode:
+        raise InputError(f"git knows no revision {revision!r}", where=where, fix="check it with: git rev-parse REV")
+
+
+def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
+    """Yield name and id of every manifest of a tree; links, submodules and hidden directories are left out."""
+    for entry in listing.split(b"\0"):
+        about, _, raw_name = entry.partition(b"\t")
+        name = os.fsdecode(raw_name)
+        if not about.startswith(b"100") or not is_manifest(name):
+            continue
+        if not any(part.startswith(".") for part in name.split("/")[:-1]):
+            yield name, about.split(b" ")[2].decode()
+
+
+def _contents(ids: Iterable[str]) -> Iterator[bytes]:
+    """Yield the contents of many blobs, which one process reads."""
+    wanted = "".join(f"{each}\n" for each in ids)
+    answer = _output("cat-file", "--batch", given=wanted.encode())
+    start = 0
+    while start < len(answer):
+        end = answer.index(b"\n", start)
+        size = int(answer[start:end].rpartition(b" ")[2])
+        yield answer[end + 1 : end + 1 + size]
+        start = end + 2 + size
+
+
+def _output(*arguments: str, given: bytes | None = None, own: Mapping[str, str] | None = None) -> bytes:
+    result = _git(*arguments, given=given, own=own)
+    if result.returncode:
+        lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise HostError(f"git {arguments[0]}: {lines[0]}")
+    return result.stdout
+
+
+def _git(
+    *arguments: str, given: bytes | None = None, own: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    # Words for programs, and no lock that a status line would take.
+    environment = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", **(own or {})}
+    try:
+        return subprocess.run(  # noqa: S603 # no shell; a revision that looks like an option was refused
+            ["git", *arguments],  # noqa: S607 # git is where the user has it
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            check=False,
+            env=environment,
+        )
+    except OSError as error:
+        raise HostError(f"git cannot be run: {error.strerror or error}") from error

@@ -1,0 +1,360 @@
+"""Scenario files and everything they refer to, read from disk: manifests through admission, kubelet settings, samples.
+
+``read_scenario`` returns what is wrong as data, ``load_scenario`` raises it. A name without a path that is no file here
+means one of the scenarios that come with podqos: ``race``. ``read_given_scenario`` reads the same out of files that are
+given as bytes, and looks at no disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.relevance import Question, rejected, with_names
+from podqos.admission.workloads import Admissions, WorkloadAdmission
+from podqos.errors import InputError
+from podqos.eviction.kubelet_file import read_kubelet
+from podqos.manifest.kinds import group_of
+from podqos.manifest.kubelet import Notation
+from podqos.manifest.problems import Finding, Problem, Severity
+from podqos.manifest.text import Place
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import Pod, Workload
+from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.kubelet_node import later_rules
+from podqos.objects.kubelet_notes import ignored_problems
+from podqos.objects.other_objects import budget_problem, converted
+from podqos.objects.policies import PolicyCollector
+from podqos.objects.sources import Source
+from podqos.reading.files import is_manifest, read_bytes, source_of
+from podqos.reading.gathering import gather
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.document import ScenarioDocument
+from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
+from podqos.sim.scenario_format.samples import Series, read_samples
+from podqos.sim.scenario_format.shape_document import Samples
+from podqos.sim.variation import Variation
+from podqos.words.admission import exempt
+from podqos.words.kubelet import ignored_words
+
+# Kinds whose controllers do not make another pod.
+_NOT_RECREATED = frozenset({"Pod"})
+
+
+class InvalidScenario(InputError):
+    """A scenario that cannot be run; ``problems`` say everything that is wrong with it."""
+
+    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
+        super().__init__(what, where=path, fix=f"`podqos scenario validate {path}` names them")
+
+
+class ScenarioReading(Struct, frozen=True):
+    """A scenario file with all that it refers to."""
+
+    path: str
+    scenario: Scenario | None
+    """None where something is wrong."""
+    problems: tuple[Problem, ...]
+    looked_at: tuple[str, ...] = ()
+    """The files and directories on disk that it is made of."""
+
+    def loaded(self) -> Scenario:
+        """Return the scenario; raise ``InvalidScenario`` if it cannot be run."""
+        if self.scenario is None:
+            raise InvalidScenario(self.path, self.problems)
+        return self.scenario
+
+
+def load_scenario(path: str, variation: Variation | None = None) -> Scenario:
+    """Return the scenario of a file, or of a name such as ``race``; raise ``InvalidScenario`` if it cannot be run.
+
+    ``variation`` sets some of its parameters to other values.
+    """
+    return read_scenario(path, variation).loaded()
+
+
+def read_scenario(path: str, variation: Variation | None = None) -> ScenarioReading:
+    """Read a scenario file and everything it refers to; warnings and errors are among its problems."""
+    path = scenario_path(path)
+    try:
+        data = read_bytes(path)
+    except InputError as error:
+        problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, _how_to_find(path, error))
+        return ScenarioReading(path, None, (problem,))
+    disk = _Disk()
+    return replace(_read(path, data, disk, variation or Variation()), looked_at=(path, *disk.looked_at))
+
+
+def read_given_scenario(name: str, given: Mapping[str, bytes], variation: Variation | None = None) -> ScenarioReading:
+    """Read one of the files that are given; what it refers to is looked for among them, and nowhere else."""
+    return _read(name, given[name], _Given(given), variation or Variation())
+
+
+def _read(path: str, data: bytes, files: _Disk | _Given, variation: Variation) -> ScenarioReading:
+    file = read_file(path, data, variation.document)
+    if file.document is None:
+        return ScenarioReading(path, None, tuple(sorted(file.problems)))
+    fetched = _Fetched(file, file.document, files, variation)
+    scenario, findings = resolve(file.document, fetched.materials)
+    problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
+    if scenario is None or any(problem.severity is Severity.ERROR for problem in problems):
+        return ScenarioReading(path, None, tuple(problems))
+    return ScenarioReading(path, variation.scenario(scenario), tuple(problems))
+
+
+def place_of(path: str, pod: str | None) -> str:
+    """Return where a scenario says what a pod (``namespace/name``) wants: the file, with line and column if it does."""
+    path = scenario_path(path)
+    if path == STDIN or pod is None:
+        return path
+    file = read_file(path, read_bytes(path))
+    parts = () if file.document is None else file.document.spec.workloads
+    namespace, _, name = pod.partition("/")
+    named = {part.workload: index for index, part in enumerate(parts)}
+    # A pod is called after its workload.
+    while name:
+        for known in (name, f"{namespace}/{name}"):
+            if known in named:
+                line, column = file.locate(("spec", "workloads", named[known]))
+                return f"{path}:{line}:{column}"
+        name = name.rpartition("-")[0]
+    return path
+
+
+def scenario_path(path: str) -> str:
+    """Return the file that is meant: one here, or one that comes with podqos."""
+    if path == STDIN or os.path.isfile(path) or os.sep in path:
+        return path
+    from podqos.reading.shipped_scenarios import shipped_scenario
+
+    return shipped_scenario(path.removesuffix(".yaml")) or path
+
+
+def _how_to_find(path: str, error: InputError) -> str:
+    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
+    if os.path.exists(path) or os.sep in path:
+        return error.fix
+    from podqos.reading.shipped_scenarios import shipped_scenarios
+
+    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
+    return (
+        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
+    )
+
+
+class _Disk:
+    """What a scenario refers to is on this machine."""
+
+    missing = "no such file or directory"
+    fix = "paths are relative to the scenario"
+
+    def __init__(self) -> None:
+        self.looked_at: list[str] = []
+
+    def has(self, path: str) -> bool:
+        self.looked_at.append(path)
+        return os.path.exists(path)
+
+    def manifests(self, path: str) -> Inputs:
+        return gather([path])
+
+    def read(self, path: str) -> bytes:
+        self.looked_at.append(path)
+        return read_bytes(path)
+
+
+class _Given:
+    """What a scenario refers to is among files that were given, each with a name, perhaps with directories."""
+
+    missing = "not among the files given"
+    fix = "give it together with the scenario"
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self._files = files
+
+    def has(self, path: str) -> bool:
+        return bool(self._found(path))
+
+    def manifests(self, path: str) -> Inputs:
+        return Inputs([InputFile(name, data=self._files[name]) for name in self._found(path) if is_manifest(name)])
+
+    def read(self, path: str) -> bytes:
+        found = self._found(path)
+        if not found:
+            raise InputError(self.missing, where=path, fix=self.fix)
+        return self._files[found[0]]
+
+    def _found(self, path: str) -> list[str]:
+        """Return the file of this path, or those in the directory; files given one by one have lost theirs."""
+        if path in self._files:
+            return [path]
+        within = sorted(name for name in self._files if name.startswith(f"{path}/"))
+        alike = [name for name in self._files if os.path.basename(name) == os.path.basename(path)]
+        return within or (alike if len(alike) == 1 else [])
+
+
+class _Fetched:
+    """What a scenario refers to, relative to its file."""
+
+    def __init__(
+        self, file: FileReading, document: ScenarioDocument, files: _Disk | _Given, variation: Variation
+    ) -> None:
+        self._variation = variation
+        self._files = files
+        self.problems: list[Problem] = []
+        self._file = file
+        self._spec = document.spec
+        self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
+        sources = self._sources()
+        self.materials = Materials(
+            tuple(self._workloads(sources)), tuple(self._budgets(sources)), self._kubelets(), self._samples
+        )
+
+    def _path(self, name: str) -> str:
+        return os.path.normpath(os.path.join(self._folder, name))
+
+    def _complain(self, field: tuple[str | int, ...], what: str, fix: str) -> None:
+        self.problems.append(self._file.problem(Finding(field, what, fix)))
+
+    def _budgets(self, sources: Sequence[Source]) -> Iterator[PodDisruptionBudget]:
+        for source in sources:
+            for other in source.reading.others:
+                if (group_of(other.api_version), other.kind) != ("policy", "PodDisruptionBudget"):
+                    continue
+                budget, problems = converted(source, other, PodDisruptionBudget)
+                self.problems += problems
+                if budget is None:
+                    continue
+                refused = budget_problem(source, other, budget)
+                if refused is not None:
+                    self.problems.append(refused)
+                    continue
+                namespace = budget.metadata.namespace or self._spec.namespace
+                yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
+
+    def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
+        policies = PolicyCollector(self._spec.namespace)
+        for source in sources:
+            self.problems += source.reading.problems
+            policies.take(source)
+        cluster = policies.cluster()
+        plugins = self._spec.enable_admission_plugins
+        cluster = replace(cluster, policies=replace(cluster.policies, enabled_plugins=plugins))
+        self.problems += policies.problems
+        admissions = Admissions(cluster, self._profile(), Question.PLACEMENT)
+        workloads = []
+        for source in sources:
+            for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
+                own = self._variation.workload(_in_namespace(workload, self._spec.namespace))
+                if own.is_live:
+                    # An API server has stored it already.
+                    workloads.append(_scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas))
+                    continue
+                admitted = self._admitted(admissions.create(own), source, place)
+                if admitted is not None:
+                    workloads.append(admitted)
+        return workloads
+
+    def _sources(self) -> list[Source]:
+        """Return the manifests, each once; a path without any is reported."""
+        files: dict[str, InputFile] = {}
+        for index, name in enumerate(self._spec.manifests):
+            path = self._path(name)
+            is_there = self._files.has(path)
+            gathered = self._files.manifests(path) if is_there else Inputs([])
+            self.problems += gathered.problems
+            if not gathered.files and not gathered.problems:
+                what = "no YAML or JSON files there" if is_there else self._files.missing
+                self._complain(("spec", "manifests", index), f"{path}: {what}", self._files.fix)
+            files.update((each.path, each) for each in gathered.files)
+        return [source_of(InputFile(each.path, data=each.data)) for each in files.values()]
+
+    def _profile(self) -> Profile:
+        try:
+            return parse_version(self._spec.kubernetes_version) if self._spec.kubernetes_version else LATEST
+        except InputError:
+            return LATEST  # reported when the scenario is put together
+
+    def _admitted(self, admission: WorkloadAdmission, source: Source, place: Place) -> ScenarioWorkload | None:
+        override = admission.first.override
+        if override is not None and override.exempt is not None:
+            warning = source.problem(place, (), f"ClusterResourceOverride {exempt(override, override.exempt)}")
+            if all(problem.what != warning.what for problem in self.problems):
+                self.problems.append(replace(warning, severity=Severity.WARNING))
+        if admission.refusal is not None:
+            refused = admission.pods - admission.admitted
+            what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"
+            self.problems.append(source.problem(place, (), what, "`podqos admit` explains it step by step"))
+            return None
+        if admission.pods == 0:
+            return None
+        self.problems += source.tolerated(place, rejected(admission.workload, admission.first.tolerated))
+        return _scenario_workload(admission.workload, with_names(admission.first.pod), admission.pods)
+
+    def _kubelets(self) -> dict[str, KubeletConfiguration]:
+        configs: dict[str, KubeletConfiguration] = {}
+        told: set[str] = set()
+        for index, node in enumerate(self._spec.nodes):
+            name = node.kubelet.path
+            if not name:
+                words = ignored_words(node.kubelet.ignored)
+                if words and words not in told:
+                    finding = Finding(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
+                    self.problems.append(self._file.problem(finding))
+                    told.add(words)
+                self._note_rules(node.kubelet.notation, index)
+                continue
+            if name in configs:
+                continue
+            path = self._path(name)
+            try:
+                settings = read_kubelet(path, self._files.read(path))
+            except InputError as error:
+                where = error.where.removesuffix(":") or path
+                self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
+                continue
+            configs[name] = settings.configuration
+            self.problems += ignored_problems(settings, path, reader="simulation")
+            self._note_rules(settings.notation, index)
+        return configs
+
+    def _note_rules(self, notation: Notation, index: int) -> None:
+        """Warn that a kubelet of OpenShift 3 gets the rules of a later version, unless the scenario states one."""
+        for each in () if self._spec.kubernetes_version else later_rules(notation, self._profile()):
+            what, fix = f"{each.what}: {each.value}", "state spec.kubernetesVersion"
+            place = ("spec", "nodes", index, "kubelet")
+            self.problems.append(self._file.problem(Finding(place, what, fix, Severity.WARNING)))
+
+    def _samples(self, samples: Samples) -> tuple[Series, ...]:
+        path = self._path(samples.file)
+        return read_samples(path, self._files.read(path), column=samples.column, match=samples.match)
+
+
+def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioWorkload:
+    return ScenarioWorkload(
+        kind=workload.kind,
+        namespace=workload.metadata.namespace,
+        name=workload.metadata.name or workload.metadata.generate_name,
+        pod=pod,
+        replicas=replicas,
+        recreate=workload.kind not in _NOT_RECREATED,
+    )
+
+
+def _in_namespace(workload: Workload, namespace: str) -> Workload:
+    own = workload.metadata.namespace or namespace
+    pod = workload.pod
+    return replace(
+        workload,
+        metadata=replace(workload.metadata, namespace=own),
+        pod=replace(pod, metadata=replace(pod.metadata, namespace=own)),
+    )

@@ -1,0 +1,104 @@
+"""Scenarios that are made, not written: the parts that all of them have, and the files they are kept in.
+
+Pods are written as the API server has stored them, so that nothing admits them again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from podqos.errors import HostError, InputError
+from podqos.manifest.encoding import yaml_text
+from podqos.model.node import Node
+from podqos.model.pod import ObjectMeta, Pod
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, ResourceList
+from podqos.model.time_units import SECOND_US
+from podqos.sim.scenario_format.document import API_VERSION, KIND
+
+Part = dict[str, object]
+"""A part of a document, in its own words."""
+
+
+def scenario_text(name: str, spec: Part) -> str:
+    """Return the text of a scenario file."""
+    return yaml_text({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": name}, "spec": spec})
+
+
+def manifests_text(manifests: Iterable[Part]) -> str:
+    """Return the text of a file with manifests."""
+    return "---\n".join(map(yaml_text, manifests))
+
+
+def pod_manifest(pod: Pod, metadata: ObjectMeta, *, keeps_node: bool = False) -> Part:
+    """Return a pod as the API server would show it; one that ``keeps_node`` is replaced on its node, if at all."""
+    spec = pod.spec if keeps_node else replace(pod.spec, node_name="")
+    made = manifest("v1", "Pod", {"metadata": metadata, "spec": spec})
+    if pod.spec.resources == NO_RESOURCES:
+        # Even empty, they take the decision away from the containers.
+        stated = made["spec"]
+        assert isinstance(stated, dict)
+        stated["resources"] = {}
+    return made
+
+
+def manifest(api_version: str, kind: str, value: object) -> Part:
+    """Return an object with what is stated of it, without what is empty."""
+    stated = _stated(plain(value))
+    assert isinstance(stated, dict)
+    return {"apiVersion": api_version, "kind": kind, **stated}
+
+
+def node_part(name: str, node: Node | None, capacity: ResourceList) -> Part:
+    """Return a node of a scenario with its cpu and memory, labels and taints."""
+    if CPU not in capacity or MEMORY not in capacity:
+        fix = "add its Node manifest with -f, or --node-capacity cpu=16,memory=64Gi"
+        raise InputError(f"the capacity of the node {name} is not known", fix=fix)
+    made: Part = {"name": name, "capacity": {CPU: str(capacity[CPU]), MEMORY: str(capacity[MEMORY])}}
+    if node is not None and node.metadata.labels:
+        made["labels"] = dict(node.metadata.labels)
+    if node is not None and node.spec.taints:
+        made["taints"] = plain(node.spec.taints)
+    return made
+
+
+def seconds_text(time_us: int) -> str:
+    """Return a time as a scenario has it."""
+    whole, rest = divmod(time_us, SECOND_US)
+    return f"{whole}.{rest:06}".rstrip("0") + "s" if rest else f"{whole}s"
+
+
+def plain(value: object) -> object:
+    """Return a value as dictionaries, lists and texts."""
+    return msgspec.to_builtins(value, enc_hook=_amount)
+
+
+def write_files(files: Mapping[str, str], folder: str = "") -> None:
+    """Write all files of a new scenario, the first last: what is interrupted is none. None is overwritten."""
+    paths = {os.path.join(folder, path): text for path, text in files.items()}
+    for path in paths:
+        if os.path.exists(path):
+            raise InputError("exists already", where=path, fix="choose another name")
+    for path, text in reversed(list(paths.items())):
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror or error}") from error
+
+
+def _amount(value: object) -> object:
+    assert isinstance(value, Quantity), type(value)
+    return str(value)
+
+
+def _stated(value: object) -> object:
+    if isinstance(value, dict):
+        made = {name: _stated(each) for name, each in value.items()}
+        return {name: each for name, each in made.items() if each is not None and each not in ("", [], {})}
+    return [_stated(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,136 @@
+"""The workloads of one version of manifests, as an API server would store their pods.
+
+Injectors come first, then admission with the policies of the version. What is wrong is collected with its place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.injectors import CustomInjector, Injector, inject
+from podqos.errors import InputError
+from podqos.model.pod import Workload
+from podqos.model.policy import PriorityClass, RuntimeClass
+from podqos.model.profile import Profile
+from podqos.objects.admitting import admitted_pod
+from podqos.objects.files import Inputs
+from podqos.objects.node_pods import numbered
+from podqos.objects.objects import FoundWorkload, Objects, custom_kinds
+from podqos.objects.sources import Source
+from podqos.placement.workloads import POD
+from podqos.reading.files import read_bytes, source_of
+from podqos.reading.gathering import existing_files
+from podqos.reading.revisions import read_version
+from podqos.survival.drift import Identity, VersionWorkload
+from podqos.survival.pods import NodePod, pods_on_node
+
+
+class VersionEntry(Struct, frozen=True):
+    """A workload of a version and the pods it has on a node."""
+
+    workload: VersionWorkload
+    pods: tuple[NodePod, ...]
+
+
+Entries = dict[Identity, VersionEntry]
+"""The workloads of a version."""
+
+
+def load_version(
+    version: str | None,
+    *,
+    cluster: Inputs | None = None,
+    namespace: str = "default",
+    policies: Sequence[str] = (),
+    beside: Sequence[str] = (),
+    stated: Sequence[PriorityClass | RuntimeClass] = (),
+    kinds: Mapping[str, str] | None = None,
+    render: bool = False,
+) -> Objects:
+    """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
+
+    ``cluster`` is what a cluster has: the version replaces what it names of it; no version stands for the cluster as it
+    is. ``namespace`` is that of objects which name none. ``policies`` are files of which only the policies count,
+    ``beside`` those of workloads that run beside it; a workload of the version replaces the same one beside it.
+    ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
+    path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them; of
+    a revision, in a checkout in a temporary directory.
+    """
+    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds), directory=os.getcwd())
+    for path in existing_files([*policies]).paths if policies else ():
+        objects.add_text(path, read_bytes(path), are_stored=True)
+    for path in existing_files([*beside]).paths if beside else ():
+        objects.add_text(path, read_bytes(path))
+    for file in cluster.files if cluster is not None else ():
+        source = source_of(file, objects.kinds)
+        objects.add(source, are_stored=source.reading.has_policies)
+    objects.assumptions = () if cluster is None else cluster.assumptions
+    texts, problems = read_version(version, render=render) if version is not None else ((), ())
+    objects.note(*problems)
+    for text in texts:
+        objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
+    objects.note_unjudged()
+    if beside or cluster is not None:
+        objects.workloads = objects.latest(warn=False)
+    return objects
+
+
+def version_workloads(
+    objects: Objects, injectors: Sequence[Injector | CustomInjector], named: Sequence[str], profile: Profile
+) -> Entries:
+    """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
+    entries: Entries = {}
+    taken: set[str] = set()
+    for found in objects.latest():
+        stored = _stored(found, objects, injectors, profile)
+        if stored is not None:
+            workload, injected = stored
+            pods = tuple(numbered(pods_on_node(workload, named), taken))
+            identity = _identity(workload, entries)
+            uids = tuple(entry.pod.metadata.uid for entry in pods)
+            entries[identity] = VersionEntry(
+                VersionWorkload(
+                    identity, workload.pod, uids, injected, objects.source_name(found), objects.unit(found)
+                ),
+                pods,
+            )
+    return entries
+
+
+def _stored(
+    found: FoundWorkload,
+    objects: Objects,
+    injectors: Sequence[Injector | CustomInjector],
+    profile: Profile,
+) -> tuple[Workload, dict[str, str]] | None:
+    """Return a workload as the API server would store its pods, and who added which container."""
+    if found.workload.is_live and found.workload.kind == POD:
+        return found.workload, {}
+    pod = found.workload.pod
+    injected: dict[str, str] = {}
+    for injector in injectors:
+        try:
+            injection = inject(pod, injector, profile)
+        except InputError as error:
+            objects.refuse(found, f"{error.where}: {error.what}", error.fix)
+            return None
+        pod = injection.pod
+        injected.update({added.container.name: injection.injector for added in injection.added})
+    prepared = replace(found, workload=replace(found.workload, pod=pod))
+    admitted = admitted_pod(prepared, objects, profile)
+    return None if admitted is None else (replace(found.workload, pod=admitted), injected)
+
+
+def _identity(workload: Workload, taken: Entries) -> Identity:
+    """Return who a workload is; those that get their names from the API server are counted."""
+    namespace, _, name = workload.pod.key.partition("/")
+    identity = Identity(namespace, workload.kind, name)
+    number = 1
+    while identity in taken:
+        number += 1
+        identity = Identity(namespace, workload.kind, f"{name}#{number}")
+    return identity
