@@ -10,8 +10,8 @@ import yaml
 
 from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.fixes.patches import object_patch
+from podqos.answers.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.manifest.plain import parse_path
-from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 
 
 def deployment() -> dict:

@@ -13,9 +13,9 @@ from tests.library.shop import shop as manifests
 from tests.library.test_what_if import THREE, WEB, given, pod
 
 from browser.settling import resize, settle
+from podqos.answers.page.check import FixRequest
 from podqos.library.page.page import Page
 from podqos.library.page.source import read_given, read_paths
-from podqos.report.page.check import FixRequest
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect

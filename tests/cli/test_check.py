@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from podqos.advice.checks.catalogue import CHECKS
+from podqos.answers.findings import CheckReport
 from podqos.cli.main import main
-from podqos.report.check.value import CheckReport
 from report.sarif_rules import problems as sarif_problems
 from said import without_assumptions
 

@@ -15,10 +15,10 @@ import msgspec
 import pytest
 
 from podqos.agent.journal import decode, encode
+from podqos.answers.run_view import RunView
 from podqos.cli.main import main
 from podqos.reading.scenario_files import load_scenario
 from podqos.report.simulation.html import SLOT
-from podqos.report.simulation.view import RunView
 from podqos.sim.run import simulate
 
 ROOT = Path(__file__).parents[2]

@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 from tests.library.clusters import snapshot
 from tests.library.shop import shop
 
+from podqos.answers.page.check import FixRequest
+from podqos.answers.page.compare import compare
+from podqos.answers.page.forecast import ForecastRequest
+from podqos.answers.page.values import PageValues
+from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.cli.output import _unindented
 from podqos.errors import InputError
 from podqos.library.admit import admit
@@ -24,11 +29,6 @@ from podqos.library.rank import rank
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_bytes, json_schema
 from podqos.model.quantity import Quantity
-from podqos.report.page.check import FixRequest
-from podqos.report.page.compare import compare
-from podqos.report.page.forecast import ForecastRequest
-from podqos.report.page.values import PageValues
-from podqos.report.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.survival.usage_file import UsageRow
 
 ROOT = Path(__file__).parents[2]

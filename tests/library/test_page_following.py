@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from podqos.answers.page.cluster import change
 from podqos.cluster.watching import Kind
 from podqos.library.page import nodes as page_nodes
 from podqos.library.page.feeds import of_cluster
@@ -17,7 +18,6 @@ from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
 from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
 from podqos.reading.mirror import Mirror
-from podqos.report.page.cluster import change
 
 MIB = 1 << 20
 

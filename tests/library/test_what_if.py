@@ -5,6 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from podqos.answers.page.pod import PodStanding
+from podqos.answers.page.what_if import KubeletEdit, PodEdit, ResizeWait, WhatIf
 from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.page.page import Page
@@ -12,8 +14,6 @@ from podqos.library.page.places import is_safer, turn
 from podqos.library.page.source import read_given
 from podqos.library.place import PlaceOptions, place
 from podqos.library.rank import rank
-from podqos.report.page.pod import PodStanding
-from podqos.report.page.what_if import KubeletEdit, PodEdit, ResizeWait, WhatIf
 
 
 def node(name, memory="4Gi", **spec):

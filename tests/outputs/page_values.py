@@ -9,21 +9,21 @@ from functools import cache, partial
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from podqos.reading.cluster_snapshot import read_snapshot
-from podqos.reading.scenario_files import load_scenario
 
 from outputs.commands import PLATFORM, ROOT, Line
+from podqos.answers.page.check import FixRequest
+from podqos.answers.page.compare import compare
+from podqos.answers.page.forecast import ForecastRequest
+from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.errors import InputError
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
 from podqos.library.page.source import read_paths
 from podqos.library.simulation import simulate
-from podqos.report.cluster.metrics import overview_metrics
-from podqos.report.page.check import FixRequest
-from podqos.report.page.compare import compare
-from podqos.report.page.forecast import ForecastRequest
-from podqos.report.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.manifest.encoding import json_line
+from podqos.reading.cluster_snapshot import read_snapshot
+from podqos.reading.scenario_files import load_scenario
+from podqos.report.cluster.metrics import overview_metrics
 
 _SNAPSHOT = "tests/outputs/inputs/cluster.jsonl"
 _KUBELET = KubeletEdit(eviction_hard="1Gi", system_reserved="512Mi")

@@ -16,8 +16,8 @@ from podqos.advice.checks.finding import (
     Suppression,
 )
 from podqos.advice.checks.sizes import NoDiskLimit
-from podqos.report.check.value import CheckReport, CheckSummary, FindingReport
-from podqos.report.check.verdict import verdict
+from podqos.answers.findings import CheckReport, CheckSummary, FindingReport
+from podqos.answers.verdict import verdict
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
 """Markup, escapes, separators, control characters and more than ASCII."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from podqos.agent.journal import By, Kind
-from podqos.eviction.signals import NodeCondition, Signal
-from podqos.model.pod import QOSClass
-from podqos.report.simulation.view import (
+from podqos.answers.run_view import (
     ContainerView,
     EventView,
     Kill,
@@ -14,6 +12,8 @@ from podqos.report.simulation.view import (
     RunView,
     Saving,
 )
+from podqos.eviction.signals import NodeCondition, Signal
+from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import ConditionSpan, EvictionRank, KernelRank, OrdersView, PodSeries
 from podqos.sim.summary import RunSummary, WorkloadSummary

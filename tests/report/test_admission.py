@@ -13,13 +13,13 @@ from podqos.admission.policies import Cluster, Policies
 from podqos.admission.refusal import Code
 from podqos.admission.resource_override import PROFILES
 from podqos.admission.workloads import Admissions
+from podqos.answers import admission_changes as changes
+from podqos.answers.admission import AdmissionReport, Outcome, report
 from podqos.controls import own
 from podqos.model.pod import ObjectMeta, QOSClass, Workload
 from podqos.model.policy import ClusterResourceOverride, Namespace
 from podqos.model.quantity import Quantity
-from podqos.report.admission import changes
 from podqos.report.admission.lines import CSV_HEADER, csv_row, table, text
-from podqos.report.admission.value import AdmissionReport, Outcome, report
 from podqos.report.text.style import Style
 from podqos.words import admission as words
 

@@ -18,6 +18,9 @@ from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import FailOn
 from podqos.advice.checks.finding import Consequence, Effect, PodStanding
 from podqos.advice.checks.sizes import NoDiskLimit
+from podqos.answers.findings import Fate
+from podqos.answers.replacements import Replacement, line_replacements
+from podqos.answers.verdict import badness, verdict
 from podqos.controls import own
 from podqos.library.check_examples import good_example
 from podqos.manifest.problems import Problem, Severity
@@ -25,11 +28,8 @@ from podqos.model.pod import QOSClass
 from podqos.report.check.github import escape_data, escape_property, github
 from podqos.report.check.html import html
 from podqos.report.check.junit import junit
-from podqos.report.check.replacements import Replacement, line_replacements
 from podqos.report.check.sarif import sarif, uri
 from podqos.report.check.table import table
-from podqos.report.check.value import Fate
-from podqos.report.check.verdict import badness, verdict
 from podqos.report.text.style import Style
 from report.check_reports import CHECKED, EMPTY, KNOWN, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE, report_of
 from report.sarif_rules import problems

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from podqos.answers.run_view import RunView
 from podqos.report.simulation.html import SLOT, page
-from podqos.report.simulation.view import RunView
 from report.runs import RUN
 
 

@@ -22,9 +22,10 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_US
-from podqos.report.node.lines import NextVictims, duration, pods_table, status_lines
+from podqos.report.node.lines import NextVictims, pods_table, status_lines
 from podqos.report.node.top import bar, screen
 from podqos.report.text.style import Style, fitted, visible_length
+from podqos.words.durations import two_units
 
 MI = 1 << 20
 PLAIN = Style()
@@ -178,4 +179,4 @@ def test_a_bar_is_a_share_of_its_width(value, mark, text):
     ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (90, "1 min 30 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")]
 )
 def test_a_duration_has_its_two_largest_units(seconds, text):
-    assert duration(seconds * SECOND_US) == text
+    assert two_units(seconds * SECOND_US) == text

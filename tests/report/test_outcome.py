@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
+from podqos.answers.run_reading import run_view
 from podqos.placement.workloads import DAEMON_SET
-from podqos.report.simulation.reading import run_view
 from podqos.report.simulation.timeline import timeline
 from podqos.report.text.style import Style
 from podqos.sim.run import FinishedRun, simulate

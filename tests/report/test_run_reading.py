@@ -7,10 +7,10 @@ import pytest
 from eviction.nodes import guaranteed, pod
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMKill
+from podqos.answers.run_reading import run_view
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.reading import run_view
 from podqos.sim.node.recording import Recorder
 from podqos.sim.recorded_node import deadliest_nodes
 from podqos.sim.run import simulate

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.agent.journal import Kind
+from podqos.answers.run_story import RunSpan, drawn_until_us
 from podqos.report.simulation.marks import rail
 from podqos.report.simulation.plot import plots_of
-from podqos.report.simulation.story import RunSpan, drawn_until_us
 from podqos.report.simulation.svg import run_svg
 from podqos.sim.node.recording import LookSpan
 from report.runs import GI, KILLED, LOGS, NODE, RUN, event, series

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.agent.reasons import LocalStorageExceeded, OOMKill, OOMLevel
+from podqos.answers.run_story import story
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import Signal
-from podqos.report.simulation.story import story
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import SignalSeries
 from report.runs import EVICTED, GI, KILLED, NODE, WEB, series

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from podqos.answers.run_reading import run_view
 from podqos.reading.scenario_files import load_scenario
-from podqos.report.simulation.reading import run_view
 from podqos.sim.hindsight import hindsights
 from podqos.sim.recorded_node import recorded_nodes
 from podqos.survival.counterfactual import PodChange

@@ -15,6 +15,14 @@ from podqos.admission.policies import NamespacePolicies, Policies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES, OverrideProfile
 from podqos.admission.workloads import Admissions, Operation, WorkloadAdmission
+from podqos.answers.admission import (
+    AdmissionList,
+    AdmissionReport,
+    Locate,
+    report,
+    report_undecodable,
+    report_unread,
+)
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
@@ -28,14 +36,6 @@ from podqos.objects.assumptions import cluster_assumptions, without_policies
 from podqos.objects.files import STDIN
 from podqos.objects.objects import Objects, Progress, in_namespace
 from podqos.objects.sources import Source
-from podqos.report.admission.value import (
-    AdmissionList,
-    AdmissionReport,
-    Locate,
-    report,
-    report_undecodable,
-    report_unread,
-)
 from podqos.words.qos import taken_for
 
 

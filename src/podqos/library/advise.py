@@ -24,6 +24,7 @@ from podqos.advice.sizing.node_settings import NodeNeeds, reservations
 from podqos.advice.sizing.node_settings import advise_node as node_advice
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
+from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
@@ -38,7 +39,6 @@ from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.classes import classify
 from podqos.reading.files import read_bytes
-from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
 from podqos.survival.drift import Identity, WorkloadDrift
 from podqos.words.advice import worded, worded_node
 

@@ -33,6 +33,8 @@ from podqos.advice.checks.configuration import ignored
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
 from podqos.advice.checks.gate import Gate, summarize
 from podqos.advice.checks.view import Context
+from podqos.answers.findings import CheckReport, FindingReport, finding_report
+from podqos.answers.verdict import verdict
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
 from podqos.manifest.kinds import POLICY_GROUPS
@@ -61,15 +63,13 @@ from podqos.objects.policies import is_within
 from podqos.objects.sources import Source
 from podqos.reading.configuration import check_names, relative_path
 from podqos.reading.files import read_bytes, source_of
-from podqos.report.check.value import CheckReport, FindingReport, finding_report
-from podqos.report.check.verdict import verdict
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
     from podqos.advice.fixes.fixing import Fixes
     from podqos.advice.fixes.patches import ObjectPatch
+    from podqos.answers.replacements import Replacement
     from podqos.model.policy import PriorityClass, RuntimeClass
-    from podqos.report.check.replacements import Replacement
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -575,8 +575,8 @@ def _key(found: LocatedWorkload) -> tuple[str, str, str]:
 
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
     from podqos.advice.fixes.patches import plain_value
+    from podqos.answers.replacements import line_replacements
     from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
-    from podqos.report.check.replacements import line_replacements
 
     place = finding.subject.place
     if not finding.patch.is_complete or place is None:

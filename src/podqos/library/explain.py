@@ -44,13 +44,13 @@ from podqos.reading.loading import load
 from podqos.survival.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
+    from podqos.answers.explanation import Explanation, ExplanationList
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.node import Node
     from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.objects.kubelet_node import Kubelet
     from podqos.qos.run_flags import Engine
     from podqos.reading.large_list import Part
-    from podqos.report.explain.explanation import Explanation, ExplanationList
     from podqos.survival.pod_sets import PodSets
 
 # Below this a second process costs more than it saves.
@@ -138,8 +138,7 @@ def explanation_list(
     objects: Objects | None = None,
 ) -> ExplanationList:
     """Put together what was explained piece by piece."""
-    from podqos.report.explain.explanation import ExplanationList
-    from podqos.report.explain.node import explain_node
+    from podqos.answers.explanation import ExplanationList, explain_node
     from podqos.survival.pod_sets import PodSets
 
     pods = reduce(PodSets.plus, (each.pods for each in explained if each.pods is not None), PodSets())
@@ -232,7 +231,7 @@ def explain_objects(
     if autoscalers is None:
         explained.rows = _rows(decisions)
         return explained
-    from podqos.report.explain.explanation import explain_pod
+    from podqos.answers.explanation import explain_pod
 
     explained.items = [
         explain_pod(

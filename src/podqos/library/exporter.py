@@ -7,12 +7,12 @@ import time
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from podqos.answers.overview import Overview
 from podqos.errors import ClusterError, HostError, InputError
 from podqos.exposition import CONTENT_TYPE
 from podqos.library.overview import overview
 from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import gauge, overview_metrics
-from podqos.report.cluster.overview import Overview
 
 _WINDOW_SECONDS = 900.0
 """Growth is that of so long ago until now."""

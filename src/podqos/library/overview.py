@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.answers.overview import NamespaceOverview, NodeOverview, Overview
+from podqos.answers.scores import NamespaceScores, counts, namespace_scores
 from podqos.errors import InputError
 from podqos.library.check import run_checks
 from podqos.library.engines.fan_out import Progress
@@ -21,8 +23,6 @@ from podqos.model.profile import Profile
 from podqos.qos.classes import qos_class_of
 from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.reading.loading import load
-from podqos.report.check.scores import NamespaceScores, counts, namespace_scores
-from podqos.report.cluster.overview import NamespaceOverview, NodeOverview, Overview
 
 MOST_RANKED = 200
 """Of so many nodes, those nearest to running out, the pods are ranked."""

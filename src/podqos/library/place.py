@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from podqos.admission.policies import AdmissionPlugin
 from podqos.admission.relevance import Question
+from podqos.answers.placement import PlacementReport, report
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
@@ -38,7 +39,6 @@ from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings
 from podqos.placement.workloads import POD, pods_of
-from podqos.report.placement.value import PlacementReport, report
 
 
 class PlaceOptions(Struct, frozen=True, kw_only=True):

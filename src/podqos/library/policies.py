@@ -17,16 +17,8 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.demands import POLICY_CHECKS, PolicyOverBudget, PolicyViolated
 from podqos.advice.checks.finding import SuppressedBy
 from podqos.advice.checks.gate import Gate
-from podqos.errors import InputError
-from podqos.library.check import run_checks
-from podqos.manifest.fields import suggestion
-from podqos.model.profile import LATEST, Profile
-from podqos.objects.assumptions import NODE_MEMORY
-from podqos.objects.objects import FoundWorkload, Objects, Progress
-from podqos.policy.model import Action, Policy
-from podqos.policy.subject import identities
-from podqos.report.check.value import FindingReport
-from podqos.report.policy.value import (
+from podqos.answers.findings import FindingReport
+from podqos.answers.policies import (
     Expectation,
     FailOn,
     JudgedObject,
@@ -35,6 +27,14 @@ from podqos.report.policy.value import (
     ViolationReport,
     verdict,
 )
+from podqos.errors import InputError
+from podqos.library.check import run_checks
+from podqos.manifest.fields import suggestion
+from podqos.model.profile import LATEST, Profile
+from podqos.objects.assumptions import NODE_MEMORY
+from podqos.objects.objects import FoundWorkload, Objects, Progress
+from podqos.policy.model import Action, Policy
+from podqos.policy.subject import identities
 
 EXPECT_ANNOTATION = "podqos.dev/expect"
 """What a test expects of an object: ``deny``, ``warn``, ``audit`` or ``allow``, and which rules it violates."""

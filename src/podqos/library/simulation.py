@@ -22,7 +22,7 @@ from podqos.sim.summary import RunSummary, run_summary
 
 if TYPE_CHECKING:
     from podqos.agent.journal import Entry
-    from podqos.report.simulation.view import RunView
+    from podqos.answers.run_view import RunView
     from podqos.sim.scenario.scenario import Scenario
 
 _FEW_NODES = 12
@@ -100,7 +100,7 @@ class Run:
     @cached_property
     def report(self) -> RunView:
         """All that is shown of a run: what ``podqos simulate -o json`` prints."""
-        from podqos.report.simulation.reading import run_view
+        from podqos.answers.run_reading import run_view
 
         names, records = self._names, self._records
         if names is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from podqos.answers.thresholds import ThresholdsReport, thresholds_report
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.model.assumption import Assumption
@@ -12,7 +13,6 @@ from podqos.model.quantity import Quantity
 from podqos.objects.assumptions import node_memory
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, rules_of
 from podqos.objects.kubelet_settings import memory_allocatable
-from podqos.report.survival.thresholds import ThresholdsReport, thresholds_report
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.plain_node import PlainNode, kubelet_sure_growth, with_sure_growth
 

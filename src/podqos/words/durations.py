@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from podqos.model.time_units import SECOND_US
+
 
 def duration(seconds: float) -> str:
     """Return a time in seconds, or in minutes and seconds from one minute on."""
@@ -29,3 +31,21 @@ def rounded(seconds: float | Fraction) -> str:
 def percent(share: float | Fraction) -> str:
     """Return a share with three digits: ``12.5 %``."""
     return f"{float(share * 100):.3g} %"
+
+
+def two_units(time_us: int) -> str:
+    """Return a time in its two largest units."""
+    seconds = max(0, time_us // 1_000_000)
+    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // part} {smaller}"
+    return f"{seconds} s"
+
+
+def span(time_us: int) -> str:
+    """Return a duration, as exact as it matters."""
+    if time_us < 10_000:
+        return f"{time_us / 1000:.1f} ms"
+    if time_us < SECOND_US:
+        return f"{time_us / 1000:.0f} ms"
+    return f"{time_us / SECOND_US:.1f} s" if time_us < 100 * SECOND_US else f"{time_us // SECOND_US} s"

@@ -11,8 +11,8 @@ from agreement.printed import Among, Every, Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.pods import check, has_cgroup_v2
 from agreement.settings import MI, NODE, PHASE_SECONDS, Setting, key, running
+from podqos.answers.page.forecast import ForecastRequest
 from podqos.manifest.encoding import json_line
-from podqos.report.page.forecast import ForecastRequest
 
 OUTCOMES, SHARE = "outcomes", "kubelet first"
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from podqos.answers.page.job import JobKind, JobState
 from podqos.library.page.source import read_given
-from podqos.report.page.job import JobKind, JobState
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task
 from web.ui.running import LONG, POD
 

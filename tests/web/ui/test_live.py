@@ -10,10 +10,10 @@ from contextlib import aclosing
 import pytest
 
 from library.test_page_following import World, applied
+from podqos.answers.page.job import JobKind, JobState
 from podqos.errors import InputError
 from podqos.library.page.feeds import of_cluster
 from podqos.library.page.source import read_given
-from podqos.report.page.job import JobKind, JobState
 from podqos.web.ui.jobs import Job, JobRequest, Task
 from podqos.web.ui.live import Live, told
 from podqos.web.ui.sessions import Visitor

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
+from podqos.answers.admission import AdmissionReport
 from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.options import add_version_option, stated_classes
@@ -43,7 +44,6 @@ from podqos.reading.configured import configured_kinds
 from podqos.reading.gathering import existing_files
 from podqos.reading.loading import load
 from podqos.report.admission import lines
-from podqos.report.admission.value import AdmissionReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("text", "table", "csv", "json", "yaml", "name"),
-        "podqos.report.admission.value:AdmissionList",
+        "podqos.answers.admission:AdmissionList",
         "text: every step of every workload; table: a line per workload; csv, json and yaml",
     )
 

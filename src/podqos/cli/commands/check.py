@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "json", "yaml", "name", "sarif", "github", "junit", "html"),
-        "podqos.report.check.value:CheckReport",
+        "podqos.answers.findings:CheckReport",
         "table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: for CI "
         "servers; html: a page",
     )

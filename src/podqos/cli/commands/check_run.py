@@ -18,6 +18,7 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import demands_of, options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
+from podqos.answers.findings import CheckReport
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
 from podqos.cli.inputs import stored_policies
@@ -40,12 +41,11 @@ from podqos.reading.configuration import check_named, checks_named, configuratio
 from podqos.reading.configured import FILE_NAME
 from podqos.reading.files import Rendering, read_bytes
 from podqos.reading.gathering import existing_files, manifest_files
-from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
 if TYPE_CHECKING:
-    from podqos.report.check.scores import NamespaceScores
+    from podqos.answers.scores import NamespaceScores
 
 # At most this many baseline entries are listed one by one.
 _STALE_SHOWN = 10
@@ -115,7 +115,7 @@ class CheckRun:
         if arguments.write_baseline:
             return self._write_baseline(checked)
         if arguments.patch_format and not arguments.fix:
-            from podqos.report.check.object_patches import patch_lines
+            from podqos.answers.object_patches import patch_lines
 
             print_file(patch_lines(checked.patches(), arguments.patch_format))
             say_assumptions(checked.assumptions)
@@ -156,7 +156,7 @@ class CheckRun:
         patch_format = arguments.patch_format if from_stdin is None else None
         print_summary(fixes, style, is_written=True, errors=errors, with_patches=patch_format is None)
         if patch_format is not None:
-            from podqos.report.check.object_patches import patch_lines
+            from podqos.answers.object_patches import patch_lines
 
             refused = [(each.subject, each.patch) for each in fixes.refused if each.patch is not None]
             print_file(patch_lines(refused, patch_format))
@@ -270,10 +270,11 @@ class CheckRun:
         asked = arguments.min_severity or self._config.configuration.min_severity
         verbose = arguments.verbose or asked == FindingSeverity.INFO
         if arguments.all:
-            from podqos.report.check import scores
+            from podqos.answers.scores import namespace_scores
+            from podqos.report.check.scores import table
 
-            whole = scores.namespace_scores(checked.report, checked.with_pods)
-            emit(whole, arguments, scores.table, names=_namespace_names)
+            whole = namespace_scores(checked.report, checked.with_pods)
+            emit(whole, arguments, table, names=_namespace_names)
             return
         lines = partial(_lines, output=arguments.output, checked=checked, verbose=verbose, was_fixed=arguments.fix)
         emit(checked.report, self._arguments, lines, names=_names)

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("text", "table", "wide", "csv", "json", "yaml", "name"),
-        "podqos.report.explain.explanation:ExplanationList",
+        "podqos.answers.explanation:ExplanationList",
         "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
         "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
     )
@@ -153,8 +153,9 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
 
 
 def _print_text(explained: Iterable[Explained], explaining: Explaining, arguments: argparse.Namespace) -> None:
+    from podqos.answers.explanation import explain_node
     from podqos.report.explain.lines import text
-    from podqos.report.explain.node import explain_node, node_text
+    from podqos.report.explain.node import node_text
     from podqos.survival.pod_sets import PodSets
 
     style = style_for(arguments.color)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from podqos.answers.overview import Overview
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit, object_name, print_file
@@ -21,7 +22,7 @@ from podqos.cli.progress import progress_line
 from podqos.cli.watching import add_watch_options, answered
 from podqos.library.overview import overview
 from podqos.reading.cluster_part import EVERYTHING
-from podqos.report.cluster.overview import Overview, text, wide
+from podqos.report.cluster.overview import text, wide
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "csv", "json", "yaml", "name"),
-        "podqos.report.placement.value:PlacementReport",
+        "podqos.answers.placement:PlacementReport",
         "table: for people; csv: a line per pod; json and yaml: everything, with the reasons of every node",
     )
     parser.add_argument(

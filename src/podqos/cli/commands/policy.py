@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         test,
         ("text", "json", "yaml", "name", "junit"),
-        "podqos.report.policy.value:PolicyReport",
+        "podqos.answers.policies:PolicyReport",
         "text: for people; json, yaml: everything; junit: for CI servers",
     )
     add_cel_arguments(commands.add_parser("cel", help="print a policy as admission policies of Kubernetes"))
@@ -77,6 +77,7 @@ def _test(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from podqos.admission.injectors import injector_named
+    from podqos.answers.policies import FailOn
     from podqos.cli.cluster import profile_of
     from podqos.cli.output import emit, object_name
     from podqos.cli.policy_inputs import given_policies, judged_objects
@@ -85,7 +86,6 @@ def _test(arguments: argparse.Namespace) -> int:
     from podqos.errors import InvalidOption
     from podqos.library.policies import judge_policies
     from podqos.report.policy import lines
-    from podqos.report.policy.value import FailOn
 
     objects = judged_objects(arguments)
     given = given_policies(arguments, objects)

@@ -29,6 +29,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from podqos.agent.journal import Kind, encode
+from podqos.answers.run_view import RunView
 from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.options import (
     add_engine_options,
@@ -50,7 +51,6 @@ from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.reading.written_files import write_file
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
-from podqos.report.simulation.view import RunView
 from podqos.sim.run import Progress
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment, takes_from_allocatable
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--png", metavar="FILE", help="write a picture (needs the extra podqos[png])")
     about = "text: timeline and summary; jsonl: journal; csv: a line per workload; json: everything"
-    add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.report.simulation.view:RunView", about)
+    add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.answers.run_view:RunView", about)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from podqos.answers.thresholds import memory_of
 from podqos.cli import options
 from podqos.cli.cluster import (
     add_cluster_options,
@@ -27,7 +28,7 @@ from podqos.library.thresholds import thresholds
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.kubelet_settings import settings_from_flags
 from podqos.reading.written_files import write_file
-from podqos.report.survival.thresholds import csv_rows, memory_of, table
+from podqos.report.survival.thresholds import csv_rows, table
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {

@@ -14,6 +14,8 @@ from podqos.admission.chain import within_bounds
 from podqos.admission.pod_validation import validate_pod
 from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.fixes.patches import object_patch, plain_value
+from podqos.answers.page.pod import PatchText
+from podqos.answers.patches import json_patch, kubectl_patch, kustomize_patch
 from podqos.errors import InputError
 from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode
@@ -27,8 +29,6 @@ from podqos.model.profile import Profile
 from podqos.objects.node_pods import node_pods
 from podqos.objects.objects import FoundWorkload, Objects, in_namespace
 from podqos.objects.sources import Source
-from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_patch
-from podqos.report.page.pod import PatchText
 from podqos.survival.pod_changes import with_priority
 
 RECORDED_CLASS = FieldEdit("status.qosClass", None)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import Entry, decode
+from podqos.answers.page.guard import guard_panel
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
@@ -28,7 +29,6 @@ from podqos.model.time_units import SECOND_US
 from podqos.reading.changes import signature
 from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
-from podqos.report.page.guard import guard_panel
 from podqos.survival.snapshots import node_of
 
 if TYPE_CHECKING:

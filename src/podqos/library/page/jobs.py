@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.library.blast_radius import blast
 from podqos.library.node_state import NodeState, cluster_state
@@ -14,7 +15,6 @@ from podqos.library.page.source import PageSource
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
 from podqos.objects.kubelet_node import Kubelet
-from podqos.report.simulation.view import RunView
 from podqos.sim.blast import BlastRadius
 
 Told = Callable[[float], None]

@@ -13,6 +13,7 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.page.cluster import NodePanel, PodBlock
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
 from podqos.library.node_state import NodeState, NoPods, cluster_state, node_state, usage_by_node, used_bytes
@@ -37,7 +38,6 @@ from podqos.placement.allocatable import node_allocatable
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
 from podqos.reading.cluster_snapshot import ClusterSnapshot
-from podqos.report.page.cluster import NodePanel, PodBlock
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport

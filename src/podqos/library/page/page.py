@@ -14,6 +14,13 @@ from msgspec.structs import asdict, replace
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FieldEdit
+from podqos.answers.admission import AdmissionReport
+from podqos.answers.object_patches import patch_lines
+from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
+from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
+from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.pod import PodPage, SaferEdit
+from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
@@ -39,13 +46,6 @@ from podqos.objects.selection import Selection
 from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
 from podqos.reading.configuration import check_named
-from podqos.report.admission.value import AdmissionReport
-from podqos.report.check.object_patches import patch_lines
-from podqos.report.page.check import CheckView, FixRequest, FixView, check_view, fix_view
-from podqos.report.page.cluster import ClusterView, NodePanel, PodBlock
-from podqos.report.page.forecast import ForecastRequest, ForecastView
-from podqos.report.page.pod import PodPage, SaferEdit
-from podqos.report.page.what_if import WhatIf, WhatIfView
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.errors import InvalidManifest
 from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode
@@ -27,7 +28,6 @@ from podqos.placement.outcome import Placement, Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
-from podqos.report.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.survival.resizing import Resizing, resizing
 from podqos.words.placement import refusal_message
 from podqos.words.placement_reasons import reason_words

@@ -9,12 +9,12 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
+from podqos.answers.page.session import ProblemInfo, Session, SourceInfo
 from podqos.errors import PodqosError
 from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
-from podqos.report.page.session import ProblemInfo, Session, SourceInfo
 from podqos.report.simulation.html import embedded
 from podqos.version import __version__
 

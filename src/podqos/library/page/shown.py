@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from podqos.answers.explanation import ExplanationList
 from podqos.errors import InputError
 from podqos.library.explain import ExplainOptions, explain
 from podqos.library.node_figures import headroom_bytes
@@ -25,7 +26,6 @@ from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
 from podqos.reading.loading import load
-from podqos.report.explain.explanation import ExplanationList
 from podqos.survival.forecast import CurvePoint
 
 

@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.page.guard import GuardPanel
+from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.kernel.oom_report import BEGINNINGS
 from podqos.library.autopsy import Log
@@ -28,8 +30,6 @@ from podqos.reading.files import is_manifest, read_bytes, with_data
 from podqos.reading.gathering import existing_files, gather
 from podqos.reading.loading import load
 from podqos.reading.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
-from podqos.report.page.guard import GuardPanel
-from podqos.report.simulation.view import RunView
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
 from podqos.survival.kubelet_log import MARKS

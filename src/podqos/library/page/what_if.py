@@ -11,6 +11,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
+from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.pod import PatchText
+from podqos.answers.page.what_if import (
+    ChangedNode,
+    ComparedPod,
+    EditedPod,
+    ForecastChange,
+    KubeletEdit,
+    PodEdit,
+    ScoreChange,
+    WhatIf,
+    WhatIfView,
+)
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
@@ -34,19 +47,6 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.page.forecast import ForecastRequest, ForecastView
-from podqos.report.page.pod import PatchText
-from podqos.report.page.what_if import (
-    ChangedNode,
-    ComparedPod,
-    EditedPod,
-    ForecastChange,
-    KubeletEdit,
-    PodEdit,
-    ScoreChange,
-    WhatIf,
-    WhatIfView,
-)
 from podqos.survival.forecast import CurvePoint
 from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
 from podqos.wording import mebibytes

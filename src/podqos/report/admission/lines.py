@@ -12,9 +12,9 @@ from itertools import groupby
 from podqos.admission.chain import Step
 from podqos.admission.refusal import Code
 from podqos.admission.workloads import Operation
+from podqos.answers.admission import AdmissionReport, Outcome, RefusalReport, StepReport
+from podqos.answers.admission_changes import change_lines
 from podqos.model.pod import QOSClass
-from podqos.report.admission.changes import change_lines
-from podqos.report.admission.value import AdmissionReport, Outcome, RefusalReport, StepReport
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.words import admission as words
 

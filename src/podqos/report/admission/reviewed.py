@@ -16,11 +16,11 @@ from podqos.admission.json_patch import PatchOperation
 from podqos.admission.keeping import KEEP_ANNOTATION, LIMITS_ANNOTATION, Kept, WhyNotKept
 from podqos.admission.review import AdmissionResponse, Status
 from podqos.advice.reviewing import Decision
+from podqos.answers.admission_changes import reason
 from podqos.controls import harmless, one_line
 from podqos.policy.model import Action
 from podqos.policy.violation import Violation
 from podqos.policy.words import cut, message, sentence
-from podqos.report.admission.changes import reason
 from podqos.wording import counted, listed
 from podqos.words.admission import why_drift
 

@@ -2,60 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from podqos.advice.checks.finding import Finding
 from podqos.advice.fixes.fixing import FixedFile, Fixes, RefusedObject
 from podqos.advice.fixes.patches import ObjectPatch
-from podqos.manifest.edits.apply import CannotEdit, Reason
-from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
-from podqos.report.check.replacements import text_lines
+from podqos.answers.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
+from podqos.answers.replacements import unified
 from podqos.report.text.style import Style
 from podqos.wording import counted
-
-_REASONS = {
-    Reason.TEMPLATE: "it is a template ({{ }}): change its values, or render it first",
-    Reason.UNREADABLE: "it cannot be read as YAML or JSON",
-    Reason.NO_SUCH_OBJECT: "the object is no longer there",
-    Reason.NO_SUCH_ITEM: "the list has no such item",
-    Reason.NOT_A_MAPPING: "the parent of the field is not a mapping",
-    Reason.CONFLICT: "another patch writes a different value there",
-    Reason.SHARED: "the anchor &{name} is used in several places: write the value out where it is used",
-    Reason.MERGED: "the value comes from a merge key (<<): write it out where it is used",
-    Reason.TAGGED: "the value has a tag: remove the tag",
-    Reason.COMPLEX_KEY: "the key is not a simple text",
-    Reason.DUPLICATE_KEY: "a key is set twice",
-    Reason.UNSUPPORTED: "this change cannot be made in place",
-    Reason.NOT_AS_MEANT: "the new text would not be valid",
-}
-
-
-def reason_words(why: CannotEdit) -> str:
-    """Return why a file was not changed."""
-    text = _REASONS[why.reason].replace("{name}", why.name)
-    if why.reason is Reason.NOT_AS_MEANT and why.name:
-        text = f"{text}: {why.name}"
-    return text if why.position is None else f"{text} (line {why.position[0]})"
+from podqos.words.edits import reason_words
 
 
 def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]:
-    """Yield the difference between a file and its fixed version; ``patch -p0`` takes it."""
-    before, after = (text_lines(data) for data in (file.before, file.after))
-    for number, line in enumerate(difflib.unified_diff(before, after, file.source, file.source, n=context)):
-        text = line.removesuffix("\n")
+    """Yield the difference between a file and its fixed version, in colours."""
+    for number, line in enumerate(unified(file, context)):
         if number < 2:
-            yield style.strong(text)
+            yield style.strong(line)
         elif line.startswith("@@"):
-            yield style.faint(text)
+            yield style.faint(line)
         elif line.startswith("+"):
-            yield style.added(text)
+            yield style.added(line)
         elif line.startswith("-"):
-            yield style.removed(text)
+            yield style.removed(line)
         else:
-            yield text
-        if not line.endswith("\n"):
-            yield "\\ No newline at end of file"
+            yield line
 
 
 def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches: bool = True) -> Iterator[str]:

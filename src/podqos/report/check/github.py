@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.advice.checks.finding import FindingSeverity
+from podqos.answers.findings import CheckReport, FindingReport
 from podqos.manifest.problems import Position, Problem
 from podqos.report.check.table import is_shown
-from podqos.report.check.value import CheckReport, FindingReport
 
 _COMMANDS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "notice"}
 

@@ -10,9 +10,9 @@ from itertools import groupby
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
+from podqos.answers.findings import CheckReport, FindingReport
 from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.table import left_out
-from podqos.report.check.value import CheckReport, FindingReport
 from podqos.report.text.html_page import escape, page
 from podqos.wording import counted
 

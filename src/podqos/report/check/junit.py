@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 from podqos.advice.checks.finding import CheckedObject, FailOn
-from podqos.report.check.value import CheckReport, FindingReport
+from podqos.answers.findings import CheckReport, FindingReport
 from podqos.report.text.junit import document, element
 
 

@@ -15,10 +15,10 @@ from typing import TypeAlias
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import FindingSeverity
+from podqos.answers.findings import CheckReport, FindingReport
+from podqos.answers.replacements import Replacement
 from podqos.manifest.problems import Problem, Severity
 from podqos.report.check.catalogue import GoodExample
-from podqos.report.check.replacements import Replacement
-from podqos.report.check.value import CheckReport, FindingReport
 from podqos.version import PROJECT_URL
 
 JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"

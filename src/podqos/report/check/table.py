@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FailOn, FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
-from podqos.report.check.value import CheckReport, FindingReport
-from podqos.report.check.verdict import badness
+from podqos.answers.findings import CheckReport, FindingReport
+from podqos.answers.verdict import badness
 from podqos.report.text.style import Style, labelled, wrapped
 from podqos.wording import counted, listed
 from podqos.words.consequences import worded

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.report.cluster.overview import NextVictim, NodeOverview, Overview, headline
+from podqos.answers.overview import NextVictim, NodeOverview, Overview
+from podqos.report.cluster.overview import headline
 from podqos.report.text.html_page import escape, page
 from podqos.wording import counted, mebibytes
 from podqos.words.headroom import bound_by

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from podqos.answers.overview import NodeOverview, Overview, Share
 from podqos.exposition import sample
-from podqos.report.cluster.overview import NodeOverview, Overview, Share
 
 Sample = tuple[Mapping[str, str], float | None]
 """Labels and a value; samples without one are left out."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podqos.answers.explanation import ContainerExplanation, Explanation
 from podqos.model.quantity import Quantity
-from podqos.report.explain.explanation import ContainerExplanation, Explanation
 from podqos.report.text.style import Style, columns, wrapped
 
 _NOTE = "Pods are as the API server stores them. + is a further container of the pod above. Zero values are ignored."

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podqos.report.admission.changes import change_lines
-from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
+from podqos.answers.admission_changes import change_lines
+from podqos.answers.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.text.style import Style, columns, labelled
 from podqos.words.qos import edits as edit_lines
 from podqos.words.qos import flag_fate

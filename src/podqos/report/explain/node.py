@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from podqos.qos.cgroup import tier_cgroups
-from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation, cgroup_explanation
+from podqos.answers.explanation import CgroupExplanation, NodeExplanation
 from podqos.report.explain.lines import files_text
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns
-from podqos.survival.components import components
-from podqos.survival.decision import ExplainSettings
-from podqos.survival.pod_sets import PodSet
-from podqos.wording import listed, mebibytes
-
-
-def explain_node(pods: PodSet, settings: ExplainSettings) -> NodeExplanation:
-    """Return what the pods mean for the node, in the documented shape."""
-    return NodeExplanation(
-        pods=pods.pods,
-        assumption=_assumption(pods, settings),
-        cgroups=tuple(map(cgroup_explanation, tier_cgroups(pods.requests, settings.cgroups, settings.profile))),
-        components=components(settings.kubelet_oom_score_adj, settings.machine_bytes),
-    )
+from podqos.wording import listed
 
 
 def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> list[str]:
@@ -33,15 +19,6 @@ def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> 
     else:
         lines = ["Above the pods: nothing; with cgroupsPerQOS: false the kubelet makes no cgroups for classes and pods"]
     return [*lines, "", *component_table(node.components, style)] if verbose else lines
-
-
-def _assumption(pods: PodSet, settings: ExplainSettings) -> str:
-    node = f"node of {mebibytes(settings.node_memory_bytes)}"
-    if pods.pods == 1:
-        return f"one pod alone on a {node}"
-    elsewhere = f" (they run on {len(pods.nodes)})" if len(pods.nodes) > 1 else ""
-    count = f"all {pods.pods}" if pods.pods else "no"
-    return f"{count} pods on one {node}{elsewhere}, one of each workload"
 
 
 def _mounts(node: NodeExplanation) -> str:

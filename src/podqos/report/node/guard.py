@@ -20,6 +20,7 @@ from podqos.survival.shadow import (
     Verdict,
 )
 from podqos.wording import counted, listed
+from podqos.words.durations import span
 from podqos.words.journal import cause, reasons, saving_words
 
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
@@ -203,15 +204,6 @@ def at(time_us: int) -> str:
     """Return a time of a journal."""
     text = datetime.fromtimestamp(time_us / SECOND_US, UTC).isoformat(sep=" ", timespec="milliseconds")
     return text.removesuffix("+00:00")
-
-
-def span(time_us: int) -> str:
-    """Return a duration, as exact as it matters."""
-    if time_us < 10_000:
-        return f"{time_us / 1000:.1f} ms"
-    if time_us < SECOND_US:
-        return f"{time_us / 1000:.0f} ms"
-    return f"{time_us / SECOND_US:.1f} s" if time_us < 100 * SECOND_US else f"{time_us // SECOND_US} s"
 
 
 def csv_rows(report: GuardReport) -> tuple[Sequence[str], Iterable[Sequence[object]]]:

@@ -16,6 +16,7 @@ from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.orders import KilledContainer
 from podqos.wording import mebibytes
+from podqos.words.durations import two_units
 from podqos.words.ranking import amount
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
@@ -33,7 +34,7 @@ class NextVictims(Struct, frozen=True):
 
 def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list[str]:
     """Return the status of a node."""
-    up = duration(status.now_us - status.start_us)
+    up = two_units(status.now_us - status.start_us)
     mode = ", shadow mode: no pod is evicted" if status.shadow else ""
     facts = [
         ("node", f"{status.node}, podqos {status.version}, up {up}{mode}"),
@@ -73,7 +74,7 @@ def pods_table(status: NodeStatus, style: Style, *, is_wide: bool = False) -> li
             shown_bytes(pod.memory_request_bytes or None),
             shown_bytes(pod.memory_limit_bytes),
             _scores(pod),
-            duration(status.now_us - pod.started_us) if pod.started_us else "–",
+            two_units(status.now_us - pod.started_us) if pod.started_us else "–",
             pod.uid,
             pod.source,
         ][: 1 + len(headers)]
@@ -174,15 +175,6 @@ def shown_phase(pod: PodRow) -> str:
     if pod.is_stopping and pod.memory_bytes is not None:
         return f"{pod.reason}, ending" if pod.reason else "ending"
     return pod.reason or pod.phase
-
-
-def duration(time_us: int) -> str:
-    """Return a time in its two largest units."""
-    seconds = max(0, time_us // 1_000_000)
-    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // part} {smaller}"
-    return f"{seconds} s"
 
 
 # ---- the rest of the status ------------------------------------------------------------------------------------------

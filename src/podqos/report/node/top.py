@@ -9,7 +9,6 @@ from podqos.report.node.lines import (
     NextVictims,
     by_class,
     conditions,
-    duration,
     memory,
     next_evicted,
     next_killed,
@@ -19,6 +18,7 @@ from podqos.report.node.lines import (
     shown_phase,
 )
 from podqos.report.text.style import Style, columns, windowed
+from podqos.words.durations import two_units
 
 _BAR_COLUMNS = 24
 _NODE_BAR_COLUMNS = 48
@@ -30,7 +30,7 @@ def screen(
     status: NodeStatus, victims: NextVictims, cpu_milli: Mapping[str, int], style: Style, height: int | None = None
 ) -> list[str]:
     """Return the lines of the view; ``cpu_milli`` is recent CPU usage by uid."""
-    up = duration(status.now_us - status.start_us)
+    up = two_units(status.now_us - status.start_us)
     lines = [
         f"{style.strong(status.node)}  up {up}, {pod_counts(status)}, {conditions(status, style)}",
         f"memory        {_node_bar(status)}  {memory(status)}",

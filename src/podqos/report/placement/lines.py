@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from podqos.answers.placement import NodeReport, OvercommitReport, PendingReport, PlacementReport
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.placement.outcome import Status
-from podqos.report.placement.value import NodeReport, OvercommitReport, PendingReport, PlacementReport
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
 from podqos.wording import mebibytes

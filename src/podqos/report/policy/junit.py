@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element
 
 from podqos.advice.checks.demands import PolicyOverBudget
-from podqos.report.policy.value import JudgedObject, PolicyReport
+from podqos.answers.policies import JudgedObject, PolicyReport
 from podqos.report.text.junit import document, element
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podqos.answers.policies import JudgedObject, PolicyReport, ViolationReport
 from podqos.policy.model import Action
-from podqos.report.policy.value import JudgedObject, PolicyReport, ViolationReport
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import counted
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from podqos.report.simulation.view import RunView
+from podqos.answers.run_view import RunView
 from podqos.sim.blast import BlastRadius
 from podqos.words.autopsy_story import AutopsyPage
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from podqos.agent.journal import By
+from podqos.answers import palette
+from podqos.answers.run_view import Kill
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
-from podqos.report.simulation.view import Kill
-from podqos.report.text import palette
 from podqos.report.text.svg_elements import INK, LETTER, PAPER, fitted, line, rect, sign, text, through
 
 _CLOSE = 24

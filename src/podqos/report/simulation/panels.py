@@ -9,11 +9,11 @@ from math import ceil, floor, log2
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers import palette
+from podqos.answers import run_story as story
 from podqos.eviction.signals import SIGNALS
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation import story
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
-from podqos.report.text import palette
 from podqos.report.text.svg_elements import (
     ACCENT,
     GRID,

@@ -9,7 +9,7 @@ from math import ceil
 from msgspec import Struct
 
 from podqos.agent.journal import Kind
-from podqos.report.simulation.view import Kill, NodeView, RunView
+from podqos.answers.run_view import Kill, NodeView, RunView
 
 WIDTH = 1200
 LEFT, RIGHT = 70, WIDTH - 24

@@ -11,14 +11,14 @@ from math import ceil
 from xml.sax.saxutils import escape
 
 from podqos.agent.journal import By
+from podqos.answers import palette
+from podqos.answers.run_view import NodeView, RunView
 from podqos.model.pod import QOSClass
 from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.report.simulation.marks import rail
 from podqos.report.simulation.panels import panels
 from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plots_of
 from podqos.report.simulation.timeline import seconds
-from podqos.report.simulation.view import NodeView, RunView
-from podqos.report.text import palette
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, rect, sign, text, through
 
 _TOP = 92

@@ -14,10 +14,10 @@ from itertools import groupby, islice
 from msgspec.structs import astuple
 
 from podqos.agent.journal import By, Kind
+from podqos.answers import run_story as story
+from podqos.answers.run_view import EventView, Kill, NodeView, RunView
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
-from podqos.report.simulation import story
-from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.report.text.tables import Table
 from podqos.sim.summary import RunSummary, WorkloadSummary

@@ -12,10 +12,10 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from podqos.answers import palette
 from podqos.eviction.signals import Signal
 from podqos.model.resources import MEMORY
 from podqos.placement.allocatable import Division
-from podqos.report.text import palette
 from podqos.report.text.style import Style, wrapped
 from podqos.report.text.svg_elements import INK, LETTER, PAPER, QUIET, SOFT, heading, line, path, rect, text
 from podqos.survival.exhaustion import Actor, ExhaustionStep

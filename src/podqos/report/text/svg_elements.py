@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from podqos.agent.journal import By
-from podqos.report.text import palette
+from podqos.answers import palette
 
 INK, QUIET, GRID, PAPER, SOFT, ACCENT = "#1b2430", "#5c6877", "#e9edf2", "#ffffff", "#b26a00", "#2456c7"
 

@@ -24,10 +24,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.page.job import JobInfo, JobKind, JobState
 from podqos.errors import HostError, InputError
 from podqos.library.engines.fan_out import usable_cores
 from podqos.library.page.source import PageSource
-from podqos.report.page.job import JobInfo, JobKind, JobState
 
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"

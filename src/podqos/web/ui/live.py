@@ -16,13 +16,13 @@ from typing import TypeVar
 
 import msgspec
 
+from podqos.answers.page.cluster import ClusterView, change
+from podqos.answers.page.job import Age, Hello
 from podqos.errors import PodqosError
 from podqos.library.page.feeds import Feed
 from podqos.library.page.sharing import START
 from podqos.library.page.source import PageSource, SourceKind
 from podqos.manifest.encoding import json_line
-from podqos.report.page.cluster import ClusterView, change
-from podqos.report.page.job import Age, Hello
 from podqos.version import __version__
 from podqos.web.ui.sessions import Bell, Shown, Visitor
 

@@ -22,18 +22,18 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Struct
 
+from podqos.answers.page.check import FixRequest
+from podqos.answers.page.compare import compare
+from podqos.answers.page.forecast import ForecastRequest
+from podqos.answers.page.job import JobKind
+from podqos.answers.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
+from podqos.answers.page.what_if import WhatIf
+from podqos.answers.run_view import RunView
 from podqos.errors import InputError, PodqosError
 from podqos.library.page.page import Page
 from podqos.library.page.sharing import START
 from podqos.library.page.source import PageSource, read_given
 from podqos.manifest.encoding import json_line
-from podqos.report.page.check import FixRequest
-from podqos.report.page.compare import compare
-from podqos.report.page.forecast import ForecastRequest
-from podqos.report.page.job import JobKind
-from podqos.report.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
-from podqos.report.page.what_if import WhatIf
-from podqos.report.simulation.view import RunView
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
 from podqos.web.settings import Limits

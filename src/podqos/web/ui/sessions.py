@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 
+from podqos.answers.page.session import SourceInfo
 from podqos.errors import InputError
 from podqos.library.page.page import Page
 from podqos.library.page.sharing import source_info
 from podqos.library.page.source import PageSource
-from podqos.report.page.session import SourceInfo
 from podqos.web.ui.jobs import Job
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
 

@@ -14,10 +14,10 @@ from signal import SIGKILL
 
 from msgspec import Struct
 
+from podqos.answers.page.job import JobKind
 from podqos.errors import InputError, PodqosError
 from podqos.library.page.source import read_given
 from podqos.manifest.encoding import json_line
-from podqos.report.page.job import JobKind
 from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Reading, Task
 
 _PR_SET_PDEATHSIG = 1

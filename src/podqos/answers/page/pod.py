@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.answers.admission import AdmissionReport
+from podqos.answers.explanation import Explanation
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.edits import Edit
-from podqos.report.admission.value import AdmissionReport
-from podqos.report.explain.explanation import Explanation
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.places import EvictionPlace, IdleContainer, KillPlace
 from podqos.words.autopsy_death import AutopsyDeath

@@ -10,10 +10,10 @@ from msgspec import Struct
 from podqos.advice.checks.finding import FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
 from podqos.advice.fixes.fixing import Fixes
+from podqos.answers.findings import CheckReport
+from podqos.answers.replacements import unified
 from podqos.model.assumption import Assumption
-from podqos.report.check.fixes import diff_lines, reason_words
-from podqos.report.check.value import CheckReport
-from podqos.report.text.style import Style
+from podqos.words.edits import reason_words
 
 
 class CheckItem(Struct, frozen=True, rename="camel"):
@@ -118,7 +118,7 @@ def fix_view(fixes: Fixes, remaining: int) -> FixView:
     files = tuple(
         FixedText(
             file.source,
-            "".join(f"{line}\n" for line in diff_lines(file, Style())),
+            "".join(f"{line}\n" for line in unified(file)),
             file.after.decode(errors="replace"),
             tuple(f"{each.check} {each.subject.kind} {each.subject.key}" for each in file.findings),
         )

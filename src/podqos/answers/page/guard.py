@@ -12,8 +12,7 @@ from msgspec import Struct
 from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import Entry, Kind
 from podqos.model.time_units import SECOND_US
-from podqos.report.node.guard_status import mode, status_facts
-from podqos.report.text.style import Style
+from podqos.words.guard_status import mode, status_facts
 from podqos.words.journal import line, reasons
 
 _TOLD = frozenset(
@@ -63,7 +62,7 @@ def guard_panel(status: GuardStatus, entries: Iterable[Entry]) -> GuardPanel:
         status.enforce,
         status.held_back,
         mode(status),
-        tuple(GuardFact(name, text) for name, text in status_facts(status, status.updated_us, Style())),
+        tuple(GuardFact(name, text) for name, text in status_facts(status, status.updated_us)),
         tuple(
             GuardEntry(each.time_us / SECOND_US, str(each.kind), each.pod or "", line(each), reasons(each))
             for each in reversed(told)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from podqos.advice.checks.finding import Consequence, Effect, FindingSeverity
+from podqos.answers.findings import CheckVerdict, Fate, FindingReport
 from podqos.model.pod import QOSClass
-from podqos.report.check.value import CheckVerdict, Fate, FindingReport
 from podqos.wording import counted
 from podqos.words.consequences import when_evicted
 

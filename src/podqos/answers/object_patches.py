@@ -9,7 +9,7 @@ import msgspec
 
 from podqos.advice.checks.finding import CheckedObject
 from podqos.advice.fixes.patches import ObjectPatch
-from podqos.report.check.patches import kubectl_patch, kustomize_file_name, kustomize_patch
+from podqos.answers.patches import kubectl_patch, kustomize_file_name, kustomize_patch
 
 PatchFormat = Literal["kubectl", "kustomize", "json"]
 

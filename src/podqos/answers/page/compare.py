@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from podqos.answers.run_view import Kill, RunView
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.view import Kill, RunView
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.survival.comparison import Verdict, Victim, matched
 from podqos.wording import counted, listed

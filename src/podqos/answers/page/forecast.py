@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.report.page.what_if import KubeletEdit
+from podqos.answers.page.what_if import KubeletEdit
 from podqos.survival.forecast import CurvePoint, ForecastReport
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
+from podqos.answers.run_view import Kill, NodeView
 from podqos.eviction.signals import SIGNALS, Signal
-from podqos.report.simulation.view import Kill, NodeView
 
 MEMORY = "memory"
 CPU = "cpu"

@@ -20,6 +20,8 @@ from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violati
 from podqos.admission.quota import QuotaDenied
 from podqos.admission.refusal import Code, Refusal, joined
 from podqos.admission.workloads import Operation, WorkloadAdmission
+from podqos.answers.admission_changes import ChangeReport, change_report
+from podqos.answers.containers import ContainerAmounts, container_amounts
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
@@ -27,8 +29,6 @@ from podqos.manifest.problems import Position, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
-from podqos.report.admission.changes import ChangeReport, change_report
-from podqos.report.text.containers import ContainerAmounts, container_amounts
 from podqos.words import admission as words
 
 Locate = Callable[[str], Position]

@@ -10,6 +10,9 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
+from podqos.answers.palette import shade
+from podqos.answers.run_story import RunSpan, drawn_until_us, story
+from podqos.answers.run_view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
 from podqos.model.assumption import of_version
@@ -17,9 +20,6 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.oom import oom_scores
-from podqos.report.simulation.story import RunSpan, drawn_until_us, story
-from podqos.report.simulation.view import ContainerView, EventView, Kill, NodeView, PodView, RunView
-from podqos.report.text.palette import shade
 from podqos.sim.hindsight import Hindsight, hindsights
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.report.page.check import CheckView, FixRequest, FixView
-from podqos.report.page.cluster import ClusterChange, ClusterView
-from podqos.report.page.compare import CompareView
-from podqos.report.page.forecast import ForecastRequest, ForecastView
-from podqos.report.page.job import Age, Hello, JobInfo
-from podqos.report.page.pod import PodPage
-from podqos.report.page.session import ErrorAnswer, Session
-from podqos.report.page.what_if import WhatIf, WhatIfView
+from podqos.answers.page.check import CheckView, FixRequest, FixView
+from podqos.answers.page.cluster import ClusterChange, ClusterView
+from podqos.answers.page.compare import CompareView
+from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.job import Age, Hello, JobInfo
+from podqos.answers.page.pod import PodPage
+from podqos.answers.page.session import ErrorAnswer, Session
+from podqos.answers.page.what_if import WhatIf, WhatIfView
 
 
 class PageValues(Struct, frozen=True, rename="camel"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
 
 from msgspec import Struct
 
+from podqos.advice.fixes.fixing import FixedFile
 from podqos.manifest.problems import Position
 
 
@@ -39,3 +41,12 @@ def _start(lines: list[str], index: int) -> Position:
     if index == len(lines) and lines and not lines[-1].endswith("\n"):
         return len(lines), len(lines[-1]) + 1
     return index + 1, 1
+
+
+def unified(file: FixedFile, context: int = 3) -> Iterator[str]:
+    """Yield the lines of the difference between a file and its fixed version; ``patch -p0`` takes it."""
+    before, after = (text_lines(data) for data in (file.before, file.after))
+    for line in difflib.unified_diff(before, after, file.source, file.source, n=context):
+        yield line.removesuffix("\n")
+        if not line.endswith("\n"):
+            yield "\\ No newline at end of file"

@@ -13,20 +13,22 @@ from msgspec.structs import replace
 
 from podqos.admission.changes import container_names
 from podqos.admission.stored import Stored
+from podqos.answers.admission_changes import ChangeReport, change_report
+from podqos.answers.containers import ContainerAmounts, amounts, typed_containers
 from podqos.model.assumption import Assumption
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.listing import Listing
 from podqos.model.pod import Container, QOSClass, Workload
-from podqos.qos.cgroup import Cgroup, pod_cgroups
+from podqos.qos.cgroup import Cgroup, pod_cgroups, tier_cgroups
 from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
-from podqos.report.admission.changes import ChangeReport, change_report
-from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
-from podqos.survival.components import ComponentReport, idle_score
+from podqos.survival.components import ComponentReport, components, idle_score
 from podqos.survival.decision import Decision, ExplainSettings
+from podqos.survival.pod_sets import PodSet
 from podqos.survival.vertical_scaling import ScaledPod, VerticalScaling, vertical_scaling
+from podqos.wording import mebibytes
 from podqos.words import qos as words
 
 
@@ -274,3 +276,22 @@ def cgroup_explanation(cgroup: Cgroup) -> CgroupExplanation:
         for file in cgroup.files
     )
     return CgroupExplanation(cgroup.level, cgroup.container, cgroup.path, cgroup.oci_path, tuple(files))
+
+
+def explain_node(pods: PodSet, settings: ExplainSettings) -> NodeExplanation:
+    """Return what the pods mean for the node, in the documented shape."""
+    return NodeExplanation(
+        pods=pods.pods,
+        assumption=_assumption(pods, settings),
+        cgroups=tuple(map(cgroup_explanation, tier_cgroups(pods.requests, settings.cgroups, settings.profile))),
+        components=components(settings.kubelet_oom_score_adj, settings.machine_bytes),
+    )
+
+
+def _assumption(pods: PodSet, settings: ExplainSettings) -> str:
+    node = f"node of {mebibytes(settings.node_memory_bytes)}"
+    if pods.pods == 1:
+        return f"one pod alone on a {node}"
+    elsewhere = f" (they run on {len(pods.nodes)})" if len(pods.nodes) > 1 else ""
+    count = f"all {pods.pods}" if pods.pods else "no"
+    return f"{count} pods on one {node}{elsewhere}, one of each workload"

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from podqos.answers.overview import NodeOverview
+from podqos.answers.page.guard import GuardPanel
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
-from podqos.report.cluster.overview import NodeOverview
-from podqos.report.page.guard import GuardPanel
 
 
 class NodePanel(NodeOverview, frozen=True, rename="camel"):
