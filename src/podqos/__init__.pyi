@@ -17,10 +17,12 @@ from podqos.advice.sizing.samples import ContainerSamples as ContainerSamples
 from podqos.agent.journal import Entry as Entry
 from podqos.answers.admission import AdmissionList as AdmissionList
 from podqos.answers.admission import AdmissionReport as AdmissionReport
+from podqos.answers.admit import admit as admit
 from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
 from podqos.answers.findings import FindingReport as FindingReport
+from podqos.answers.place import PlaceOptions as PlaceOptions
 from podqos.answers.placement import PlacementReport as PlacementReport
 from podqos.answers.policies import PolicyReport as PolicyReport
 from podqos.answers.run_view import RunView as RunView
@@ -29,7 +31,6 @@ from podqos.errors import InputError as InputError
 from podqos.eviction.ranking import Policy as Policy
 from podqos.eviction.signals import Layout as Layout
 from podqos.eviction.signals import Signal as Signal
-from podqos.library.admit import admit as admit
 from podqos.library.advise import advise as advise
 from podqos.library.advise import advise_node as advise_node
 from podqos.library.advise import advised_manifests as advised_manifests
@@ -45,7 +46,6 @@ from podqos.library.node_state import NodeState as NodeState
 from podqos.library.node_state import kubelet_state as kubelet_state
 from podqos.library.node_state import node_state as node_state
 from podqos.library.node_state import read_state as read_state
-from podqos.library.place import PlaceOptions as PlaceOptions
 from podqos.library.place import place as place
 from podqos.library.policies import judge_policies as judge_policies
 from podqos.library.rank import rank as rank

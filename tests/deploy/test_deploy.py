@@ -17,7 +17,6 @@ from msgspec import structs
 import podqos
 from podqos.cli.command_list import parser_of
 from podqos.cli.main import main
-from podqos.library.webhook import Watched
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.web.certificate import make, service_names
 from podqos.web.guard_installation import GuardSettings, guard_objects
@@ -29,6 +28,7 @@ from podqos.web.installation import (
     namespace_object,
     webhook_objects,
 )
+from podqos.web.webhook_rules import Watched
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

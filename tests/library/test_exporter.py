@@ -26,11 +26,11 @@ from podqos.cluster import asking, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import Unauthorized
-from podqos.library.exporter import Exporter, HeadroomGrowth, serve
 from podqos.library.overview import overview
 from podqos.manifest import decode, pruning
 from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import overview_metrics
+from podqos.web.exporter import Exporter, HeadroomGrowth, serve
 
 DOCS = Path(__file__).parents[2] / "docs" / "exporter"
 

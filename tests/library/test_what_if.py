@@ -5,14 +5,15 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from podqos.answers.admit import admit
 from podqos.answers.page.pod import PodStanding
 from podqos.answers.page.what_if import KubeletEdit, PodEdit, ResizeWait, WhatIf
+from podqos.answers.place import PlaceOptions
 from podqos.errors import InputError
-from podqos.library.admit import admit
 from podqos.library.page.page import Page
 from podqos.library.page.places import is_safer, turn
 from podqos.library.page.source import read_given
-from podqos.library.place import PlaceOptions, place
+from podqos.library.place import place
 from podqos.library.rank import rank
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
-from podqos.library.webhook import Rules, Watched, read_rules, reviewer_of
+from podqos.web.webhook_rules import Rules, Watched, read_rules, reviewer_of
 
 
 class Source(Protocol):

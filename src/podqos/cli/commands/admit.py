@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.answers.admission import AdmissionReport
+from podqos.answers.admit import Admitting
 from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.options import add_version_option, stated_classes
@@ -35,7 +36,6 @@ from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, select, selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
-from podqos.library.admit import Admitting
 from podqos.manifest.problems import Severity
 from podqos.objects.files import STDIN
 from podqos.objects.objects import Objects

@@ -23,9 +23,9 @@ from podqos.cli.cluster import add_live_options
 from podqos.cli.installing import add_installation_options, print_manifests, settings_of
 from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cluster.cluster import connect
-from podqos.library.exporter import Exporter, serve
 from podqos.model.time_units import SECOND_US
 from podqos.reading.mirror import Mirror
+from podqos.web.exporter import Exporter, serve
 from podqos.web.installation import EXPORTER_PORT, exporter_objects
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
+from podqos.answers.place import PlaceOptions, Placing
 from podqos.cli import options
 from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, read_objects
@@ -23,7 +24,6 @@ from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
 from podqos.library.numbers import positive_number
-from podqos.library.place import PlaceOptions, Placing
 from podqos.model.node import Node
 from podqos.objects.files import Inputs
 from podqos.placement.overcommit import DEFAULT_BUDGETS

@@ -122,10 +122,10 @@ def _test(arguments: argparse.Namespace) -> int:
     from podqos.admission.review import AnsweredReview, InvalidReview, read_review
     from podqos.advice.reviewing import Door
     from podqos.cli.output import say_assumptions
-    from podqos.library.webhook import assumptions, read_rules, reviewer_of
     from podqos.model.assumption import of_version
     from podqos.reading.files import read_bytes
     from podqos.report.admission.reviewed import response
+    from podqos.web.webhook_rules import assumptions, read_rules, reviewer_of
 
     rules = read_rules(arguments.policy)
     checks, warn_on = _deciding(arguments)
@@ -157,8 +157,8 @@ def _certificate(arguments: argparse.Namespace) -> int:
 
 
 def _manifests(arguments: argparse.Namespace) -> int:
-    from podqos.library.webhook import read_rules
     from podqos.reading.files import read_bytes
+    from podqos.web.webhook_rules import read_rules
 
     if arguments.replicas < 1:
         raise InvalidOption(f"{arguments.replicas} of it serve nothing", where="--replicas", fix="at least 1")
@@ -186,13 +186,13 @@ def _serve(arguments: argparse.Namespace) -> int:
         import podqos.web.serving as web
     except ModuleNotFoundError as error:
         raise _missing(error) from error
-    from podqos.library.webhook import Watched, assumptions
     from podqos.model.assumption import of_version
     from podqos.web.audit import AuditLog
     from podqos.web.reloading import Reloaded
     from podqos.web.sources import Deciding, LiveSource
     from podqos.web.tls import Certificate
     from podqos.web.webhook import Webhook
+    from podqos.web.webhook_rules import Watched, assumptions
 
     _refuse_standard_input(arguments.policy)
     host, port = arguments.listen

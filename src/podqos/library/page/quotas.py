@@ -15,8 +15,8 @@ from podqos.admission.quota import check_quotas
 from podqos.admission.refusal import forbidden_pod
 from podqos.admission.relevance import Question
 from podqos.admission.workloads import Admissions, WorkloadAdmission
+from podqos.answers.admit import policies_for
 from podqos.errors import InputError
-from podqos.library.admit import policies_for
 from podqos.model.pod import Pod
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import Profile
