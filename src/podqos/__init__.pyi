@@ -9,8 +9,6 @@ from podqos.advice.checks.finding import Patch as Patch
 from podqos.advice.checks.gate import CheckSummary as CheckSummary
 from podqos.advice.checks.gate import Gate as Gate
 from podqos.advice.sizing.description import DescribedWorkload as DescribedWorkload
-from podqos.advice.sizing.effect import AdviceReport as AdviceReport
-from podqos.advice.sizing.effect import WorkloadAdvice as WorkloadAdvice
 from podqos.advice.sizing.matrix import Description as Description
 from podqos.advice.sizing.node_settings import NodeNeeds as NodeNeeds
 from podqos.advice.sizing.samples import ContainerSamples as ContainerSamples
@@ -18,6 +16,9 @@ from podqos.agent.journal import Entry as Entry
 from podqos.answers.admission import AdmissionList as AdmissionList
 from podqos.answers.admission import AdmissionReport as AdmissionReport
 from podqos.answers.admit import admit as admit
+from podqos.answers.advice import AdviceReport as AdviceReport
+from podqos.answers.advice import WorkloadAdvice as WorkloadAdvice
+from podqos.answers.advise import advise_node as advise_node
 from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
@@ -32,7 +33,6 @@ from podqos.eviction.ranking import Policy as Policy
 from podqos.eviction.signals import Layout as Layout
 from podqos.eviction.signals import Signal as Signal
 from podqos.library.advise import advise as advise
-from podqos.library.advise import advise_node as advise_node
 from podqos.library.advise import advised_manifests as advised_manifests
 from podqos.library.autopsy import autopsy as autopsy
 from podqos.library.blast_radius import blast as blast

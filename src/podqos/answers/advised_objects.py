@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 
 from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.effect import WorkloadAdvice
 from podqos.advice.sizing.matrix import PriorityTier
+from podqos.answers.advice import WorkloadAdvice
 from podqos.manifest.plain import Plain
 from podqos.model.resources import QOS_RESOURCES
 

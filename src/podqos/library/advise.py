@@ -1,56 +1,35 @@
-"""Advise class, priority and sizes of workloads from their descriptions and usage, and a kubelet's settings."""
+"""Advice about workloads and what they should have as objects, from files or from what was read already."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypedDict, TypeVar, Unpack
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from podqos.admission.chain import admit
-from podqos.admission.relevance import Question, tolerated
-from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
-from podqos.advice.sizing.description import (
-    DescribedWorkload,
-    description_from_annotations,
-    read_descriptions,
-)
-from podqos.advice.sizing.effect import AdviceReport, Advised, WorkloadAdvice, effect
-from podqos.advice.sizing.matching import match_samples
-from podqos.advice.sizing.matrix import BurstPattern, Description, PriorityTier, Recommendation, recommend
-from podqos.advice.sizing.node_settings import NodeNeeds, reservations
-from podqos.advice.sizing.node_settings import advise_node as node_advice
+from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
-from podqos.advice.sizing.sizing import UsageHistory, percentile
-from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
-from podqos.errors import InputError, InvalidOption
-from podqos.manifest.encoding import yaml_bytes
+from podqos.answers import advise as answer
+from podqos.answers.advice import AdviceReport
 from podqos.manifest.plain import Plain
-from podqos.manifest.problems import Problem, Severity
-from podqos.model.assumption import Assumption, of_version
-from podqos.model.node import Node
-from podqos.model.pod import ObjectMeta, Pod
-from podqos.model.policy import PriorityClass
-from podqos.model.profile import LATEST, Profile
-from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
-from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
-from podqos.objects.objects import FoundWorkload, Objects
-from podqos.qos.classes import classify
+from podqos.model.profile import Profile
+from podqos.objects.kubelet_node import Kubelet
+from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
-from podqos.survival.drift import Identity, WorkloadDrift
-from podqos.words.advice import worded, worded_node
 
 T = TypeVar("T")
-USAGE = Assumption("unmeasured usage", "what pods request", "--usage")
 
-Describe = Callable[[str], Description]
-"""Describes a workload, given its name."""
 SamplesOf = str | os.PathLike[str] | Sequence[ContainerSamples]
 """What containers used: a file, or what was read from one."""
 DescriptionsOf = str | os.PathLike[str] | Sequence[DescribedWorkload]
 """The same for descriptions of workloads."""
+
+
+class AdviseOptions(TypedDict, total=False):
+    """The node that workloads are compared on."""
+
+    node_memory_bytes: int | None
+    kubelet: Kubelet | None
+    profile: Profile
 
 
 def advise(
@@ -58,35 +37,22 @@ def advise(
     *,
     samples: SamplesOf = (),
     descriptions: DescriptionsOf = (),
-    describe: Describe | None = None,
-    node_memory_bytes: int | None = None,
-    kubelet: Kubelet | None = None,
-    profile: Profile = LATEST,
+    describe: answer.Describe | None = None,
+    **options: Unpack[AdviseOptions],
 ) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about.
 
     A workload is described by its annotations, by ``descriptions``, or by ``describe``, which is asked about those that
-    are not; one that is described but not among the objects is new. ``samples`` are what containers used.
+    are not; one that is described but not among the objects is new. ``samples`` are what containers used. Options are
+    ``node_memory_bytes``, ``kubelet`` and ``profile``.
     """
-    advising = _Advising(objects, profile)
-    subjects = advising.subjects(_read(descriptions, read_descriptions), _read(samples, read_samples), describe)
-    results = [advising.advise(subject) for subject in subjects]
-    memory_bytes, assumptions = node_memory(node_memory_bytes, objects.of(Node))
-    kubelet = kubelet or DEFAULT_KUBELET
-    settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
-    advised = [*map(_advised, results), *advising.others(results)]
-    drifts = effect(advised, settings, profile)
-    if any(each.before is not None and not each.memory_bytes for each in advised):
-        assumptions += (USAGE,)
-    if not kubelet.is_stated:
-        assumptions += (KUBELET_SETTINGS,)
-    return AdviceReport(
-        kubernetes_version=profile.version_text,
-        node_memory_bytes=memory_bytes,
-        workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
-        priority_classes=tuple(advising.to_create.values()),
-        assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects)),
+    request = answer.AdviceRequest(
+        samples=_read(samples, read_samples),
+        descriptions=_read(descriptions, read_descriptions),
+        describe=describe,
+        **options,
     )
+    return answer.advise(objects, request)
 
 
 def advised_manifests(
@@ -96,40 +62,7 @@ def advised_manifests(
 
     With ``patches`` only what changes, as strategic merge patches; a new workload is whole all the same.
     """
-    found = {str(identity_of(each)): each for each in objects.latest(warn=False)}
-    new = {str(identity_of(each.found)): each for each in map(_created, _read(descriptions, read_descriptions))}
-    manifests = [priority_class_object(each) for each in report.priority_classes]
-    for advice in report.workloads:
-        own = found.get(advice.workload)
-        value = new[advice.workload].value if own is None else objects.plain(own)
-        assert isinstance(value, dict)
-        make = patch_object if patches and own is not None else advised_object
-        pod_path = (own or new[advice.workload].found).workload.pod_path
-        manifest = make(value, pod_path, advice)
-        manifests += [] if manifest is None else [manifest]
-    return manifests
-
-
-def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
-    """Advise the settings of a node's kubelet: reservations, eviction thresholds and grace."""
-    advice = node_advice(needs)
-    reserved = reservations(needs, advice.soft_bytes)
-    withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + advice.hard_bytes
-    if withheld * 2 > needs.memory_bytes:
-        what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
-        raise InvalidOption(what, where="--growth", fix="plan for less growth, or allow a lower --probability")
-    return AdviceReport(
-        kubernetes_version=profile.version_text,
-        node_memory_bytes=needs.memory_bytes,
-        node=worded_node(advice, needs),
-        assumptions=of_version(profile),
-    )
-
-
-def identity_of(found: FoundWorkload) -> Identity:
-    """Return the identity of a workload."""
-    namespace, _, name = found.workload.pod.key.partition("/")
-    return Identity(namespace, found.workload.kind, name)
+    return answer.advised_manifests(objects, report, _read(descriptions, read_descriptions), patches=patches)
 
 
 def _read(given: str | os.PathLike[str] | Sequence[T], reader: Callable[[str, bytes], Sequence[T]]) -> Sequence[T]:
@@ -138,227 +71,3 @@ def _read(given: str | os.PathLike[str] | Sequence[T], reader: Callable[[str, by
         path = os.fspath(given)
         return reader(path, read_bytes(path))
     return given
-
-
-# ---- workloads and what is known about them ----------------------------------------------------------------------
-
-
-class _Subject(Struct, frozen=True):
-    """A workload that is advised, and what is known about it."""
-
-    found: FoundWorkload
-    identity: Identity
-    description: Description | None
-    usages: Mapping[str, UsageHistory]
-    is_new: bool
-    """Whether there is no manifest of it."""
-
-
-class _Result(Struct, frozen=True):
-    """The advice about one workload."""
-
-    subject: _Subject
-    advice: PodAdvice
-    recommendation: Recommendation | None
-    priority_class: str | None
-    before: Pod
-    after: Pod
-    refusal: str
-
-
-class _Advising:
-    """Workloads under the policies among the objects."""
-
-    def __init__(self, objects: Objects, profile: Profile) -> None:
-        self._objects, self._profile = objects, profile
-        self.to_create: dict[str, PriorityTier] = {}
-
-    def subjects(
-        self, descriptions: Iterable[DescribedWorkload], samples: Sequence[ContainerSamples], describe: Describe | None
-    ) -> list[_Subject]:
-        """Return the workloads that something is known about, by name."""
-        described = {each.name: each for each in descriptions}
-        found = {identity_of(each): each for each in self._objects.latest()}
-        for each in found.values():
-            self._objects.tolerate(each, tolerated(each.workload, Question.SURVIVAL))
-        by_identity = {identity: _described(identity, described) for identity in found}
-        existing = set(found)
-        used = {each.name for each in by_identity.values() if each is not None}
-        for name, entry in described.items():
-            if name not in used:
-                created = _created(entry).found
-                found[identity_of(created)] = created
-                by_identity[identity_of(created)] = entry
-        if not found:
-            raise InputError("nothing to advise about", fix="name manifests with -f, or descriptions with --describe")
-        matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, samples)
-        for name in matched.unmatched:
-            self._objects.note(_unmatched(name, samples))
-        subjects = [
-            self._subject(
-                found[identity],
-                by_identity[identity],
-                matched.usages.get(identity, {}),
-                describe if identity in existing and self._objects.takes(found[identity]) else None,
-            )
-            for identity in sorted(found)
-        ]
-        chosen = [each for each in subjects if self._objects.takes(each.found)]
-        known = [each for each in chosen if each.description is not None or each.usages]
-        if not known:
-            self._refuse_all(len(chosen))
-        return [replace(each, is_new=each.identity not in existing) for each in known]
-
-    def _subject(
-        self,
-        found: FoundWorkload,
-        described: DescribedWorkload | None,
-        usages: Mapping[str, UsageHistory],
-        describe: Describe | None,
-    ) -> _Subject:
-        identity = identity_of(found)
-        if described is not None:
-            return _Subject(found, identity, described.description, _expected(described, found, usages), is_new=False)
-        metadata, pod = found.workload.metadata, found.workload.pod.metadata
-        description = None
-        try:
-            description = description_from_annotations({**metadata.annotations, **pod.annotations})
-        except InputError as error:
-            self._objects.refuse(found, f"{error.where}: {error.what}", error.fix)
-        else:
-            if description is None and describe is not None:
-                description = describe(str(identity))
-        return _Subject(found, identity, description, usages, is_new=False)
-
-    def _refuse_all(self, count: int) -> None:
-        if self._objects.errors:
-            raise InputError("nothing left to advise about", fix="fix the errors above")
-        fix = "annotate them (podqos.dev/latency-sensitive: ...), or give --describe, --ask or --usage"
-        raise InputError(f"nothing is known about {count} workload{'s' if count > 1 else ''}", fix=fix)
-
-    def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
-        """Yield the other workloads of the files, which have places in the orders too."""
-        known = {each.subject.identity for each in advised}
-        for found in self._objects.latest(warn=False):
-            identity = identity_of(found)
-            if identity not in known:
-                pod, refusal = self._stored(found.workload.pod, found)
-                if refusal and not found.workload.is_live:
-                    self._objects.refuse(found, refusal)
-                else:
-                    yield Advised(identity, pod, pod)
-
-    def advise(self, subject: _Subject) -> _Result:
-        """Return what one workload should have."""
-        description, written = subject.description, subject.found.workload.pod
-        recommendation = None if description is None else recommend(description)
-        before, _ = self._stored(written, subject.found)
-        priority_class = None
-        if recommendation is not None:
-            existing = self._objects.cluster(subject.found.source).policies.priority_classes
-            priority_class, is_missing = priority_class_for(recommendation.tier, existing)
-            if is_missing:
-                self.to_create[priority_class] = recommendation.tier
-        advice = advise_pod(
-            written,
-            classify(before, self._profile).qos_class,
-            subject.usages,
-            recommendation,
-            burst=BurstPattern.STEADY if description is None else description.burst_pattern,
-            priority_class=priority_class,
-        )
-        after, refusal = self._stored(advice.pod, subject.found)
-        return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
-
-    def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
-        """Return a pod as the API server would store it, or as far as it gets, and why no further."""
-        policies = self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
-        created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
-        policies = replace(policies, priority_classes=(*policies.priority_classes, *created))
-        admission = admit(pod, policies, self._profile, question=Question.SURVIVAL)
-        refusal = admission.refusal
-        return admission.pod, "" if refusal is None else refusal.message
-
-
-def _workload_advice(result: _Result, drift: WorkloadDrift) -> WorkloadAdvice:
-    subject, recommendation = result.subject, result.recommendation
-    return WorkloadAdvice(
-        workload=str(subject.identity),
-        source=subject.found.source,
-        description=subject.description,
-        like="" if recommendation is None else recommendation.like,
-        because=() if recommendation is None else recommendation.because,
-        reasons=(),
-        wanted_class=result.advice.qos_class,
-        before=drift.before,
-        after=drift.after,
-        priority_class=result.priority_class,
-        containers=result.advice.containers,
-        moved_ahead=drift.moved_ahead,
-        moved_back=drift.moved_back,
-        refusal=result.refusal,
-    )
-
-
-def _advised(result: _Result) -> Advised:
-    subject = result.subject
-    used = {name: percentile(usage.memory_bytes, 95) for name, usage in subject.usages.items() if usage.memory_bytes}
-    return Advised(subject.identity, None if subject.is_new else result.before, result.after, used)
-
-
-def _unmatched(name: str, samples: Sequence[ContainerSamples]) -> Problem:
-    where = next(each.where for each in samples if f"{each.pod} {each.container}".strip() == name)
-    return Problem(where, 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
-
-
-def _described(identity: Identity, described: Mapping[str, DescribedWorkload]) -> DescribedWorkload | None:
-    return described.get(f"{identity.namespace}/{identity.name}") or described.get(identity.name)
-
-
-def _expected(
-    described: DescribedWorkload, found: FoundWorkload, usages: Mapping[str, UsageHistory]
-) -> Mapping[str, UsageHistory]:
-    """Return what is known about the containers; what was expected counts where nothing was measured."""
-    containers = found.workload.pod.running_containers
-    if usages or len(containers) != 1 or (described.cpu is None and described.memory is None):
-        return usages
-    memory, cpu = described.memory, described.cpu
-    expected = UsageHistory(
-        () if memory is None else (memory.value,), () if cpu is None else (cpu.milli_value,), is_expected=True
-    )
-    return {containers[0].name: expected}
-
-
-# ---- workloads that do not exist yet -----------------------------------------------------------------------------
-
-
-class _New(Struct, frozen=True):
-    found: FoundWorkload
-    value: Plain
-
-
-def _created(described: DescribedWorkload) -> _New:
-    """Make a Deployment for a workload of which there is no manifest."""
-    objects = Objects()
-    objects.add_text(f"{described.source or '(asked)'} {described.name}", yaml_bytes(_deployment(described)))
-    if not objects.workloads:
-        raise InputError(f"{described.name!r} cannot be the name of a workload", fix="write name or namespace/name")
-    (found,) = objects.workloads
-    return _New(found, objects.plain(found))
-
-
-def _deployment(described: DescribedWorkload) -> dict[str, Plain]:
-    namespace, slash, name = described.name.rpartition("/")
-    metadata: dict[str, Plain] = {"name": name, **({"namespace": namespace} if slash else {})}
-    labels: dict[str, Plain] = {"app.kubernetes.io/name": name}
-    container: dict[str, Plain] = {"name": name, "image": described.image or name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": metadata,
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from podqos.advice.sizing.effect import WorkloadAdvice
 from podqos.advice.sizing.matrix import Because
-from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
+from podqos.advice.sizing.node_settings import NodeNeeds, NodeThresholds
 from podqos.advice.sizing.sizing import Doubt
 from podqos.wording import mebibytes
-from podqos.words.drift import worded_moves
 
-_BECAUSE = {
+REASONS = {
     Because.SOMEBODY_WAITS: "users wait for it: Guaranteed, so that it does not depend on what others leave",
     Because.NOBODY_WAITS: "no user waits for it: Burstable, it may use spare capacity and return it",
     Because.NOBODY_MISSES_IT: "no user waits for it and a restart costs nothing: BestEffort, it is killed first",
@@ -34,22 +30,8 @@ DOUBTS = {
 }
 
 
-def worded(advice: WorkloadAdvice) -> WorkloadAdvice:
-    """Return the advice for a workload with its reasons and moves in words."""
-    return replace(
-        advice,
-        reasons=tuple(_BECAUSE[each] for each in advice.because),
-        moved_ahead=worded_moves(advice.moved_ahead, advice.workload),
-        moved_back=worded_moves(advice.moved_back, advice.workload),
-    )
-
-
-def worded_node(advice: NodeAdvice, needs: NodeNeeds) -> NodeAdvice:
-    """Return the advice for a node with its reasons."""
-    return replace(advice, reasons=tuple(_node_reasons(advice, needs)))
-
-
-def _node_reasons(advice: NodeAdvice, needs: NodeNeeds) -> Iterator[str]:
+def node_reasons(advice: NodeThresholds, needs: NodeNeeds) -> Iterator[str]:
+    """Yield why a node should have these settings."""
     kept, hard = mebibytes(advice.kernel_keeps_bytes), mebibytes(advice.hard_bytes)
     chance = f"the kubelet acts first with a probability of {float(advice.hard_wins):.0%}"
     yield f"evictionHard: the kernel kills at {kept}; with {hard} {chance} while memory grows by {_rate(needs.growth)}"

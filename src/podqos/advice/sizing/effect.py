@@ -11,69 +11,20 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.matrix import Because, Description, PriorityTier
-from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
-from podqos.model.assumption import Assumption
-from podqos.model.listing import Listing
-from podqos.model.pod import Pod, QOSClass
+from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.drift import (
     Identity,
-    Overtaking,
-    Standing,
     Version,
     VersionWorkload,
     WorkloadDrift,
     drift,
 )
-
-
-class WorkloadAdvice(Struct, frozen=True, rename="camel"):
-    """What one workload should have."""
-
-    workload: str
-    source: str
-    description: Description | None
-    """Null without a description: then only sizes are advised."""
-    like: str
-    """The service of the matrix in the same case."""
-    because: tuple[Because, ...]
-    reasons: tuple[str, ...]
-    """The same in words, which ``report`` adds."""
-    wanted_class: QOSClass
-    before: Standing | None
-    after: Standing | None
-    priority_class: str | None
-    """Null where the priority stays."""
-    containers: tuple[ContainerAdvice, ...]
-    moved_ahead: tuple[Overtaking, ...]
-    """Workloads it would now be killed or evicted before."""
-    moved_back: tuple[Overtaking, ...]
-    refusal: str
-    """Why the API server would not store the advised pod; empty where it would."""
-
-
-class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos advise -o json``."""
-
-    kubernetes_version: str
-    node_memory_bytes: int
-    workloads: tuple[WorkloadAdvice, ...] = ()
-    priority_classes: tuple[PriorityTier, ...] = ()
-    node: NodeAdvice | None = None
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Advice"
-    assumptions: tuple[Assumption, ...] = ()
-    """What was assumed because it was not stated."""
-
-    def _listed(self) -> tuple[WorkloadAdvice, ...]:
-        return self.workloads
 
 
 class Advised(Struct, frozen=True):

@@ -83,8 +83,8 @@ class Reservations(Struct, frozen=True):
     system_cpu_milli: int
 
 
-class NodeAdvice(Struct, frozen=True, rename="camel"):
-    """The advised settings of a node's kubelet."""
+class NodeThresholds(Struct, frozen=True, rename="camel"):
+    """The eviction thresholds that a node needs, and what they withstand."""
 
     memory_bytes: int
     cpu_milli: int
@@ -97,13 +97,16 @@ class NodeAdvice(Struct, frozen=True, rename="camel"):
     hard_bytes: int
     soft_bytes: int
     soft_growth_bytes_per_second: int
-    reasons: tuple[str, ...]
-    """Which ``report`` adds."""
+
+
+class NodeSettings(NodeThresholds, frozen=True, rename="camel"):
+    """The same, with all settings of the node's kubelet."""
+
     configuration: dict[str, Setting]
     """The KubeletConfiguration."""
 
 
-def advise_node(needs: NodeNeeds) -> NodeAdvice:
+def advise_node(needs: NodeNeeds) -> NodeSettings:
     """Work out the settings of a node."""
     kept_bytes = machine(needs.memory_bytes).watermarks.min_bytes
     # Any thresholds do: others are tried in their place.
@@ -114,7 +117,7 @@ def advise_node(needs: NodeNeeds) -> NodeAdvice:
     soft_growth = max(1, int(needs.growth * _SOFT_GROWTH))
     soft_bytes = max(_soft_bytes(node, needs, hard_bytes, soft_growth), _whole_mib(hard_bytes * 5 // 4))
     configuration = _configuration(needs, reservations(needs, soft_bytes), hard_bytes, soft_bytes)
-    return NodeAdvice(
+    return NodeSettings(
         memory_bytes=needs.memory_bytes,
         cpu_milli=needs.cpu_milli,
         growth_bytes_per_second=needs.growth,
@@ -123,7 +126,6 @@ def advise_node(needs: NodeNeeds) -> NodeAdvice:
         hard_bytes=hard_bytes,
         soft_bytes=soft_bytes,
         soft_growth_bytes_per_second=soft_growth,
-        reasons=(),
         configuration=configuration,
     )
 
@@ -178,7 +180,7 @@ def _configuration(needs: NodeNeeds, reserved: Reservations, hard_bytes: int, so
 def _node(needs: NodeNeeds, configuration: dict[str, Setting]) -> GrowingNode:
     """Return the node with these settings, while its system uses what they reserve, as the forecast knows it."""
     node = PlainNode(needs.memory_bytes, kubelet_configuration(configuration, "")).with_reserved_in_use()
-    # Advice that reserves more than that is refused (see ``library.advise``), and pods need something to grow into.
+    # Advice that reserves more than that is refused (see ``answers.advise``), and pods need something to grow into.
     return replace(node, system_bytes=min(node.system_bytes, needs.memory_bytes // 2)).growing()
 
 

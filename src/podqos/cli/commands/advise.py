@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
-from podqos.advice.sizing.effect import AdviceReport
 from podqos.advice.sizing.samples import ContainerSamples, read_samples, samples_in
+from podqos.answers.advice import AdviceReport
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     options.add_version_option(parser)
     add_output_options(
-        parser, ("text", "manifests", "patch", "json", "yaml", "name"), "podqos.advice.sizing.effect:AdviceReport"
+        parser, ("text", "manifests", "patch", "json", "yaml", "name"), "podqos.answers.advice:AdviceReport"
     )
 
 

@@ -8,13 +8,13 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.advice.sizing.node_settings import NodeNeeds
+from podqos.answers.advise import advise_node
 from podqos.cli.cluster import profile_of
 from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
 from podqos.cli.selecting import selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
-from podqos.library.advise import advise_node
 from podqos.library.numbers import positive_number
 from podqos.objects.assumptions import node_memory
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.effect import AdviceReport, WorkloadAdvice
-from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
+from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped

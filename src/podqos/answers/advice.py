@@ -1,0 +1,66 @@
+"""The output of ``podqos advise`` as values: the documented JSON shape, from which all other outputs follow.
+
+The shape is stable: fields are added, never renamed or removed.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.matrix import Because, Description, PriorityTier
+from podqos.advice.sizing.node_settings import NodeThresholds, Setting
+from podqos.model.assumption import Assumption
+from podqos.model.listing import Listing
+from podqos.model.pod import QOSClass
+from podqos.survival.drift import Overtaking, Standing
+
+
+class NodeAdvice(NodeThresholds, frozen=True, rename="camel"):
+    """The advised settings of a node's kubelet."""
+
+    reasons: tuple[str, ...]
+    configuration: dict[str, Setting]
+    """The KubeletConfiguration."""
+
+
+class WorkloadAdvice(Struct, frozen=True, rename="camel"):
+    """What one workload should have."""
+
+    workload: str
+    source: str
+    description: Description | None
+    """Null without a description: then only sizes are advised."""
+    like: str
+    """The service of the matrix in the same case."""
+    because: tuple[Because, ...]
+    reasons: tuple[str, ...]
+    """The same in words."""
+    wanted_class: QOSClass
+    before: Standing | None
+    after: Standing | None
+    priority_class: str | None
+    """Null where the priority stays."""
+    containers: tuple[ContainerAdvice, ...]
+    moved_ahead: tuple[Overtaking, ...]
+    """Workloads it would now be killed or evicted before."""
+    moved_back: tuple[Overtaking, ...]
+    refusal: str
+    """Why the API server would not store the advised pod; empty where it would."""
+
+
+class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos advise -o json``."""
+
+    kubernetes_version: str
+    node_memory_bytes: int
+    workloads: tuple[WorkloadAdvice, ...] = ()
+    priority_classes: tuple[PriorityTier, ...] = ()
+    node: NodeAdvice | None = None
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Advice"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated."""
+
+    def _listed(self) -> tuple[WorkloadAdvice, ...]:
+        return self.workloads
