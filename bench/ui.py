@@ -47,7 +47,7 @@ from pathlib import Path
 from msgspec import Raw
 from msgspec.json import encode
 from podqos.cli.main import main
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
 from podqos.library.page import feeds
 def measured(node, pods):
     used = [random.randrange(64 << 20, 1 << 30) for _ in pods]

@@ -20,7 +20,7 @@ from podqos.library.overview import overview
 from podqos.library.page.page import Page
 from podqos.library.page.source import read_given
 from podqos.manifest.encoding import json_line
-from podqos.reading.cluster_snapshot import read_snapshot
+from podqos.reading.snapshot_files import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics
 
 SECONDS: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podqos.reading.cluster_snapshot import End, Header, NodeKubelet, NodeSummary
+from podqos.objects.cluster_snapshot import End, Header, NodeKubelet, NodeSummary
 
 MI, GI = 1 << 20, 1 << 30
 NODE = "n1"

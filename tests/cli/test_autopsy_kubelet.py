@@ -16,7 +16,7 @@ from kernel.oom_logs import CONTAINER, cgroup
 from podqos.cli.main import main
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import pruned_list
-from podqos.reading.cluster_snapshot import End, Header
+from podqos.objects.cluster_snapshot import End, Header
 
 UID, SECRET = "11111111-2222-3333-4444-555555555555", "correct-horse-battery-staple"
 ID = CONTAINER.rpartition("-")[2].removesuffix(".scope")

@@ -10,7 +10,7 @@ import pytest
 from library import clusters
 from podqos.cli.grammar import grammars
 from podqos.cli.main import main
-from podqos.reading.cluster_snapshot import write_snapshot
+from podqos.reading.snapshot_files import write_snapshot
 
 POD = """\
 apiVersion: v1

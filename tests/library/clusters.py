@@ -10,7 +10,7 @@ import msgspec
 
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import pruned_kubelet, pruned_list, pruned_summary
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 
 SECRET = "correct-horse-battery-staple"
 NODES = ("atlas-1", "atlas-2")

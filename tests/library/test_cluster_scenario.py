@@ -16,7 +16,7 @@ from podqos.library.cluster_scenario import UsageSource, cluster_scenario
 from podqos.library.simulation import simulate
 from podqos.manifest.pruning import pruned_list, pruned_summary
 from podqos.model.time_units import MINUTE_US
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.scenario_files import load_scenario
 from podqos.reading.scenario_writing import write_files
 from podqos.sim.scenario.scenario import Scenario

@@ -16,7 +16,8 @@ from podqos.errors import InputError
 from podqos.library.node_state import cluster_state
 from podqos.manifest.decode import decode_pod
 from podqos.manifest.pruning import pruned_list
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Restart, read_snapshot, write_snapshot
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Restart
+from podqos.reading.snapshot_files import read_snapshot, write_snapshot
 
 
 @pytest.fixture

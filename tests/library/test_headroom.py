@@ -19,8 +19,8 @@ from podqos.library.rank import rank
 from podqos.library.watched_memory import watched_memory
 from podqos.manifest.pruning import pruned_kubelet
 from podqos.model.profile import LATEST
+from podqos.objects.cluster_snapshot import ClusterSnapshot, NodeKubelet
 from podqos.objects.kubelet_node import Kubelet
-from podqos.reading.cluster_snapshot import ClusterSnapshot, NodeKubelet
 from podqos.report.cluster.metrics import overview_metrics
 from sim.growths import drawn
 

@@ -11,7 +11,7 @@ import pytest
 from cluster.serving import Request, status
 from library import clusters
 from podqos.cli.main import main
-from podqos.reading.cluster_snapshot import read_snapshot
+from podqos.reading.snapshot_files import read_snapshot
 
 _PLURALS = {
     "nodes": "NodeList",

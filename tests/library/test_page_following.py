@@ -16,7 +16,7 @@ from podqos.library.page.feeds import of_cluster
 from podqos.library.page.page import Page
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
 from podqos.reading.mirror import Mirror
 
 MIB = 1 << 20

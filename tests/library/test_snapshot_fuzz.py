@@ -19,10 +19,11 @@ from podqos.library.cluster_scenario import cluster_scenario
 from podqos.library.node_state import cluster_state, node_capacities
 from podqos.library.overview import overview
 from podqos.library.rank import rank
-from podqos.reading.cluster_snapshot import ClusterSnapshot, read_snapshot
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.reading.loading import load
 from podqos.reading.scenario_files import read_scenario
 from podqos.reading.scenario_writing import write_files
+from podqos.reading.snapshot_files import read_snapshot
 
 EXAMPLES = settings(max_examples=100, deadline=None)
 HUGE = 10**400

@@ -21,8 +21,8 @@ from podqos.library.page.page import Page
 from podqos.library.page.source import read_paths
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
-from podqos.reading.cluster_snapshot import read_snapshot
 from podqos.reading.scenario_files import load_scenario
+from podqos.reading.snapshot_files import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics
 
 _SNAPSHOT = "tests/outputs/inputs/cluster.jsonl"

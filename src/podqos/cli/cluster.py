@@ -17,7 +17,7 @@ from podqos.objects.selection import object_named
 from podqos.reading.cluster_part import EVERYTHING, Part
 
 if TYPE_CHECKING:
-    from podqos.reading.cluster_snapshot import ClusterSnapshot
+    from podqos.objects.cluster_snapshot import ClusterSnapshot
 
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _SUFFIXES = (".yaml", ".yml", ".json", ".gz")
@@ -114,7 +114,7 @@ def profile_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> Profil
 
 
 def _read(arguments: argparse.Namespace) -> ClusterSnapshot:
-    from podqos.reading.cluster_snapshot import read_snapshot
+    from podqos.reading.snapshot_files import read_snapshot
 
     for option, value in (("--context", arguments.context), ("-A", arguments.all_namespaces)):
         if value:

@@ -17,7 +17,7 @@ from podqos.reading.files import NO_RENDERING
 from podqos.reading.gathering import gather
 
 if TYPE_CHECKING:
-    from podqos.reading.cluster_snapshot import ClusterSnapshot
+    from podqos.objects.cluster_snapshot import ClusterSnapshot
 
 
 def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnapshot | None, list[Log]]:

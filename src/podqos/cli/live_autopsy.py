@@ -19,9 +19,9 @@ from podqos.controls import cell
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import live_autopsy
 from podqos.manifest.encoding import json_line
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.objects import Objects
 from podqos.reading.cluster_part import Part
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.survival.autopsy import Autopsies
 

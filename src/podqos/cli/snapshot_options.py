@@ -13,7 +13,7 @@ from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
 from podqos.library.node_state import NodeState, cluster_state, kubelet_state, node_state, read_state, usage_rows
 from podqos.model.profile import LATEST, Profile, parse_version
-from podqos.reading.cluster_snapshot import is_cluster_snapshot
+from podqos.objects.cluster_snapshot import is_cluster_snapshot
 from podqos.reading.files import read_bytes
 
 

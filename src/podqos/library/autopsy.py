@@ -26,12 +26,12 @@ from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.files import STDIN
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.reading.live_log import follow, growing
 from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
 from podqos.survival.autopsy_facts import NodeFacts

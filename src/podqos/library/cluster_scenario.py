@@ -27,8 +27,8 @@ from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList,
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage
 from podqos.model.stats import ContainerStats, FsStats, PodStats, Summary, VolumeStats
 from podqos.model.time_units import MINUTE_US
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.placement.taints import CONDITION_TAINTS
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.reading.scenario_writing import (
     Part,
     manifest,

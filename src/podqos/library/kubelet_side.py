@@ -19,9 +19,9 @@ from podqos.model.node import Node
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.survival.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy_journal import journal_kill
 from podqos.survival.eviction_autopsy import PodEviction, examine_eviction, gathered

@@ -34,13 +34,13 @@ from podqos.objects.assumptions import (
     nodes_called,
     stated_allocatable,
 )
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
 from podqos.objects.node_pods import chosen_node, node_pods
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.selection import Selection
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.reading.files import read_bytes
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod, names_by_workload, without_process

@@ -20,8 +20,8 @@ from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
 from podqos.model.profile import Profile
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.qos.classes import qos_class_of
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.reading.loading import load
 
 MOST_RANKED = 200

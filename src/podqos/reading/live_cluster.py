@@ -22,8 +22,8 @@ from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFou
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import prepare_usage, pruned_kubelet, pruned_list, pruned_summary
 from podqos.model.assumption import Assumption
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 from podqos.reading.cluster_part import EVERYTHING, Part
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
 
 Answer = TypeVar("Answer")
 Progress = Callable[[int, int], None]

@@ -22,8 +22,8 @@ from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.cluster.watching import Kind
 from podqos.errors import ClusterError, NotFound, Refused
 from podqos.manifest.pruning import encoded_list, pruned_type
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header
 from podqos.reading.cluster_part import EVERYTHING, Part
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header
 from podqos.reading.live_cluster import ABOUT_PODS, WORKLOADS, check_node, measured, unread
 
 _OF_NODE = {"nodes": "metadata.name", "pods": "spec.nodeName"}

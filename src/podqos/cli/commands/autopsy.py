@@ -43,7 +43,7 @@ from podqos.survival.autopsy import MOST_SHOWN, Autopsies
 from podqos.words.autopsy_story import page_of
 
 if TYPE_CHECKING:
-    from podqos.reading.cluster_snapshot import ClusterSnapshot
+    from podqos.objects.cluster_snapshot import ClusterSnapshot
 
 _POD = re.compile(r"(?:pods?/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 

@@ -17,8 +17,8 @@ from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.cpu import cpu
 from podqos.model.resources import CPU
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.report.survival.cpu import csv_rows, table
 
 

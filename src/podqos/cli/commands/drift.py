@@ -22,8 +22,8 @@ from podqos.cli.output import add_output_options, emit
 from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.reading.cluster_part import Part
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.reading.configured import configured_kinds
 from podqos.reading.injecting import read_injectors
 from podqos.reading.versions import load_version

@@ -22,9 +22,10 @@ from podqos.cli.output import say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cluster.cluster import connect
 from podqos.model.assumption import Assumption
+from podqos.objects.cluster_snapshot import noting_missing
 from podqos.reading.cluster_part import Part
-from podqos.reading.cluster_snapshot import noting_missing, write_snapshot
 from podqos.reading.live_cluster import snapshot_lines
+from podqos.reading.snapshot_files import write_snapshot
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -26,8 +26,8 @@ from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
 from podqos.library.page.source import LogFile, PageSource, SourceKind, read_paths
 from podqos.model.time_units import SECOND_US
+from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.changes import signature
-from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
 from podqos.survival.snapshots import node_of
 

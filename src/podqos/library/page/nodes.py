@@ -30,6 +30,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelet_among
 from podqos.objects.kubelet_settings import memory_allocatable
 from podqos.objects.node_pods import node_pods
@@ -37,7 +38,6 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
-from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.places import RankReport

@@ -22,9 +22,9 @@ from podqos.kernel.oom_report import BEGINNINGS
 from podqos.library.autopsy import Log
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.samples import is_top
+from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
-from podqos.reading.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.reading.configured import configured_kinds
 from podqos.reading.files import is_manifest, read_bytes, with_data
 from podqos.reading.gathering import existing_files, gather

@@ -9,8 +9,6 @@ A live cluster yields the same lines, so that whoever takes a snapshot does not 
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
@@ -33,12 +31,10 @@ from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.stats import Summary
 from podqos.objects.files import InputFile, Inputs
+from podqos.objects.held import held_objects
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.sources import Source
-from podqos.reading.files import read_bytes
-from podqos.reading.loading import load
-from podqos.reading.written_files import write_chunks
 
 KIND = "ClusterSnapshot"
 
@@ -172,7 +168,7 @@ class ClusterSnapshot:
     def objects(self) -> Objects:
         """The pods, and what decides about them."""
         inputs = self.running()
-        objects = load(inputs, known=self._sources)
+        objects = held_objects(inputs, self._sources)
         self._sources = dict(zip(inputs.files, objects.sources, strict=True))
         return objects
 
@@ -380,16 +376,6 @@ def _is_made(metadata: ObjectMeta, known: set[tuple[str, str]]) -> bool:
 # ---- the file --------------------------------------------------------------------------------------------------------
 
 
-def read_snapshot(path: str) -> ClusterSnapshot:
-    """Return the snapshot in a file; ``-`` is standard input."""
-    data = read_bytes(path)
-    try:
-        text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (EOFError, OSError, zlib.error):
-        raise InputError("it was cut off, or is no gzip file", where=path, fix="take the snapshot again") from None
-    return ClusterSnapshot(text.splitlines(), path)
-
-
 def is_cluster_snapshot(data: bytes) -> bool:
     """Whether a file's beginning is that of a snapshot of a cluster."""
     return data[:2] == b"\x1f\x8b" or KIND.encode() in data[:200]
@@ -402,30 +388,3 @@ def noting_missing(lines: Iterable[bytes], missing: list[Assumption]) -> Iterato
         if b'"kind":"Missing"' in line[:_NOTE_BEGINS]:
             missing.append(msgspec.json.decode(line, type=Missing).assumption)
         yield line
-
-
-def write_snapshot(lines: Iterable[bytes], path: str) -> int:
-    """Write the lines of a snapshot into a file, whole or not at all, and return how many there are."""
-    counted = _Counted(lines)
-    chunks = (line + b"\n" for line in counted)
-    write_chunks(path, _gzipped(chunks) if path.endswith(".gz") else chunks)
-    return counted.count
-
-
-class _Counted:
-    def __init__(self, lines: Iterable[bytes]) -> None:
-        self._lines = lines
-        self.count = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        for line in self._lines:
-            self.count += 1
-            yield line
-
-
-def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-    for chunk in chunks:
-        if packed := packer.compress(chunk):
-            yield packed
-    yield packer.flush()
