@@ -48,7 +48,7 @@ from msgspec import Raw
 from msgspec.json import encode
 from podqos.cli.main import main
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
-from podqos.library.page import feeds
+from podqos.web.ui import feeds
 def measured(node, pods):
     used = [random.randrange(64 << 20, 1 << 30) for _ in pods]
     memory = lambda used: {"workingSetBytes": used, "usageBytes": used, "rssBytes": used}

@@ -18,10 +18,11 @@ from agreement.settings import NODE, Setting, key
 from podqos.cli.main import main
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
-from podqos.library.page.source import read_given
 from podqos.manifest.encoding import json_line
 from podqos.reading.snapshot_files import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics
+from podqos.web.ui.pages import page_about
+from podqos.web.ui.source_files import read_given
 
 SECONDS: Counter[str] = Counter()
 """What the commands took so far, for whoever wants to know what the tests spend their time with."""
@@ -138,7 +139,7 @@ class Asking:
     @cached_property
     def page(self) -> Page:
         """Return the page of the snapshot."""
-        return Page(read_given({"cluster.json": (self.directory / "cluster.json").read_bytes()}))
+        return page_about(read_given({"cluster.json": (self.directory / "cluster.json").read_bytes()}))
 
     @cached_property
     def cluster(self) -> Any:

@@ -14,8 +14,8 @@ from tests.library.test_what_if import THREE, WEB, given, pod
 
 from browser.settling import resize, settle
 from podqos.answers.page.check import FixRequest
-from podqos.library.page.page import Page
-from podqos.library.page.source import read_given, read_paths
+from podqos.web.ui.pages import page_about
+from podqos.web.ui.source_files import read_given, read_paths
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -196,7 +196,7 @@ def test_the_threshold_that_is_needed_can_be_tried(visit, shop):
 
 def test_findings_are_filtered_and_fixed_as_a_diff_to_download(visit, shop):
     page = visit(shop).open("#/check")
-    expected = Page(read_given({"shop.yaml": manifests()}))
+    expected = page_about(read_given({"shop.yaml": manifests()}))
     expect(page.locator(".finding")).to_have_count(len(expected.check().items))
     page.get_by_role("searchbox", name="Find").fill("shell")
     expect(page.locator(".finding").first).to_contain_text("shop/shell")
@@ -400,7 +400,7 @@ def test_a_log_that_is_given_is_taken_apart(visit, shop):
     page.keyboard.press("o")
     page.locator("dialog input[type=file]").first.set_input_files(INCIDENT / "kern.log")
     expect(page.locator("h1")).to_have_text("Autopsy")
-    expected = Page(read_paths([str(INCIDENT / "kern.log")])).autopsy()
+    expected = page_about(read_paths([str(INCIDENT / "kern.log")])).autopsy()
     expect(page.locator(".headline")).to_have_text(expected.deaths[0].what)
     expect(page.locator(".facts")).to_contain_text("2026-11-16 03:12:07 UTC")
     page.locator(".kills button").first.focus()

@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from library import clusters
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.cli.main import main
 from podqos.library.forecast import forecast
 from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.overview import overview
-from podqos.library.page.page import Page
-from podqos.library.page.source import PageSource, SourceKind
 from podqos.library.rank import rank
 from podqos.library.watched_memory import watched_memory
 from podqos.manifest.pruning import pruned_kubelet
@@ -22,6 +21,7 @@ from podqos.model.profile import LATEST
 from podqos.objects.cluster_snapshot import ClusterSnapshot, NodeKubelet
 from podqos.objects.kubelet_node import Kubelet
 from podqos.report.cluster.metrics import overview_metrics
+from podqos.web.ui.pages import page_about
 from sim.growths import drawn
 
 MI, GI = 1 << 20, 1 << 30
@@ -68,7 +68,7 @@ def test_every_answer_has_the_headroom_of_the_nearest_threshold(config, signal, 
     by = f'{{node="atlas-1",signal="{signal}",type="{kind}"}} {found.threshold_bytes}\n'
     assert f"podqos_node_memory_headroom_threshold_bytes{by}" in metrics
     assert rank(cluster_state(cluster, "atlas-1")).node.headroom == found
-    page = Page(PageSource(SourceKind.SNAPSHOT, "acme", cluster=cluster)).cluster()
+    page = page_about(PageSource(SourceKind.SNAPSHOT, "acme", cluster=cluster)).cluster()
     panel = next(each for each in page.nodes if each.name == "atlas-1")
     assert (panel.headroom, panel.headroom_bytes) == (found, headroom_bytes)
 

@@ -14,6 +14,7 @@ from podqos.answers.admit import admit
 from podqos.answers.page.check import FixRequest
 from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.answers.page.values import PageValues
 from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.cli.output import _unindented
@@ -23,29 +24,29 @@ from podqos.library.explain import explain
 from podqos.library.forecast import forecast
 from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
-from podqos.library.page.page import Page
-from podqos.library.page.source import PageSource, SourceKind, read_given, read_paths
 from podqos.library.rank import rank
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_bytes, json_schema
 from podqos.model.quantity import Quantity
 from podqos.survival.usage_file import UsageRow
+from podqos.web.ui.pages import page_about
+from podqos.web.ui.source_files import read_given, read_paths, varied
 
 ROOT = Path(__file__).parents[2]
 PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
 
 
 def page(**files):
-    return Page(read_given(files or {"shop.yaml": shop()}))
+    return page_about(read_given(files or {"shop.yaml": shop()}))
 
 
 def platform():
-    return Page(read_given({path.name: path.read_bytes() for path in sorted(PLATFORM.rglob("*.yaml"))}))
+    return page_about(read_given({path.name: path.read_bytes() for path in sorted(PLATFORM.rglob("*.yaml"))}))
 
 
 def of_cluster():
     cluster = snapshot()
-    return Page(PageSource(SourceKind.SNAPSHOT, "acme", cluster=cluster)), cluster
+    return page_about(PageSource(SourceKind.SNAPSHOT, "acme", cluster=cluster)), cluster
 
 
 def test_the_schema_of_the_page_is_published():
@@ -346,7 +347,7 @@ def test_the_findings_are_those_of_check_and_the_fixes_those_of_check_fix():
     fixed = shown.fix(FixRequest())
     (file,) = fixed.files
     assert file.diff.startswith("--- shop.yaml\n+++ shop.yaml\n")
-    again = Page(read_given({"shop.yaml": file.text.encode()})).check()
+    again = page_about(read_given({"shop.yaml": file.text.encode()})).check()
     assert len(again.items) == fixed.remaining < len(view.items)
 
 
@@ -384,7 +385,7 @@ def test_every_value_can_be_written_as_json():
 
 def test_pods_that_the_api_server_refuses_leave_a_page_that_says_so():
     refused = b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {restartPolicy: '<b>', containers: [{name: c}]}\n"
-    view = Page(read_given({"refused.yaml": refused})).cluster()
+    view = page_about(read_given({"refused.yaml": refused})).cluster()
     assert view.pods == ()
     assert any("Unsupported value" in note for note in view.notes)
 
@@ -422,12 +423,12 @@ def test_a_replacement_that_was_not_needed_is_told_as_saved():
 
 
 def run(name, *edits):
-    return simulate(read_paths([str(ROOT / "scenarios" / f"{name}.yaml")]).varied(edits)).report
+    return simulate(varied(read_paths([str(ROOT / "scenarios" / f"{name}.yaml")]), edits)).report
 
 
 def test_a_scenario_is_shown_as_it_begins():
     source = read_paths([str(ROOT / "scenarios" / "slow-leak.yaml")])
-    shown = Page(source)
+    shown = page_about(source)
     view = shown.cluster()
     assert sorted(node.name for node in view.nodes) == ["worker-0", "worker-1", "worker-2"]
     assert all(each.eviction_place and each.used_bytes for each in view.pods)

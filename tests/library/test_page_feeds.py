@@ -13,8 +13,8 @@ import pytest
 from podqos.agent.guard_status import GuardStatus, SignalStatus
 from podqos.errors import HostError, InputError
 from podqos.eviction.signals import Signal
-from podqos.library.page.feeds import FilesFeed, GuardFeed, NodeFeed
-from podqos.library.page.page import Page
+from podqos.web.ui.feeds import FilesFeed, GuardFeed, NodeFeed
+from podqos.web.ui.pages import page_about
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -36,7 +36,7 @@ spec:
 
 
 def names(source):
-    return [each.name for each in Page(source).cluster().pods]
+    return [each.name for each in page_about(source).cluster().pods]
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_running_node_is_shown_by_what_its_api_answers():
         "/configz": {"kubeletconfig": {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}},
     }
     feed = NodeFeed(lambda path: json.dumps(answers[path]).encode(), "/var/lib/podqos")
-    view = Page(feed.look()).cluster()
+    view = page_about(feed.look()).cluster()
     assert [(each.name, each.memory_bytes) for each in view.nodes] == [("here", 8 << 30)]
     assert [(each.node, each.used_bytes) for each in view.pods] == [("here", 50 << 20)]
     assert feed.look() is None
@@ -127,7 +127,7 @@ def test_a_guard_is_shown_by_the_pods_it_knows_its_mode_and_its_journal(tmp_path
     shutil.copy(SCENARIOS / "guard/journal.jsonl", tmp_path)
     feed = GuardFeed(str(tmp_path), str(tmp_path))
     source = feed.look()
-    view = Page(source).cluster()
+    view = page_about(source).cluster()
     assert [(each.name, each.memory_bytes) for each in view.nodes] == [("worker-1", 8 << 30)]
     assert names(source) == ["web"]
     assert [each.name for each in source.logs] == [str(tmp_path / "journal.jsonl")]
@@ -140,9 +140,9 @@ def test_a_guard_is_shown_by_the_pods_it_knows_its_mode_and_its_journal(tmp_path
     guard.tell(time.time())
     assert feed.look() is None  # it is as it was, and is known to be
     guard.tell(time.time(), enforce=True, held_back="", evictions=2)
-    assert Page(feed.look()).cluster().guard.mode == "enforces"
+    assert page_about(feed.look()).cluster().guard.mode == "enforces"
     guard.tell(time.time(), enforce=True, held_back="stop file", stop_file=True)
-    paused = Page(feed.look()).cluster().guard
+    paused = page_about(feed.look()).cluster().guard
     assert (paused.enforce, paused.mode) == (True, "evicts nothing: the stop file is there")
     assert ("kill switch", "on: the stop file") in [(each.name, each.text) for each in paused.facts]
 
@@ -151,7 +151,7 @@ def test_a_guard_that_has_just_begun_is_shown_before_it_has_written_down_its_pod
     Guard(tmp_path)
     (tmp_path / "pods.json").unlink()
     source = GuardFeed(str(tmp_path), str(tmp_path)).look()
-    view = Page(source).cluster()
+    view = page_about(source).cluster()
     assert ([each.name for each in view.nodes], view.pods, source.logs) == (["worker-1"], (), ())
     assert view.guard.entries == ()
 
@@ -160,7 +160,7 @@ def test_a_journal_that_is_long_broken_or_being_written_tells_what_can_be_read_o
     Guard(tmp_path)
     lines = (SCENARIOS / "guard/journal.jsonl").read_bytes().splitlines(keepends=True)
     (tmp_path / "journal.jsonl").write_bytes(lines[0] * 3000 + b"{broken\n" + b"".join(lines) + lines[0][:40])
-    entries = Page(GuardFeed(str(tmp_path), str(tmp_path)).look()).cluster().guard.entries
+    entries = page_about(GuardFeed(str(tmp_path), str(tmp_path)).look()).cluster().guard.entries
     assert len(entries) <= 20
     assert "reports/report-builder-0" in [each.pod for each in entries]
 

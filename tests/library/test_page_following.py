@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from podqos.answers.page.cluster import change
 from podqos.cluster.watching import Kind
 from podqos.library.page import nodes as page_nodes
-from podqos.library.page.feeds import of_cluster
-from podqos.library.page.page import Page
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
 from podqos.reading.mirror import Mirror
+from podqos.web.ui.feeds import of_cluster
+from podqos.web.ui.pages import page_about
 
 MIB = 1 << 20
 
@@ -121,11 +121,11 @@ def test_a_view_that_follows_another_is_the_one_made_anew_and_so_is_what_is_sent
     world = World(3, 12)
     world.measure("worker-0")
     first = world.snapshot()
-    page = Page(of_cluster(first))
+    page = page_about(of_cluster(first))
     before = page.cluster()
     CHANGES[what](world)
-    after = Page(of_cluster(world.snapshot(first)), page).cluster()
-    anew = Page(of_cluster(world.snapshot())).cluster()
+    after = page_about(of_cluster(world.snapshot(first)), page).cluster()
+    anew = page_about(of_cluster(world.snapshot())).cluster()
     assert shown(after) == shown(anew)
     sent = json.loads(json_line(change(before, after)))
     assert applied(shown(before), {**sent, "takenAt": ""}) == shown(anew)
@@ -134,7 +134,7 @@ def test_a_view_that_follows_another_is_the_one_made_anew_and_so_is_what_is_sent
 def test_many_changes_in_a_row_lead_to_the_same_view():
     world, chance = World(3, 12), random.Random(3)  # noqa: S311
     snapshot = world.snapshot()
-    page = Page(of_cluster(snapshot))
+    page = page_about(of_cluster(snapshot))
     known = shown(page.cluster())
     view = page.cluster()
     for number in range(60):
@@ -143,23 +143,23 @@ def test_many_changes_in_a_row_lead_to_the_same_view():
             CHANGES[what](world)
         world.pod(number % 20, f"worker-{chance.randrange(3)}", chance.choice([32, 64, 900]))
         snapshot = world.snapshot(snapshot)
-        page = Page(of_cluster(snapshot), page)
+        page = page_about(of_cluster(snapshot), page)
         sent = json.loads(json_line(change(view, page.cluster())))
         view = page.cluster()
         known = applied(known, {**sent, "takenAt": ""})
-    assert known == shown(Page(of_cluster(world.snapshot())).cluster())
+    assert known == shown(page_about(of_cluster(world.snapshot())).cluster())
 
 
 def test_only_nodes_whose_pods_have_changed_are_ranked_again_and_only_what_changed_is_sent(monkeypatch):
     world = World(20, 200)
     first = world.snapshot()
-    page = Page(of_cluster(first))
+    page = page_about(of_cluster(first))
     before = page.cluster()
     ranked = []
     rank = page_nodes.rank
     monkeypatch.setattr(page_nodes, "rank", lambda state, **more: ranked.append(state) or rank(state, **more))
     world.pod(7, "worker-7", 500)
-    page = Page(of_cluster(world.snapshot(first)), page)
+    page = page_about(of_cluster(world.snapshot(first)), page)
     after = page.cluster()
     assert [each.snapshot.node.name for each in ranked] == ["worker-7"]
     sent = change(before, after)
@@ -196,11 +196,11 @@ def test_a_page_that_follows_keeps_nothing_of_those_before():
 
     world = World(3, 12)
     snapshot = world.snapshot()
-    page = Page(of_cluster(snapshot))
+    page = page_about(of_cluster(snapshot))
     page.cluster()
     before = weakref.ref(page), weakref.ref(snapshot)
     snapshot = world.snapshot(snapshot)
-    page = Page(of_cluster(snapshot), page)
+    page = page_about(of_cluster(snapshot), page)
     page.cluster()
     gc.collect()
     assert [each() for each in before] == [None, None]
@@ -213,18 +213,18 @@ def test_a_snapshot_that_follows_another_can_be_written_down_and_read_by_a_worke
     world.measure("worker-0")
     snapshot = world.snapshot(world.snapshot())
     again = pickle.loads(pickle.dumps(of_cluster(snapshot)))  # noqa: S301
-    assert shown(Page(again).cluster()) == shown(Page(of_cluster(snapshot)).cluster())
+    assert shown(page_about(again).cluster()) == shown(page_about(of_cluster(snapshot)).cluster())
 
 
 def test_two_pods_of_one_name_on_a_node_are_both_shown_and_sent():
     world = World(1, 2)
     first = world.snapshot()
-    page = Page(of_cluster(first))
+    page = page_about(of_cluster(first))
     before = page.cluster()
     spec = {"nodeName": "worker-0", "containers": [{"name": "c"}]}
     twin = {"metadata": {"name": "pod-0", "namespace": "shop", "uid": "twin"}, "spec": spec}
     world.put("Pod", {**twin, "status": {"phase": "Running"}})
-    after = Page(of_cluster(world.snapshot(first)), page).cluster()
+    after = page_about(of_cluster(world.snapshot(first)), page).cluster()
     assert len(after.pods) == 3
     sent = json.loads(json_line(change(before, after)))
     assert applied(shown(before), {**sent, "takenAt": ""}) == shown(after)

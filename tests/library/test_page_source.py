@@ -8,12 +8,13 @@ import json
 import pytest
 
 from library.test_page_feeds import POD, SCENARIO
+from podqos.answers.page.source import SourceKind
 from podqos.errors import InputError
-from podqos.library.page.page import Page
-from podqos.library.page.source import SourceKind, read_given, read_paths
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.reading.scenario_files import load_scenario
+from podqos.web.ui.pages import page_about
+from podqos.web.ui.source_files import read_given, read_paths, varied
 
 WEB = POD.replace("NAME", "web").encode()
 SMALL = SCENARIO.replace("NAME", "web").replace("[manifests]", "[pod.yaml]").encode()
@@ -88,7 +89,7 @@ def test_usage_is_that_of_the_pods_and_each_node_has_its_own():
     bound = POD.replace("spec:", "spec:\n  nodeName: node-NAME").replace("u1", "u-NAME")
     files = {f"{name}.yaml": bound.replace("NAME", name).encode() for name in "ab"}
     usage = b"pod,memory\na,50Mi\nshop/b,60Mi\nnobody,1Mi\n"
-    view = Page(source := read_given({**files, "usage.csv": usage})).cluster()
+    view = page_about(source := read_given({**files, "usage.csv": usage})).cluster()
     assert {each.node: each.used_bytes for each in view.pods} == {"node-a": 50 << 20, "node-b": 60 << 20}
     assert [each.what for each in source.objects.problems] == ["there is no pod nobody"]
 
@@ -98,7 +99,7 @@ def test_values_of_a_scenario_can_be_changed_but_not_which_files_it_reads(tmp_pa
     (tmp_path / "small.yaml").write_bytes(SMALL)
     (tmp_path / "secret.yaml").write_bytes(WEB)
     source = read_paths([str(tmp_path / "small.yaml")])
-    limits = source.varied(["limits.memory@web=1Gi"]).workloads[0].pod.spec.containers[0].resources.limits
+    limits = varied(source, ["limits.memory@web=1Gi"]).workloads[0].pod.spec.containers[0].resources.limits
     assert str(limits["memory"]) == "1Gi"
     with pytest.raises(InputError, match="not among the files given"):
-        source.varied([f"spec.manifests[0]={tmp_path / 'secret.yaml'}"])
+        varied(source, [f"spec.manifests[0]={tmp_path / 'secret.yaml'}"])

@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.answers.admit import admit
+from podqos.answers.page.places import is_safer, turn
 from podqos.answers.page.pod import PodStanding
 from podqos.answers.page.what_if import KubeletEdit, PodEdit, ResizeWait, WhatIf
 from podqos.answers.place import PlaceOptions
 from podqos.errors import InputError
-from podqos.library.page.page import Page
-from podqos.library.page.places import is_safer, turn
-from podqos.library.page.source import read_given
 from podqos.library.place import place
 from podqos.library.rank import rank
+from podqos.web.ui.pages import page_about
+from podqos.web.ui.source_files import read_given
 
 
 def node(name, memory="4Gi", **spec):
@@ -73,7 +73,7 @@ def given(*items):
 
 
 def page(*items):
-    return Page(read_given(given(*items)))
+    return page_about(read_given(given(*items)))
 
 
 def request(name, memory, **more):

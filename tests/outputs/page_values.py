@@ -18,12 +18,13 @@ from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.errors import InputError
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
-from podqos.library.page.source import read_paths
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.reading.scenario_files import load_scenario
 from podqos.reading.snapshot_files import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics
+from podqos.web.ui.pages import page_about
+from podqos.web.ui.source_files import read_paths
 
 _SNAPSHOT = "tests/outputs/inputs/cluster.jsonl"
 _KUBELET = KubeletEdit(eviction_hard="1Gi", system_reserved="512Mi")
@@ -120,4 +121,4 @@ def _what_if(page: Page, asked: _Asked, edit: Callable[[PodEdit], PodEdit]) -> o
 
 @cache
 def _page(source: str) -> Page:
-    return Page(read_paths(_SOURCES[source].paths))
+    return page_about(read_paths(_SOURCES[source].paths))

@@ -14,9 +14,9 @@ from tests.library.page_sources import run_file, sources
 
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.library.page.jobs import blast_of
-from podqos.library.page.source import read_given
 from podqos.manifest.encoding import json_line
+from podqos.web.ui.runs import blast_of
+from podqos.web.ui.source_files import read_given
 from web.ui.running import running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from podqos.answers.page.job import JobKind, JobState
-from podqos.library.page.source import read_given
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task
+from podqos.web.ui.source_files import read_given
 from web.ui.running import LONG, POD
 
 

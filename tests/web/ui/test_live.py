@@ -12,11 +12,11 @@ import pytest
 from library.test_page_following import World, applied
 from podqos.answers.page.job import JobKind, JobState
 from podqos.errors import InputError
-from podqos.library.page.feeds import of_cluster
-from podqos.library.page.source import read_given
+from podqos.web.ui.feeds import of_cluster
 from podqos.web.ui.jobs import Job, JobRequest, Task
 from podqos.web.ui.live import Live, told
 from podqos.web.ui.sessions import Visitor
+from podqos.web.ui.source_files import read_given
 from web.ui.running import LONG, POD
 
 

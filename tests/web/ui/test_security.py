@@ -165,7 +165,7 @@ def test_what_the_command_was_started_with_cannot_be_changed_by_visitors(visitor
 _LISTENING = """
 import pickle, sys
 from podqos.errors import InputError
-from podqos.library.page.source import read_given
+from podqos.web.ui.source_files import read_given
 opened, watching = [], False
 
 def heard(event, arguments):

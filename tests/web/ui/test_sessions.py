@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.library.page.source import read_given
 from podqos.web.ui.sessions import NoRoom, Shown, TooLarge, Visitors, file_name
 from podqos.web.ui.settings import UiLimits
+from podqos.web.ui.source_files import read_given
 from web.ui.running import POD
 
 LIMITS = UiLimits(sources=3, visitor_bytes=1000, total_bytes=1500, visitors=4, expires_seconds=60)

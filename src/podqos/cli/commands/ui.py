@@ -112,7 +112,7 @@ def _ready(arguments: argparse.Namespace, address: str) -> None:
 
 def _started(arguments: argparse.Namespace) -> Started:
     """Return what to show to begin with."""
-    from podqos.library.page.feeds import ClusterFeed, FilesFeed, GuardFeed, NodeFeed
+    from podqos.web.ui.feeds import ClusterFeed, FilesFeed, GuardFeed, NodeFeed
     from podqos.web.ui.serving import Started
 
     is_cluster = bool(arguments.context or arguments.kubeconfig or arguments.all_namespaces)
@@ -149,14 +149,14 @@ def _started(arguments: argparse.Namespace) -> Started:
 
 def _write(arguments: argparse.Namespace, viewer: str) -> int:
     from podqos.cli.problems import print_problems
-    from podqos.library.page.page import Page
-    from podqos.library.page.sharing import shared_page
     from podqos.reading.written_files import write_file
+    from podqos.web.ui.pages import page_about
+    from podqos.web.ui.sharing import shared_page
 
     started = _started(arguments)
     if started.source is None:
         raise InvalidOption("nothing to write", where="--html", fix="name a SOURCE")
-    page = Page(started.source)
+    page = page_about(started.source)
     write_file(arguments.html, shared_page(viewer, page))
     errors = print_problems(page.problems)
     for node in page.nodes.nodes.values():

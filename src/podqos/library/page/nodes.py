@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.page.cluster import NodePanel, PodBlock
+from podqos.answers.page.places import Places
+from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
 from podqos.library.node_state import NodeState, NoPods, cluster_state, node_state, usage_by_node, used_bytes
-from podqos.library.page.places import Places
-from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
 from podqos.manifest.encoding import json_line
 from podqos.manifest.problems import Problem, Severity

@@ -6,7 +6,7 @@ Every answer is one of the library's: ``explain``, ``admit``, ``rank``, ``foreca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -20,16 +20,16 @@ from podqos.answers.object_patches import patch_lines
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.places import Places, before, is_safer
 from podqos.answers.page.pod import PodPage, SaferEdit
+from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.errors import InputError
-from podqos.library.autopsy import autopsy
 from podqos.library.check import Checked, run_checks
 from podqos.library.node_figures import node_overview, threshold_bytes
 from podqos.library.node_state import USAGE, used_bytes
 from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode, ShownNode
-from podqos.library.page.places import Places, before, is_safer
 from podqos.library.page.shown import Shown, controller, owner, workload_of
 from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank
@@ -41,6 +41,7 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
+from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.objects.selection import Selection
 from podqos.qos.classes import qos_class_of
@@ -54,9 +55,16 @@ from podqos.words.autopsy_story import AutopsyPage, page_of
 
 _MOST_NOTES = 100
 
+Autopsied = Callable[[PageSource, Kubelet | None, Profile], Autopsies]
+"""Returns every death that the logs of a source tell of, where nodes have these settings and this version."""
+
 
 class Page(Shown):
-    """A source, and what its views show."""
+    """A source, and what its views show; ``autopsied`` reads its logs, which may be files."""
+
+    def __init__(self, source: PageSource, autopsied: Autopsied, before: Page | None = None) -> None:
+        super().__init__(source, before)
+        self._autopsied = autopsied
 
     # ---- the cluster -------------------------------------------------------------------------------------------------
 
@@ -269,13 +277,7 @@ class Page(Shown):
 
     @cached_property
     def _autopsies(self) -> Autopsies:
-        return autopsy(
-            [each.opened() for each in self.source.logs],
-            objects=self.source.objects,
-            cluster=self.source.cluster,
-            kubelet=self.nodes.kubelet,
-            profile=self.nodes.profile,
-        )
+        return self._autopsied(self.source, self.nodes.kubelet, self.nodes.profile)
 
     def autopsy(self) -> AutopsyPage:
         """Return every death that the source tells of."""

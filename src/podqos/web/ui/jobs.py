@@ -25,9 +25,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.page.job import JobInfo, JobKind, JobState
+from podqos.answers.page.source import PageSource
 from podqos.errors import HostError, InputError
 from podqos.library.engines.fan_out import usable_cores
-from podqos.library.page.source import PageSource
+from podqos.web.ui.source_files import varied
 
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
@@ -277,6 +278,6 @@ def encoded(job: Job) -> bytes:
 def check_request(request: JobRequest, source: PageSource) -> None:
     """Raise ``InputError`` for what cannot be computed."""
     if request.kind is JobKind.RUN or request.edits:
-        source.varied(())
+        varied(source, ())
     if source.scenario is None and source.objects is None and source.cluster is None:
         raise InputError("there are no pods in it", where=source.name, fix="give manifests, a snapshot or a scenario")

@@ -18,13 +18,13 @@ import msgspec
 
 from podqos.answers.page.cluster import ClusterView, change
 from podqos.answers.page.job import Age, Hello
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.errors import PodqosError
-from podqos.library.page.feeds import Feed
-from podqos.library.page.sharing import START
-from podqos.library.page.source import PageSource, SourceKind
 from podqos.manifest.encoding import json_line
 from podqos.version import __version__
+from podqos.web.ui.feeds import Feed
 from podqos.web.ui.sessions import Bell, Shown, Visitor
+from podqos.web.ui.sharing import START
 
 T = TypeVar("T")
 

@@ -27,12 +27,11 @@ from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
 from podqos.answers.page.job import JobKind
 from podqos.answers.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
+from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError, PodqosError
 from podqos.library.page.page import Page
-from podqos.library.page.sharing import START
-from podqos.library.page.source import PageSource, read_given
 from podqos.manifest.encoding import json_line
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
@@ -41,6 +40,8 @@ from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encod
 from podqos.web.ui.live import Live, told
 from podqos.web.ui.sessions import NoRoom, Shown, TooLarge, Visitor, Visitors, file_name
 from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
+from podqos.web.ui.sharing import START
+from podqos.web.ui.source_files import read_given
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import uvloop
 from msgspec import Struct
 
+from podqos.answers.page.source import PageSource
 from podqos.errors import HostError
 from podqos.host.linux.descriptors import raise_limit
-from podqos.library.page.feeds import Feed
-from podqos.library.page.source import PageSource
 from podqos.web.tls import Certificate
+from podqos.web.ui.feeds import Feed
 from podqos.web.ui.live import Live
 from podqos.web.ui.server import Ui
 

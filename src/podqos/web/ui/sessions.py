@@ -13,12 +13,13 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from podqos.answers.page.session import SourceInfo
+from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
 from podqos.library.page.page import Page
-from podqos.library.page.sharing import source_info
-from podqos.library.page.source import PageSource
 from podqos.web.ui.jobs import Job
+from podqos.web.ui.pages import page_about
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
+from podqos.web.ui.sharing import source_info
 
 _NAME_CHARACTERS = 200
 
@@ -71,7 +72,7 @@ class Shown:
         self.source = source
         self.files = files
         self.generation = generation
-        self.page = Page(source, before)
+        self.page = page_about(source, before)
         self.is_begun = False
         """Whether its nodes were looked at: from then on a view costs what it alone needs."""
         self.lock = asyncio.Lock()
@@ -81,7 +82,7 @@ class Shown:
     @cached_property
     def page_apart(self) -> Page:
         """The same once more, sharing nothing: for what takes long, in another thread."""
-        return Page(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
+        return page_about(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
 
     def begin(self) -> None:
         """Look at all of its nodes; what cannot be shown is said by the view that asks for it."""

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from podqos.answers.page.job import JobKind
 from podqos.errors import InputError, PodqosError
-from podqos.library.page.source import read_given
 from podqos.manifest.encoding import json_line
 from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Reading, Task
+from podqos.web.ui.source_files import read_given
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
@@ -76,7 +76,7 @@ def _read(files: Mapping[str, bytes]) -> bytes:
 
 
 def _computed(task: Task, told: Callable[[float], None]) -> Struct:
-    from podqos.library.page.jobs import blast_of, run_of
+    from podqos.web.ui.runs import blast_of, run_of
 
     if task.kind is JobKind.RUN:
         return run_of(task.source, task.edits, told)

@@ -20,16 +20,17 @@ from msgspec.structs import replace
 from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import Entry, decode
 from podqos.answers.page.guard import guard_panel
+from podqos.answers.page.source import LogFile, PageSource, SourceKind
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
-from podqos.library.page.source import LogFile, PageSource, SourceKind, read_paths
 from podqos.model.time_units import SECOND_US
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.changes import signature
 from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
 from podqos.survival.snapshots import node_of
+from podqos.web.ui.source_files import read_paths
 
 if TYPE_CHECKING:
     from podqos.reading.mirror import Mirror

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from podqos.answers.page.source import PageSource
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.library.blast_radius import blast
 from podqos.library.node_state import NodeState, cluster_state
 from podqos.library.page.shown import Shown
-from podqos.library.page.source import PageSource
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
 from podqos.objects.kubelet_node import Kubelet
 from podqos.sim.blast import BlastRadius
+from podqos.web.ui.source_files import varied
 
 Told = Callable[[float], None]
 """Told how far it is, from 0 to 1."""
@@ -23,7 +24,7 @@ Told = Callable[[float], None]
 
 def run_of(source: PageSource, edits: Sequence[str], told: Told) -> RunView:
     """Run a scenario, with some values changed, and return all that is shown of it."""
-    scenario = source.varied(edits)
+    scenario = varied(source, edits)
     end_us = max(scenario.duration_us, 1)
     return simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report
 
@@ -35,7 +36,7 @@ def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, co
         told(done / max(total, 1))
 
     if source.scenario is not None:
-        return blast(source.varied(edits), progress=progress, cores=cores)
+        return blast(varied(source, edits), progress=progress, cores=cores)
     state = _state(source, node)
     kubelet = state.kubelet or Kubelet()
     profile = LATEST if source.cluster is None else source.cluster.profile

@@ -12,15 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.answers.page.guard import GuardPanel
+from podqos.answers.page.source import LogFile, PageSource, SourceKind
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.kernel.oom_report import BEGINNINGS
-from podqos.library.autopsy import Log
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.problems import Severity
 from podqos.manifest.samples import is_top
 from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
@@ -33,7 +31,7 @@ from podqos.reading.scenario_files import ScenarioReading, read_given_scenario, 
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
 from podqos.survival.kubelet_log import MARKS
-from podqos.survival.usage_file import UsageRow, read_usage
+from podqos.survival.usage_file import read_usage
 
 MOST_PODS = 50_000
 """More are not shown: every view would take seconds."""
@@ -50,65 +48,15 @@ _OF_RUNS = (b'"seed":', b'"endUs":', b'"kubernetesVersion":')
 _OF_MANIFESTS = (b"apiVersion", b"containers:", b'"containers"', b"kind:")
 
 
-class SourceKind(StrEnum):
-    """What a source is."""
-
-    MANIFESTS = "manifests"
-    SNAPSHOT = "snapshot"
-    SCENARIO = "scenario"
-    LOG = "log"
-    RUN = "run"
-
-
-class LogFile(Struct, frozen=True):
-    """A log that autopsy reads."""
-
-    name: str
-    data: bytes | None = None
-    """What it holds; None: the command line names it, and it is read as a stream, however large."""
-
-    def opened(self) -> str | Log:
-        """Return it as ``library.autopsy`` takes it."""
-        return self.name if self.data is None else Log(self.name, self.data)
-
-
-class PageSource(Struct, frozen=True):
-    """What a page is about, read."""
-
-    kind: SourceKind
-    name: str
-    """What people know it by."""
-    files: tuple[InputFile, ...] = ()
-    """The manifests, with what they hold."""
-    problems: tuple[Problem, ...] = ()
-    objects: Objects | None = None
-    """Of manifests; those of a snapshot are in the cluster."""
-    cluster: ClusterSnapshot | None = None
-    scenario: Scenario | None = None
-    given: Mapping[str, bytes] = {}
-    """The scenario's file, which is the first, and those that it refers to."""
-    usage: tuple[UsageRow, ...] | None = None
-    """What the pods of manifests use, where that was given."""
-    node_memory_bytes: int | None = None
-    """The memory of their nodes, where a command states it; None: that of Nodes among them, or assumed."""
-    logs: tuple[LogFile, ...] = ()
-    run: RunView | None = None
-    guard: GuardPanel | None = None
-    """The guard that a cluster of one node is seen through."""
-    looked_at: tuple[str, ...] = ()
-    """The files and directories on disk that it is made of."""
-    size_bytes: int = 0
-    """Of the files given, unpacked."""
-
-    def varied(self, assignments: Sequence[str]) -> Scenario:
-        """Return the scenario with other values, as ``podqos simulate --what-if`` takes them."""
-        if self.scenario is None:
-            raise InputError("only a scenario can be run", where=self.name, fix="give a scenario and its manifests")
-        if not assignments:
-            return self.scenario
-        variation = Variation([parse_assignment(each) for each in assignments])
-        # Whoever asks may change any line, also those that name files: nothing but what is known already is read.
-        return _checked(read_given_scenario(next(iter(self.given)), self.given, variation))
+def varied(source: PageSource, assignments: Sequence[str]) -> Scenario:
+    """Return a source's scenario with other values, as ``podqos simulate --what-if`` takes them."""
+    if source.scenario is None:
+        raise InputError("only a scenario can be run", where=source.name, fix="give a scenario and its manifests")
+    if not assignments:
+        return source.scenario
+    variation = Variation([parse_assignment(each) for each in assignments])
+    # Whoever asks may change any line, also those that name files: nothing but what is known already is read.
+    return _checked(read_given_scenario(next(iter(source.given)), source.given, variation))
 
 
 def read_given(files: Mapping[str, bytes]) -> PageSource:

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from podqos.answers.page.session import ProblemInfo, Session, SourceInfo
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.errors import PodqosError
 from podqos.library.page.page import Page
-from podqos.library.page.source import PageSource, SourceKind
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.report.simulation.html import embedded

@@ -1,0 +1,25 @@
+"""A page about a source, with what only reading files can tell."""
+
+from __future__ import annotations
+
+from podqos.answers.page.source import PageSource
+from podqos.library.autopsy import Log, autopsy
+from podqos.library.page.page import Page
+from podqos.model.profile import Profile
+from podqos.objects.kubelet_node import Kubelet
+from podqos.survival.autopsy import Autopsies
+
+
+def page_about(source: PageSource, before: Page | None = None) -> Page:
+    """Return the page; ``before`` is that of an earlier state of the source, of which is taken what has not changed."""
+    return Page(source, _autopsied, before)
+
+
+def _autopsied(source: PageSource, kubelet: Kubelet | None, profile: Profile) -> Autopsies:
+    return autopsy(
+        [each.name if each.data is None else Log(each.name, each.data) for each in source.logs],
+        objects=source.objects,
+        cluster=source.cluster,
+        kubelet=kubelet,
+        profile=profile,
+    )
