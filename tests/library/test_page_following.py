@@ -14,7 +14,9 @@ from podqos.cluster.watching import Kind
 from podqos.library.page import nodes as page_nodes
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
+from podqos.objects import held
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
+from podqos.objects.sources import Source
 from podqos.reading.mirror import Mirror
 from podqos.web.ui.feeds import of_cluster
 from podqos.web.ui.pages import page_about
@@ -176,16 +178,12 @@ def test_what_has_not_changed_is_neither_encoded_nor_read_again(monkeypatch):
     assert len(first.objects.workloads) == 50
     world.pod(7, "worker-2", 500)
     encoded, read = [], []
-    encode, source = Mirror._lines.__globals__["encoded_list"], page_nodes.Objects.add.__globals__["Source"].of
+    encode = Mirror._lines.__globals__["encoded_list"]
     monkeypatch.setitem(
         Mirror._lines.__globals__, "encoded_list", lambda *what: encoded.append(what[1]) or encode(*what)
     )
     second = world.snapshot(first)
-    monkeypatch.setattr(
-        page_nodes.Objects.add.__globals__["Source"],
-        "of",
-        lambda *what, **more: read.append(1) or source(*what, **more),
-    )
+    monkeypatch.setattr(held, "Source", lambda *what, **more: read.append(1) or Source(*what, **more))
     assert len(second.objects.workloads) == 50
     assert (encoded, len(read)) == (["PodList"], 1)
 
