@@ -23,8 +23,12 @@ from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
 from podqos.answers.findings import FindingReport as FindingReport
+from podqos.answers.node_state import NodeState as NodeState
 from podqos.answers.place import PlaceOptions as PlaceOptions
 from podqos.answers.placement import PlacementReport as PlacementReport
+from podqos.answers.places import EvictionPlace as EvictionPlace
+from podqos.answers.places import KillPlace as KillPlace
+from podqos.answers.places import RankReport as RankReport
 from podqos.answers.policies import PolicyReport as PolicyReport
 from podqos.answers.run_view import RunView as RunView
 from podqos.answers.thresholds import ThresholdsReport as ThresholdsReport
@@ -42,7 +46,6 @@ from podqos.library.drift import drift as drift
 from podqos.library.explain import ExplainOptions as ExplainOptions
 from podqos.library.explain import explain as explain
 from podqos.library.forecast import forecast as forecast
-from podqos.library.node_state import NodeState as NodeState
 from podqos.library.node_state import kubelet_state as kubelet_state
 from podqos.library.node_state import node_state as node_state
 from podqos.library.node_state import read_state as read_state
@@ -97,8 +100,5 @@ from podqos.survival.drift import WorkloadDrift as WorkloadDrift
 from podqos.survival.forecast import Forecast as Forecast
 from podqos.survival.forecast import ForecastReport as ForecastReport
 from podqos.survival.orders import both_orders as both_orders
-from podqos.survival.places import EvictionPlace as EvictionPlace
-from podqos.survival.places import KillPlace as KillPlace
-from podqos.survival.places import RankReport as RankReport
 from podqos.survival.usage_file import UsageRow as UsageRow
 from podqos.version import __version__ as __version__

@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from fractions import Fraction
 
 from podqos.agent.memory import memory_notification
+from podqos.answers.node_state import NodeState, check_fits
+from podqos.answers.watched_memory import watched_memory
 from podqos.errors import InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
-from podqos.library.node_state import NodeState, check_fits, node_state
-from podqos.library.watched_memory import watched_memory
+from podqos.library.node_state import node_state
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US

@@ -30,10 +30,12 @@ from podqos.model.pod import ObjectMeta
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.stats import Summary
+from podqos.objects.cluster_node import ClusterNode
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.held import held_objects
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import FoundWorkload, Objects
+from podqos.objects.selection import Selection
 from podqos.objects.sources import Source
 
 KIND = "ClusterSnapshot"
@@ -187,6 +189,22 @@ class ClusterSnapshot:
         objects = copy(self.objects)
         objects.workloads = self.by_node.get(name, [])
         return objects
+
+    def at(self, name: str, selection: Selection | None = None) -> ClusterNode:
+        """Return a node with its pods and what measures them; an answer is about the pods of ``selection``."""
+        objects = self.on_node(name)
+        objects.selection = selection
+        summary = self.summary(name)
+        # Metrics are not read where the kubelet has measured more.
+        return ClusterNode(
+            self.nodes[name],
+            objects,
+            self.kubelet(name),
+            summary,
+            self.pod_metrics if summary is None else {},
+            self.node_metrics.get(name) if summary is None else None,
+            self.assumptions,
+        )
 
     @cached_property
     def by_node(self) -> dict[str, list[FoundWorkload]]:

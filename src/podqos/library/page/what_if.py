@@ -11,6 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
+from podqos.answers.node_figures import headroom_bytes, threshold_bytes
+from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
 from podqos.answers.page.places import Places, turn
 from podqos.answers.page.pod import PatchText
@@ -30,8 +32,6 @@ from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
 from podqos.library.forecast import forecast
-from podqos.library.node_figures import headroom_bytes, threshold_bytes
-from podqos.library.node_state import NodeState, available_bytes
 from podqos.library.page.editing import edited, edited_alike, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.rehoming import rehomed
