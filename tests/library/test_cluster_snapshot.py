@@ -11,9 +11,9 @@ import pytest
 
 import podqos
 from library import clusters
+from podqos.answers.cluster_state import cluster_state
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.library.node_state import cluster_state
 from podqos.manifest.decode import decode_pod
 from podqos.manifest.pruning import pruned_list
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Restart

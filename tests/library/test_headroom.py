@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from library import clusters
+from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.source import PageSource, SourceKind
 from podqos.answers.watched_memory import watched_memory
 from podqos.cli.main import main
 from podqos.library.forecast import forecast
-from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
 from podqos.library.rank import rank
 from podqos.manifest.pruning import pruned_kubelet

@@ -11,6 +11,7 @@ from tests.library.clusters import snapshot
 from tests.library.shop import shop
 
 from podqos.answers.admit import admit
+from podqos.answers.cluster_state import cluster_state
 from podqos.answers.page.check import FixRequest
 from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
@@ -22,7 +23,6 @@ from podqos.errors import InputError
 from podqos.library.check import check
 from podqos.library.explain import explain
 from podqos.library.forecast import forecast
-from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
 from podqos.library.rank import rank
 from podqos.library.simulation import simulate

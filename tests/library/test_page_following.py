@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from podqos.answers.page import nodes as page_nodes
 from podqos.answers.page.cluster import change
 from podqos.cluster.watching import Kind
-from podqos.library.page import nodes as page_nodes
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
 from podqos.objects import held
@@ -159,7 +159,7 @@ def test_only_nodes_whose_pods_have_changed_are_ranked_again_and_only_what_chang
     before = page.cluster()
     ranked = []
     rank = page_nodes.rank
-    monkeypatch.setattr(page_nodes, "rank", lambda state, **more: ranked.append(state) or rank(state, **more))
+    monkeypatch.setattr(page_nodes, "rank", lambda state, request: ranked.append(state) or rank(state, request))
     world.pod(7, "worker-7", 500)
     page = page_about(of_cluster(world.snapshot(first)), page)
     after = page.cluster()

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from library import clusters
+from podqos.answers.cluster_state import cluster_state, node_capacities
 from podqos.errors import InputError, PodqosError
 from podqos.library.cluster_scenario import cluster_scenario
-from podqos.library.node_state import cluster_state, node_capacities
 from podqos.library.overview import overview
 from podqos.library.rank import rank
 from podqos.objects.cluster_snapshot import ClusterSnapshot

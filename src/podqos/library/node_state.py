@@ -4,33 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Unpack, overload
-
-from msgspec import Struct
 
 from podqos.answers import node_state as answers
 from podqos.answers.node_options import NodePodsKeywords, NodePodsOptions
-from podqos.answers.node_state import NodeState, cluster_node_state, refuse_beyond, snapshot_state
-from podqos.errors import InputError, InvalidOption
-from podqos.eviction.observation import decode_summary, observe
-from podqos.eviction.signals import Signal
+from podqos.answers.node_state import NodeState, refuse_beyond, snapshot_state
+from podqos.errors import InputError
+from podqos.eviction.observation import decode_summary
 from podqos.manifest.documents import plain_documents
-from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
-from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY
 from podqos.model.stats import Summary
-from podqos.objects.assumptions import KUBELET_SETTINGS
-from podqos.objects.cluster_snapshot import ClusterSnapshot
-from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
-from podqos.objects.selection import Selection
 from podqos.reading.files import read_bytes
-from podqos.survival.snapshots import decode_snapshot, swap_of
+from podqos.survival.snapshots import decode_snapshot
 from podqos.survival.usage import BeyondLimit
 from podqos.survival.usage_file import UsageRow, read_usage
-from podqos.wording import counted
 
 Usage = str | os.PathLike[str] | Iterable[UsageRow]
 """A usage file, or its rows."""
@@ -73,70 +61,6 @@ def _summary_in(path: str) -> Summary:
         return decode_summary(read_bytes(path))
     except InputError as error:
         raise InputError(error.what, where=path, fix=error.fix) from error
-
-
-def cluster_state(
-    cluster: ClusterSnapshot,
-    node: str | None = None,
-    *,
-    node_memory_bytes: int | None = None,
-    system_memory_bytes: int | None = None,
-    profile: Profile | None = None,
-    selection: Selection | None = None,
-) -> NodeState:
-    """Return a node of a cluster with its pods; ``node`` may be left out where there is only one.
-
-    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request. An answer is about the
-    pods of ``selection``.
-    """
-    options = NodePodsOptions(
-        node_memory_bytes=node_memory_bytes,
-        system_memory_bytes=system_memory_bytes,
-        profile=profile or cluster.profile,
-    )
-    return cluster_node_state(cluster.at(node_named(cluster, node), selection), options)
-
-
-class NodeCapacities(Struct, frozen=True):
-    """What a node of a cluster has, and its kubelet."""
-
-    kubelet: Kubelet | None
-    memory_bytes: int | None
-    cpu: Quantity | None
-    capacities: dict[Signal, int]
-    swap_bytes: int | None
-    """None where its kubelet does not tell."""
-    assumptions: tuple[Assumption, ...] = ()
-    """What is not known of them."""
-
-
-def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
-    """Return what a node of a cluster has, as far as node and kubelet tell."""
-    name = node_named(cluster, node)
-    capacity, summary = cluster.nodes[name].status.capacity, cluster.summary(name)
-    return NodeCapacities(
-        cluster.kubelet(name),
-        capacity[MEMORY].value if MEMORY in capacity else None,
-        capacity.get(CPU),
-        {} if summary is None else {signal: each.capacity for signal, each in observe(summary).signals.items()},
-        None if summary is None else swap_of(summary),
-        (*cluster.assumptions, *((KUBELET_SETTINGS,) if cluster.kubelet(name) is None else ())),
-    )
-
-
-def node_named(cluster: ClusterSnapshot, node: str | None) -> str:
-    """Return the name of a node of a cluster, which may be left out where there is only one."""
-    names = sorted(cluster.nodes)
-    if node is None and len(names) == 1:
-        return names[0]
-    if node is None:
-        fix = f"name one: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
-        raise InvalidOption(f"the cluster has {counted(len(names), 'node')}", fix=fix)
-    if node not in cluster.nodes:
-        close = get_close_matches(node, names, 1)
-        fix = f"did you mean {close[0]}?" if close else f"one of: {', '.join(names[:5])}"
-        raise InvalidOption(f"there is no node {node}", fix=fix)
-    return node
 
 
 def read_state(path: str, *, refuse_impossible: bool = False) -> NodeState:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from podqos.answers.cluster_state import NodeCapacities, node_capacities
 from podqos.answers.thresholds import memory_of
 from podqos.cli import options
 from podqos.cli.cluster import (
@@ -23,7 +24,6 @@ from podqos.cli.cluster import (
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
-from podqos.library.node_state import NodeCapacities, node_capacities
 from podqos.library.thresholds import thresholds
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.kubelet_settings import settings_from_flags

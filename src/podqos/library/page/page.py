@@ -21,15 +21,15 @@ from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
+from podqos.answers.page.editing import edited, patch_of, with_workloads
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.nodes import PageNode, ShownNode
 from podqos.answers.page.places import Places, before, is_safer
 from podqos.answers.page.pod import PodPage, SaferEdit
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.errors import InputError
 from podqos.library.check import Checked, run_checks
-from podqos.library.page.editing import edited, patch_of, with_workloads
-from podqos.library.page.nodes import PageNode, ShownNode
 from podqos.library.page.shown import Shown, controller, owner, workload_of
 from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank

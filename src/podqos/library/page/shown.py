@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from podqos.answers.explanation import ExplanationList
 from podqos.answers.node_figures import headroom_bytes
 from podqos.answers.node_state import NodeState
+from podqos.answers.page.nodes import PageNode, PageNodes
 from podqos.answers.page.places import Places
 from podqos.answers.page.quotas import Quotas
 from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
 from podqos.library.explain import ExplainOptions, explain
-from podqos.library.page.nodes import PageNode, PageNodes
 from podqos.model.owners import controllers
 from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY

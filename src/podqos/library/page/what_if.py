@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.node_figures import headroom_bytes, threshold_bytes
 from podqos.answers.node_state import NodeState, available_bytes
+from podqos.answers.page.editing import edited, edited_alike, patch_of, with_workloads
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.places import Places, turn
 from podqos.answers.page.pod import PatchText
 from podqos.answers.page.quotas import Charged
@@ -32,8 +34,6 @@ from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
 from podqos.library.forecast import forecast
-from podqos.library.page.editing import edited, edited_alike, patch_of, with_workloads
-from podqos.library.page.nodes import PageNode
 from podqos.library.page.rehoming import rehomed
 from podqos.library.page.shown import Shown, workload_of
 from podqos.library.rank import rank

@@ -13,15 +13,16 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.answers.node_state import NodeState, NoPods, usage_by_node, used_bytes
+from podqos.answers.cluster_state import cluster_state
+from podqos.answers.node_options import NodePodsOptions
+from podqos.answers.node_state import NodeState, NoPods, node_state, usage_by_node, used_bytes
 from podqos.answers.page.cluster import NodePanel, PodBlock
 from podqos.answers.page.places import Places
 from podqos.answers.page.source import PageSource
 from podqos.answers.places import RankReport
+from podqos.answers.rank import RankRequest, rank
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
-from podqos.library.node_state import cluster_state, node_state
-from podqos.library.rank import rank
 from podqos.manifest.encoding import json_line
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
@@ -98,7 +99,7 @@ class PageNode:
         if self.state is None:
             return None
         try:
-            return rank(self.state, profile=self._profile)
+            return rank(self.state, RankRequest(profile=self._profile))
         except InputError as error:
             self.problem = str(error)
             return None
@@ -257,13 +258,14 @@ class PageNodes:
         if not objects.workloads:
             raise NoPods("it has no pods")
         stated_bytes = self._source.node_memory_bytes
-        state = node_state(objects, usage, node=name, node_memory_bytes=stated_bytes, profile=self.profile)
+        options = NodePodsOptions(usage=usage, node=name, node_memory_bytes=stated_bytes, profile=self.profile)
+        state = node_state(objects, options)
         if not is_assumed:
             return state
         if stated_bytes is None and used_bytes(state) >= state.snapshot.node.memory_bytes:
             memory_bytes = 1 << (used_bytes(state) * 5 // 4).bit_length()
             large = Assumption("node memory", mebibytes(memory_bytes), "a Node with its capacity")
-            state = node_state(objects, usage, node=name, node_memory_bytes=memory_bytes, profile=self.profile)
+            state = node_state(objects, replace(options, node_memory_bytes=memory_bytes))
             state = replace(state, assumptions=(large, *state.assumptions))
         return replace(state, assumptions=(ONE_NODE, *state.assumptions))
 
