@@ -23,6 +23,7 @@ from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
+from podqos.answers.node_options import NodeOptions
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
@@ -33,7 +34,7 @@ from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
 from podqos.model.profile import LATEST, Profile
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
-from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups, rules_of
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.classes import classify
 from podqos.survival.drift import Identity, WorkloadDrift
@@ -46,7 +47,7 @@ Describe = Callable[[str], Description]
 """Describes a workload, given its name."""
 
 
-class AdviceRequest(Struct, frozen=True, kw_only=True):
+class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
     """What is known about workloads, and the node that they are compared on."""
 
     samples: Sequence[ContainerSamples] = ()
@@ -54,11 +55,6 @@ class AdviceRequest(Struct, frozen=True, kw_only=True):
     descriptions: Sequence[DescribedWorkload] = ()
     describe: Describe | None = None
     """Asked about workloads that neither these nor their annotations describe."""
-    node_memory_bytes: int | None = None
-    """None: that of the Nodes among the objects, or assumed."""
-    kubelet: Kubelet | None = None
-    """None: one with the kubelet's defaults."""
-    profile: Profile = LATEST
 
 
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:

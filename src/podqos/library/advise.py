@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TypedDict, TypeVar, Unpack
+from typing import TypeVar, Unpack
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.answers import advise as answer
 from podqos.answers.advice import AdviceReport
+from podqos.answers.node_options import NodeKeywords
 from podqos.manifest.plain import Plain
-from podqos.model.profile import Profile
-from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
 
@@ -24,21 +23,13 @@ DescriptionsOf = str | os.PathLike[str] | Sequence[DescribedWorkload]
 """The same for descriptions of workloads."""
 
 
-class AdviseOptions(TypedDict, total=False):
-    """The node that workloads are compared on."""
-
-    node_memory_bytes: int | None
-    kubelet: Kubelet | None
-    profile: Profile
-
-
 def advise(
     objects: Objects,
     *,
     samples: SamplesOf = (),
     descriptions: DescriptionsOf = (),
     describe: answer.Describe | None = None,
-    **options: Unpack[AdviseOptions],
+    **options: Unpack[NodeKeywords],
 ) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about.
 
