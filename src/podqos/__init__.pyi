@@ -23,6 +23,8 @@ from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
 from podqos.answers.findings import FindingReport as FindingReport
+from podqos.answers.forecast import Forecast as Forecast
+from podqos.answers.forecast import ForecastReport as ForecastReport
 from podqos.answers.node_state import NodeState as NodeState
 from podqos.answers.place import PlaceOptions as PlaceOptions
 from podqos.answers.placement import PlacementReport as PlacementReport
@@ -97,8 +99,6 @@ from podqos.survival.cpu import CpuReport as CpuReport
 from podqos.survival.drift import Allowed as Allowed
 from podqos.survival.drift import DriftReport as DriftReport
 from podqos.survival.drift import WorkloadDrift as WorkloadDrift
-from podqos.survival.forecast import Forecast as Forecast
-from podqos.survival.forecast import ForecastReport as ForecastReport
 from podqos.survival.orders import both_orders as both_orders
 from podqos.survival.usage_file import UsageRow as UsageRow
 from podqos.version import __version__ as __version__

@@ -8,6 +8,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from podqos.answers.explanation import ExplanationList
+from podqos.answers.forecast import CurvePoint
 from podqos.answers.node_figures import headroom_bytes
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode, PageNodes
@@ -26,7 +27,6 @@ from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
 from podqos.reading.loading import load
-from podqos.survival.forecast import CurvePoint
 
 
 class Shown:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
+from podqos.answers.forecast import CurvePoint
 from podqos.answers.node_figures import headroom_bytes, threshold_bytes
 from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.editing import edited, edited_alike, patch_of, with_workloads
@@ -47,7 +48,6 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.forecast import CurvePoint
 from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
 from podqos.wording import mebibytes
 from podqos.words.drift import resize_words
