@@ -17,6 +17,8 @@ from podqos.advice.sizing.samples import ContainerSamples as ContainerSamples
 from podqos.agent.journal import Entry as Entry
 from podqos.answers.admission import AdmissionList as AdmissionList
 from podqos.answers.admission import AdmissionReport as AdmissionReport
+from podqos.answers.explain import ExplainOptions as ExplainOptions
+from podqos.answers.explain import explain as explain
 from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
@@ -38,8 +40,6 @@ from podqos.library.blast_radius import blast as blast
 from podqos.library.check import check as check
 from podqos.library.cpu import cpu as cpu
 from podqos.library.drift import drift as drift
-from podqos.library.explain import ExplainOptions as ExplainOptions
-from podqos.library.explain import explain as explain
 from podqos.library.forecast import forecast as forecast
 from podqos.library.node_state import NodeState as NodeState
 from podqos.library.node_state import kubelet_state as kubelet_state

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.library.clusters import snapshot
 from tests.library.shop import shop
 
+from podqos.answers.explain import explain
 from podqos.answers.page.check import FixRequest
 from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
@@ -19,7 +20,6 @@ from podqos.cli.output import _unindented
 from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.check import check
-from podqos.library.explain import explain
 from podqos.library.forecast import forecast
 from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview

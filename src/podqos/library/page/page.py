@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.admission import AdmissionReport
+from podqos.answers.check import Checked
 from podqos.answers.object_patches import patch_lines
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
@@ -24,7 +25,7 @@ from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
-from podqos.library.check import Checked, run_checks
+from podqos.library.check import run_checks
 from podqos.library.node_figures import node_overview, threshold_bytes
 from podqos.library.node_state import USAGE, used_bytes
 from podqos.library.page.editing import edited, patch_of, with_workloads

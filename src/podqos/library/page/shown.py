@@ -7,9 +7,9 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from podqos.answers.explain import ExplainOptions, explain
 from podqos.answers.explanation import ExplanationList
 from podqos.errors import InputError
-from podqos.library.explain import ExplainOptions, explain
 from podqos.library.node_figures import headroom_bytes
 from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode, PageNodes
