@@ -19,6 +19,8 @@ from podqos.answers.admit import admit as admit
 from podqos.answers.advice import AdviceReport as AdviceReport
 from podqos.answers.advice import WorkloadAdvice as WorkloadAdvice
 from podqos.answers.advise import advise_node as advise_node
+from podqos.answers.explain import ExplainOptions as ExplainOptions
+from podqos.answers.explain import explain as explain
 from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
@@ -45,8 +47,6 @@ from podqos.library.blast_radius import blast as blast
 from podqos.library.check import check as check
 from podqos.library.cpu import cpu as cpu
 from podqos.library.drift import drift as drift
-from podqos.library.explain import ExplainOptions as ExplainOptions
-from podqos.library.explain import explain as explain
 from podqos.library.forecast import forecast as forecast
 from podqos.library.node_state import kubelet_state as kubelet_state
 from podqos.library.node_state import node_state as node_state

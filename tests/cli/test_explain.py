@@ -147,7 +147,7 @@ STATED = {
 @pytest.mark.parametrize("threshold", [1 << 20, 0], ids=["in one", "over processes"])
 def test_what_was_not_stated_is_an_assumption(capsys, good, monkeypatch, threshold, case):
     files, options, memory_gibibytes, assumed = case
-    monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", threshold)
+    monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", threshold)
     for name, text in {**files, "z.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"}.items():
         (good.parent / name).write_text(text)
     assert main(["explain", "-f", str(good.parent), "-o", "json", *options]) == 0

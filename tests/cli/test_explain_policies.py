@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from podqos.cli.main import main
-from podqos.library import explain as command
 from said import without_assumptions
 
 EMPTY_POD = """\
@@ -102,7 +101,7 @@ def test_a_limit_range_counts_in_its_own_namespace_only(explain):
 
 @pytest.mark.parametrize("threshold", [pytest.param(1, id="over processes"), pytest.param(1 << 40, id="in one")])
 def test_policies_of_one_file_count_for_pods_of_others(explain, monkeypatch, threshold):
-    monkeypatch.setattr(command, "_WORTH_FORKING_BYTES", threshold)
+    monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", threshold)
     monkeypatch.setattr("podqos.library.engines.fan_out.usable_cores", lambda: 3)
     files = {f"pod-{number}.yaml": pod(f"web-{number}") for number in range(7)}
     code, out, err = explain({**files, "z-policy.yaml": LIMIT_RANGE}, "-o", "csv")
@@ -123,7 +122,7 @@ def test_many_files_in_pieces_give_the_same_as_all_at_once(explain, monkeypatch)
     monkeypatch.setattr("podqos.library.engines.fan_out.usable_cores", lambda: 2)
     answers = []
     for threshold in (1, 1 << 40):
-        monkeypatch.setattr(command, "_WORTH_FORKING_BYTES", threshold)
+        monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", threshold)
         answers += [[explain(files, "-o", output) for output in ("csv", "table", "json")]]
     assert answers[0] == answers[1]
     code, out, said = answers[0][0]

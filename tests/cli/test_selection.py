@@ -309,7 +309,7 @@ def test_classes_of_the_cluster_and_a_selection_go_together(capsys):
 @pytest.mark.parametrize("is_large", [False, True])
 def test_policies_of_a_directory_apply_to_the_chosen_of_that_directory_only(capsys, monkeypatch, is_large):
     if is_large:
-        monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", 1)
+        monkeypatch.setattr("podqos.library.many_files.WORTH_FORKING_BYTES", 1)
     limits = "spec: {limits: [{type: Container, default: {memory: 1Gi}}]}"
     for folder in ("a", "b"):
         Path(folder).mkdir()

@@ -12,6 +12,7 @@ from tests.library.shop import shop
 
 from podqos.answers.admit import admit
 from podqos.answers.cluster_state import cluster_state
+from podqos.answers.explain import explain
 from podqos.answers.page.check import FixRequest
 from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
@@ -21,7 +22,6 @@ from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.cli.output import _unindented
 from podqos.errors import InputError
 from podqos.library.check import check
-from podqos.library.explain import explain
 from podqos.library.forecast import forecast
 from podqos.library.overview import overview
 from podqos.library.rank import rank

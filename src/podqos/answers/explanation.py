@@ -144,22 +144,31 @@ class ExplanationList(Listing[Explanation], Struct, frozen=True, rename="camel")
         return self.items
 
 
-def explain_pod(
-    workload: Workload,
-    stored: Stored,
-    decision: Decision,
-    source: str,
-    settings: ExplainSettings,
-    *,
-    taken_for: str = "",
-    vertical: VerticalPodAutoscaler | None = None,
-    horizontal: HorizontalPodAutoscaler | None = None,
-    in_full: bool = True,
-) -> Explanation:
-    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed if the text names none.
+class DecidedPod(Struct, frozen=True, kw_only=True):
+    """A pod as it is stored, what was decided about it, and what else its explanation tells."""
+
+    workload: Workload
+    stored: Stored
+    decision: Decision
+    settings: ExplainSettings
+    """The node that the decision is for."""
+    source: str
+    """The file that it is of, or its cluster."""
+    taken_for: str = ""
+    """The kind that was assumed if the text names none."""
+    vertical: VerticalPodAutoscaler | None = None
+    """What changes its resources."""
+    horizontal: HorizontalPodAutoscaler | None = None
+    """What changes the number of its replicas."""
+
+
+def explain_pod(decided: DecidedPod, *, in_full: bool = True) -> Explanation:
+    """Render one decision about a stored pod.
 
     Not ``in_full``: without cgroups, run flags and edits, which take most of the time and have no place in a line.
     """
+    workload, stored, decision, settings = decided.workload, decided.stored, decided.decision, decided.settings
+    vertical, horizontal = decided.vertical, decided.horizontal
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
@@ -180,7 +189,7 @@ def explain_pod(
         kind=workload.kind,
         namespace=workload.metadata.namespace_or_default,
         name=workload.metadata.name or workload.metadata.generate_name,
-        source=source,
+        source=decided.source,
         replicas=workload.replicas,
         qos_class=decision.qos_class,
         qos_class_as_written=as_written,
@@ -197,7 +206,7 @@ def explain_pod(
         priority_class_name=pod.spec.priority_class_name,
         policy_changes=tuple(change_report(change, names) for change in stored.changes),
         refusal=None if stored.refusal is None else stored.refusal.message,
-        notes=(*_notes(stored, decision, as_written, taken_for), *_scaling_notes(scaling, replicas)),
+        notes=(*_notes(stored, decision, as_written, decided.taken_for), *_scaling_notes(scaling, replicas)),
         vertical_scaling=scaling,
         horizontal_scaling=replicas,
     )

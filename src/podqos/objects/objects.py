@@ -68,7 +68,6 @@ class Objects:
 
     ``namespace`` is that of objects which name none. ``doubles`` is how bad it is that a policy is given twice; the
     first counts. ``stated`` are classes that the cluster has. ``kinds`` are custom resources that hold pods, by kind.
-    ``skips_services``: Services need not be parsed.
     """
 
     def __init__(
@@ -78,7 +77,6 @@ class Objects:
         doubles: Severity = Severity.WARNING,
         stated: Iterable[PriorityClass | RuntimeClass] = (),
         kinds: Mapping[str, CustomKind] | None = None,
-        skips_services: bool = False,
         directory: str = "",
     ) -> None:
         self.namespace = namespace
@@ -105,7 +103,6 @@ class Objects:
         self.policy_problems: list[Problem] = []
         """Those of the problems that leave it open what the policies are."""
         self._doubles = doubles
-        self._skips_services = skips_services
         self._by_path: dict[str, Source] = {}
         self._taken: list[tuple[Source, bool]] = []
         self._noted: set[Problem] = set()
@@ -119,7 +116,7 @@ class Objects:
 
     def add_text(self, path: str, data: bytes, *, are_stored: bool = False) -> None:
         """Take in a text that was read already; ``path`` is the name to report it under."""
-        self.add(Source(path, data, kinds=self.kinds, skips_services=self._skips_services), are_stored=are_stored)
+        self.add(Source(path, data, kinds=self.kinds), are_stored=are_stored)
 
     def add(self, source: Source, *, are_stored: bool = False) -> None:
         """Take in a file.
@@ -158,7 +155,6 @@ class Objects:
             doubles=self._doubles,
             stated=self.stated,
             kinds=self.kinds,
-            skips_services=self._skips_services,
             directory=self.directory,
         )
         objects.selection, objects.assumptions = self.selection, self.assumptions

@@ -40,9 +40,8 @@ class Source:
 
     ``reading`` is what was read already. ``scope`` is the directory whose objects its policies apply to,
     with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
-    the well-known ones. ``skips_services``: Services need not be parsed. ``cluster`` is the name of the cluster that it
-    is a list of objects of: they have names instead of lines and columns. A file that was not named, cannot be read and
-    looks like another program's is no manifest.
+    the well-known ones. ``cluster`` is the name of the cluster that it is a list of objects of: they have names instead
+    of lines and columns. A file that was not named, cannot be read and looks like another program's is no manifest.
     """
 
     def __init__(
@@ -53,14 +52,13 @@ class Source:
         scope: str | None = None,
         kinds: Mapping[str, CustomKind] | None = None,
         *,
-        skips_services: bool = False,
         cluster: str = "",
     ) -> None:
         self.path = path
         self.cluster = cluster
         self.scope = scope
         self.data = data
-        self.reading = read(path, data, skips_services=skips_services) if reading is None else reading
+        self.reading = read(path, data) if reading is None else reading
         if scope is not None and self.reading.problems and self._is_of_others():
             self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
         if scope is not None and self.reading.refused and any(mark in data for mark in _OF_PATCHES):

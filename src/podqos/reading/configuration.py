@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.catalogue import CHECKS, check_names
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.configuration import Configuration
 from podqos.errors import InputError, InvalidOption
@@ -132,11 +132,6 @@ def configuration_for(checked: list[str], given: str | None) -> ReadConfiguratio
     if given is not None and not os.path.isfile(path):
         raise InvalidOption("there is no such file", where=f"--config-file {path}", fix="check the path")
     return read_configuration(path)
-
-
-def check_names() -> set[str]:
-    """Return every name of a check: ids and names."""
-    return {*CHECKS, *(check.name for check in CHECKS.values())}
 
 
 def checks_named(names: Iterable[str]) -> frozenset[str]:

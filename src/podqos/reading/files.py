@@ -41,18 +41,19 @@ def with_data(file: InputFile) -> InputFile:
     return file
 
 
-def source_of(
-    file: InputFile, kinds: Mapping[str, CustomKind] | None = None, *, skips_services: bool = False
-) -> Source:
-    """Return a file, or a list of objects, that a command was given; one that cannot be opened holds but a problem."""
-    data, reading = file.data, None
+def source_of(file: InputFile, kinds: Mapping[str, CustomKind] | None = None, reading: Reading | None = None) -> Source:
+    """Return a file, or a list of objects, that a command was given; one that cannot be opened holds but a problem.
+
+    ``reading`` is what was read of it already.
+    """
+    data = file.data
     if data is None:
         try:
             data = read_bytes(file.path)
         except InputError as error:
             problem = Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             data, reading = b"", Reading(file.path, (), (), problems=(problem,))
-    return Source(file.path, data, reading, file.scope, kinds, skips_services=skips_services, cluster=file.cluster)
+    return Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster)
 
 
 def is_manifest(name: str) -> bool:

@@ -3,34 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.reading import read
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects, Progress, custom_kinds
-from podqos.reading.files import NO_RENDERING, Rendering, source_of
+from podqos.objects.selection import Selection, namespace_of
+from podqos.objects.sources import Source
+from podqos.objects.spreading import Spread, one_by_one
+from podqos.reading.files import NO_RENDERING, Rendering, source_of, with_data
 from podqos.reading.gathering import gather
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from podqos.manifest.contents import Reading
+    from podqos.model.assumption import Assumption
     from podqos.model.policy import PriorityClass, RuntimeClass
-    from podqos.objects.sources import Source
+
+Given = str | os.PathLike[str] | Inputs
+"""The path of a file or directory, ``-``, or files that were found already."""
 
 
-def load(
-    *paths: str | os.PathLike[str] | Inputs,
-    policies: Iterable[str | os.PathLike[str] | Inputs] = (),
-    namespace: str = "default",
-    doubles: Severity = Severity.WARNING,
-    progress: Progress | None = None,
-    stated: Iterable[PriorityClass | RuntimeClass] = (),
-    rendering: Rendering | None = None,
-    kinds: Mapping[str, str] | None = None,
-    skips_services: bool = False,
-    known: Mapping[InputFile, Source] | None = None,
-) -> Objects:
+class LoadRequest(Struct, frozen=True, kw_only=True):
+    """How files are read, and what else is known of their cluster."""
+
+    policies: Iterable[Given] = ()
+    """Files that tell what the cluster has: of them, only what decides about pods counts."""
+    namespace: str | None = None
+    """That of objects which name none; None: as ``selection`` says, or else ``default``."""
+    doubles: Severity = Severity.WARNING
+    """How bad it is that a policy is given twice."""
+    stated: Iterable[PriorityClass | RuntimeClass] = ()
+    """Classes of the cluster that are in no file."""
+    rendering: Rendering | None = None
+    """Which kustomizations and charts are rendered; None: none of them."""
+    kinds: Mapping[str, str] | None = None
+    """Custom resources that hold pods, besides the well-known ones, each with the path to its template."""
+    skips_services: bool = False
+    """Services need not be parsed."""
+    known: Mapping[InputFile, Source] | None = None
+    """Files that were read already."""
+    selection: Selection | None = None
+    """Which workloads an answer is about; None: all of them."""
+
+
+class LoadOptions(TypedDict, total=False):
+    """The same as keywords."""
+
+    policies: Iterable[Given]
+    namespace: str | None
+    doubles: Severity
+    stated: Iterable[PriorityClass | RuntimeClass]
+    rendering: Rendering | None
+    kinds: Mapping[str, str] | None
+    skips_services: bool
+    known: Mapping[InputFile, Source] | None
+    selection: Selection | None
+
+
+def load(*paths: Given, progress: Progress | None = None, **options: Unpack[LoadOptions]) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
     What cannot be read is among ``problems``; nothing is raised or printed. ``policies`` are files that tell what the
@@ -38,42 +76,96 @@ def load(
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
     many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
     besides the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
-    ``skips_services``: Services need not be parsed. ``known`` are files that were read already.
+    ``selection`` says which workloads answers are about. ``skips_services``: Services need not be parsed. ``known`` are
+    files that were read already.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
     problem that says how to render them, unless ``rendering`` asks for it.
     """
-    objects = Objects(
-        namespace,
-        doubles=doubles,
-        stated=stated,
-        kinds=custom_kinds(kinds),
-        skips_services=skips_services,
-        directory=os.getcwd(),
-    )
-    # A file that is named twice is one file; named by itself, its policies apply to all.
-    files: dict[str, tuple[InputFile, bool]] = {}
-    for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):
-        if isinstance(given, Inputs):
-            found = given
-        else:
-            found = gather([os.fspath(given)], rendering or NO_RENDERING)
-            found = found.only(sorted(found.files, key=lambda file: file.path))
-            if not found.files and not found.problems:
-                fix = "name a directory of manifests"
-                objects.note(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
-        objects.note(*found.problems)
-        objects.assumptions += found.assumptions
-        for file in found.files:
-            real = os.path.realpath(file.path) if file.data is None else file.path
-            first, was_stored = files.get(real, (file, are_stored))
-            is_named = are_stored or file.scope is None
-            files[real] = (replace(first, scope=None) if is_named else first, was_stored)
-    for number, (file, are_stored) in enumerate(files.values(), 1):
-        source = None if known is None else known.get(file)
-        objects.add(source or source_of(file, objects.kinds, skips_services=skips_services), are_stored=are_stored)
-        if progress is not None:
-            progress(number, len(files))
+    return load_all(paths, LoadRequest(**options), partial(one_by_one, progress=progress))
+
+
+def load_all(paths: Iterable[Given], request: LoadRequest, spread: Spread = one_by_one) -> Objects:
+    """Return what ``load`` does; ``spread`` may read files on several cores."""
+    found = _found(paths, request)
+    sources = read_sources([file for file, _ in found.files], request, spread)
+    taken = zip(sources, (is_stored for _, is_stored in found.files), strict=True)
+    objects = objects_of(taken, request, found.problems, found.assumptions)
     objects.note_unjudged()
     return objects
+
+
+def objects_of(
+    taken: Iterable[tuple[Source, bool]],
+    request: LoadRequest,
+    problems: Iterable[Problem] = (),
+    assumptions: tuple[Assumption, ...] = (),
+) -> Objects:
+    """Return what files hold that were read, each with whether it tells what the cluster has already."""
+    namespace = namespace_of(request.selection) if request.namespace is None else request.namespace
+    objects = Objects(
+        namespace,
+        doubles=request.doubles,
+        stated=request.stated,
+        kinds=custom_kinds(request.kinds),
+        directory=os.getcwd(),
+    )
+    objects.selection, objects.assumptions = request.selection, assumptions
+    objects.note(*problems)
+    for source, are_stored in taken:
+        objects.add(source, are_stored=are_stored)
+    return objects
+
+
+def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Spread = one_by_one) -> list[Source]:
+    """Return files with what was read of them.
+
+    All are opened first: system calls between the steps of reading would slow these down.
+    """
+    known = request.known or {}
+    kinds = custom_kinds(request.kinds)
+    held = [file if file in known else with_data(file) for file in files] if known else list(map(with_data, files))
+    reading = partial(_reading, skips_services=request.skips_services)
+    new = [file for file in held if file not in known] if known else held
+    size_bytes = sum(len(file.data) for file in new if file.data is not None)
+    readings = iter(spread(reading, new, size_bytes))
+    return [known[file] if file in known else source_of(file, kinds, next(readings)) for file in held]
+
+
+def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
+    """Return what a file holds; None where it cannot be opened, which its source reports."""
+    return None if file.data is None else read(file.path, file.data, skips_services=skips_services)
+
+
+class _Found(Struct, frozen=True):
+    """The files to read, each with whether it tells what the cluster has already, and what is known about them."""
+
+    files: list[tuple[InputFile, bool]]
+    problems: list[Problem]
+    assumptions: tuple[Assumption, ...]
+
+
+def _found(paths: Iterable[Given], request: LoadRequest) -> _Found:
+    """Return the files that are named, or found in directories; one that is named twice is one file."""
+    files: dict[str, tuple[InputFile, bool]] = {}
+    problems: list[Problem] = []
+    assumptions: tuple[Assumption, ...] = ()
+    for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in request.policies)):
+        if isinstance(given, Inputs):
+            inputs = given
+        else:
+            inputs = gather([os.fspath(given)], request.rendering or NO_RENDERING)
+            inputs = inputs.only(sorted(inputs.files, key=lambda file: file.path))
+            if not inputs.files and not inputs.problems:
+                fix = "name a directory of manifests"
+                problems.append(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
+        problems += inputs.problems
+        assumptions += inputs.assumptions
+        for file in inputs.files:
+            real = os.path.realpath(file.path) if file.data is None else file.path
+            first, was_stored = files.get(real, (file, are_stored))
+            # Named by itself, its policies apply to all.
+            is_named = are_stored or file.scope is None
+            files[real] = (replace(first, scope=None) if is_named else first, was_stored)
+    return _Found(list(files.values()), problems, assumptions)

@@ -5,8 +5,9 @@ Injectors come first, then admission with the policies of the version. What is w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,16 +18,19 @@ from podqos.model.pod import Workload
 from podqos.model.policy import PriorityClass, RuntimeClass
 from podqos.model.profile import Profile
 from podqos.objects.admitting import admitted_pod
-from podqos.objects.files import Inputs
+from podqos.objects.files import InputFile, Inputs
 from podqos.objects.node_pods import numbered
-from podqos.objects.objects import FoundWorkload, Objects, custom_kinds
-from podqos.objects.sources import Source
+from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
-from podqos.reading.files import read_bytes, source_of
+from podqos.reading.files import read_bytes
 from podqos.reading.gathering import existing_files
+from podqos.reading.loading import LoadRequest, objects_of, read_sources
 from podqos.reading.revisions import read_version
 from podqos.survival.drift import Identity, VersionWorkload
 from podqos.survival.pods import NodePod, pods_on_node
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 class VersionEntry(Struct, frozen=True):
@@ -40,17 +44,38 @@ Entries = dict[Identity, VersionEntry]
 """The workloads of a version."""
 
 
-def load_version(
-    version: str | None,
-    *,
-    cluster: Inputs | None = None,
-    namespace: str = "default",
-    policies: Sequence[str] = (),
-    beside: Sequence[str] = (),
-    stated: Sequence[PriorityClass | RuntimeClass] = (),
-    kinds: Mapping[str, str] | None = None,
-    render: bool = False,
-) -> Objects:
+class VersionRequest(Struct, frozen=True, kw_only=True):
+    """What a version of manifests stands beside, and how it is read."""
+
+    cluster: Inputs | None = None
+    """What a cluster has."""
+    namespace: str = "default"
+    """That of objects which name none."""
+    policies: Sequence[str] = ()
+    """Files of which only the policies count."""
+    beside: Sequence[str] = ()
+    """Files of workloads that run beside it."""
+    stated: Sequence[PriorityClass | RuntimeClass] = ()
+    """Classes of the cluster that are in no file."""
+    kinds: Mapping[str, str] | None = None
+    """Custom resources that hold pods, each with the path to its template."""
+    render: bool = False
+    """Whether kustomizations and charts are rendered."""
+
+
+class VersionOptions(TypedDict, total=False):
+    """The same as keywords."""
+
+    cluster: Inputs | None
+    namespace: str
+    policies: Sequence[str]
+    beside: Sequence[str]
+    stated: Sequence[PriorityClass | RuntimeClass]
+    kinds: Mapping[str, str] | None
+    render: bool
+
+
+def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Objects:
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
     ``cluster`` is what a cluster has: the version replaces what it names of it; no version stands for the cluster as it
@@ -60,23 +85,32 @@ def load_version(
     path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them; of
     a revision, in a checkout in a temporary directory.
     """
-    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds), directory=os.getcwd())
-    for path in existing_files([*policies]).paths if policies else ():
-        objects.add_text(path, read_bytes(path), are_stored=True)
-    for path in existing_files([*beside]).paths if beside else ():
-        objects.add_text(path, read_bytes(path))
-    for file in cluster.files if cluster is not None else ():
-        source = source_of(file, objects.kinds)
-        objects.add(source, are_stored=source.reading.has_policies)
-    objects.assumptions = () if cluster is None else cluster.assumptions
-    texts, problems = read_version(version, render=render) if version is not None else ((), ())
-    objects.note(*problems)
-    for text in texts:
-        objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
+    request = VersionRequest(**options)
+    policies, beside = _opened(request.policies), _opened(request.beside)
+    cluster = request.cluster or Inputs([])
+    texts, problems = read_version(version, render=request.render) if version is not None else ((), ())
+    reading = LoadRequest(namespace=request.namespace, stated=request.stated, kinds=request.kinds)
+    sources = partial(read_sources, request=reading)
+    objects = objects_of(
+        (
+            *((source, True) for source in sources(policies)),
+            *((source, False) for source in sources(beside)),
+            *((source, source.reading.has_policies) for source in sources(cluster.files)),
+            *((source, False) for source in sources([InputFile(text.name, text.scope, text.data) for text in texts])),
+        ),
+        reading,
+        problems,
+        cluster.assumptions,
+    )
     objects.note_unjudged()
-    if beside or cluster is not None:
+    if request.beside or request.cluster is not None:
         objects.workloads = objects.latest(warn=False)
     return objects
+
+
+def _opened(paths: Sequence[str]) -> list[InputFile]:
+    """Return the files that an option names; one that cannot be opened is an error."""
+    return [InputFile(path, data=read_bytes(path)) for path in existing_files([*paths]).paths] if paths else []
 
 
 def version_workloads(

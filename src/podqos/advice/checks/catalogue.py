@@ -43,3 +43,8 @@ if TYPE_CHECKING:
 else:
     Facts = reduce(or_, sorted(Fact.__subclasses__(), key=lambda fact: fact.__name__))
 """What a finding can be about."""
+
+
+def check_names() -> set[str]:
+    """Return every name of a check: ids and names."""
+    return {*CHECKS, *(check.name for check in CHECKS.values())}

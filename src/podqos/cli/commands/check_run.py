@@ -18,6 +18,7 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import demands_of, options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
+from podqos.answers.check import Checked
 from podqos.answers.findings import CheckReport
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
@@ -30,17 +31,18 @@ from podqos.cli.terminal import style_for
 from podqos.controls import own
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
-from podqos.library.check import Checked, load_for_check, run_checks
+from podqos.library.check import run_checks
+from podqos.library.many_files import over_cores
 from podqos.manifest.encoding import json_bytes
 from podqos.model.profile import parse_version
 from podqos.objects.files import STDIN, InputFile, Inputs
-from podqos.objects.selection import namespace_of
 from podqos.reading.baseline import read_baseline, write_baseline
 from podqos.reading.cluster_part import Part
 from podqos.reading.configuration import check_named, checks_named, configuration_for
 from podqos.reading.configured import FILE_NAME
 from podqos.reading.files import Rendering, read_bytes
 from podqos.reading.gathering import existing_files, manifest_files
+from podqos.reading.loading import LoadRequest, load_all
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
@@ -169,32 +171,21 @@ class CheckRun:
 
     def _checked(self) -> Checked:
         arguments = self._arguments
-        stored = [*arguments.policies, *map(self._config.resolve, self._config.configuration.policies)]
-        known = {os.path.realpath(file.path): file for file in self._inputs.files}
-        found = {os.path.realpath(each): each for each in existing_files(stored).paths} if stored else {}
-        policies = [each for real, each in found.items() if real not in known]
-        # Policies that are checked themselves apply to all as well where they are named.
-        inputs = self._inputs.only(replace(file, scope=None) if real in found else file for real, file in known.items())
-        resized = existing_files(arguments.resize) if arguments.resize else Inputs([])
+        given = [*arguments.policies, *map(self._config.resolve, self._config.configuration.policies)]
+        policies = Inputs(existing_files(given).files if given else [])
         progress = progress_line("reading file")
-        selection = selection_of(arguments)
-        namespace = namespace_of(selection)
-        kinds = self._config.configuration.kinds
-        objects = load_for_check(
-            inputs,
-            policies,
-            namespace,
-            progress,
-            stored=self._stored,
+        request = LoadRequest(
+            policies=(policies, *(() if self._stored is None else (self._stored,))),
             stated=options.stated_classes(arguments),
-            kinds=kinds,
+            kinds=self._config.configuration.kinds,
+            selection=selection_of(arguments),
         )
-        objects.selection = selection
+        resized = existing_files(arguments.resize) if arguments.resize else Inputs([])
         checked = run_checks(
-            objects,
+            load_all((self._inputs,), request, over_cores(progress)),
             self._options,
             self._gate,
-            resized=load_for_check(resized, namespace=namespace, kinds=kinds),
+            resized=load_all((resized,), replace(request, policies=(), stated=())),
             progress=progress,
         )
         say_left_out(len(checked.subjects), checked.left_out, "object")

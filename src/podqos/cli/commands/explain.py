@@ -14,12 +14,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from functools import partial
 
-from msgspec.structs import replace
-
+from podqos.answers.explain import Detail, ExplainOptions
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.inputs import given_files, stored_policies
@@ -30,12 +27,16 @@ from podqos.cli.selecting import add_manifest_options, say_left_out, selection_o
 from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
-from podqos.library.explain import Explained, Explaining, ExplainOptions
+from podqos.library.explain import ExplainedFiles, explain_files
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.objects.assumptions import KUBELET_SETTINGS
 from podqos.objects.other_objects import not_judged
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime
 from podqos.reading.configured import configured_kinds
+from podqos.reading.loading import LoadRequest
+
+# How much of an explanation an output shows; the others show everything.
+_DETAILS = {"csv": Detail.DECISIONS, "table": Detail.LINES, "name": Detail.LINES, "wide": Detail.PODS}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,42 +92,44 @@ def run(arguments: argparse.Namespace) -> int:
         _choose_cases(arguments)
     inputs, stated = given_files(arguments, "explain", under=True), options.stated_classes(arguments)
     stored = stored_policies(arguments)
-    explaining = Explaining(
-        inputs,
-        _options(arguments),
-        arguments.output,
-        progress_line("reading file"),
+    request = LoadRequest(
+        policies=() if stored is None else (stored,),
         stated=stated,
-        stored=stored,
         kinds=configured_kinds(inputs.places),
         selection=selection_of(arguments),
     )
-    tally = Tally()
-    explained = tally.counting(explaining.explained())
+    detail = _DETAILS.get(arguments.output, Detail.NODE)
+    files = explain_files(inputs, _options(arguments), request, detail, progress_line("reading file"))
+    problems = ProblemPrinter()
+    for problem in files.explained.problems:
+        problems.print(problem)
+    _print(files, arguments)
+    return _close(files, problems, arguments)
+
+
+def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
+    items = files.explained.items
     match arguments.output:
         case "csv":
             for_programs()
             sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
-            for each in explained:
-                sys.stdout.write(each.rows)
+            for rows in files.rows:
+                sys.stdout.write(rows)
         case "name":
-            print_names(object_name(item.kind, item.name) for each in explained for item in each.items)
+            print_names(object_name(item.kind, item.name) for item in items)
         case "text" if arguments.cases:
             from podqos.report.explain.cases import case_table
 
-            print_lines(case_table([item for each in explained for item in each.items], style_for(arguments.color)))
+            print_lines(case_table(items, style_for(arguments.color)))
         case "text":
-            _print_text(explained, explaining, arguments)
+            _print_text(files, arguments)
         case "table" | "wide" as kind:
             from podqos.report.explain import lines
 
             render = lines.table if kind == "table" else lines.wide
-            items = [item for each in explained for item in each.items]
             print_lines(render(items, style_for(arguments.color)))
         case notation:
-            found = list(explained)
-            print_value(explaining.whole(found), notation)
-    return tally.close(arguments, explaining)
+            print_value(files.whole(), notation)
 
 
 def _choose_cases(arguments: argparse.Namespace) -> None:
@@ -152,73 +155,53 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
     )
 
 
-def _print_text(explained: Iterable[Explained], explaining: Explaining, arguments: argparse.Namespace) -> None:
-    from podqos.answers.explanation import explain_node
+def _print_text(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
     from podqos.report.explain.lines import text
-    from podqos.report.explain.node import node_text
-    from podqos.survival.pod_sets import PodSets
 
     style = style_for(arguments.color)
-    pods = PodSets()
-    for each in explained:
-        pods = pods.plus(each.pods or PodSets())
-        for item in each.items:
-            print_lines(text(item, style, verbose=arguments.verbose))
-    if pods.counted.pods and arguments.verbose:
-        node = explain_node(pods.counted, explaining.settings)
-        print_lines(node_text(node, style, verbose=arguments.verbose))
+    for item in files.explained.items:
+        print_lines(text(item, style, verbose=arguments.verbose))
+    pods = files.explained.pods
+    if arguments.verbose and pods is not None and pods.counted.pods:
+        from podqos.answers.explanation import explain_node
+        from podqos.report.explain.node import node_text
+
+        print_lines(node_text(explain_node(pods.counted, files.settings), style, verbose=True))
 
 
-class Tally:
-    """What was found over all files. Problems are printed as they come, the sum at the end."""
+def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.Namespace) -> int:
+    """Say in a line each what was assumed and what was left out, and return the exit code."""
+    explained = files.explained
+    found = sum(explained.classes.values())
+    say_left_out(found, explained.neighbours)
+    problems.close()
+    errors = problems.errors
+    is_case_table = arguments.cases and arguments.output == "text"
+    if found and not is_case_table and arguments.output not in {"json", "yaml"}:
+        _say_assumptions(files, arguments)
+    for problem in not_judged(explained.unjudged):
+        print(problem, file=sys.stderr)
+    left_out = []
+    if explained.others:
+        unparsed = f" ({explained.unparsed} unparsed)" if explained.unparsed else ""
+        left_out.append(f"{explained.others} without pods skipped{unparsed}")
+    if errors:
+        left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
+    if left_out or not found:
+        counted = f"{found or 'no'} pod{'s' if found != 1 else ''} explained"
+        print("; ".join(filter(None, (counted, ", ".join(left_out)))), file=sys.stderr)
+    if errors or not found:
+        return 2
+    required = arguments.require and CLASS_RANK[arguments.require]
+    return 1 if required and any(CLASS_RANK[qos_class] < required for qos_class in explained.classes) else 0
 
-    def __init__(self) -> None:
-        self.classes: Counter[QOSClass] = Counter()
-        self._explained: list[Explained] = []
-        self._problems = ProblemPrinter()
 
-    def counting(self, explained: Iterable[Explained]) -> Iterator[Explained]:
-        """Pass on what was explained and count what is in it."""
-        for each in explained:
-            self.classes += each.classes
-            for problem in each.problems:
-                self._problems.print(problem)
-            self._explained.append(replace(each, items=[], rows="", pods=None))
-            yield each
-
-    def close(self, arguments: argparse.Namespace, explaining: Explaining) -> int:
-        """Say in a line each what was assumed and what was left out, and return the exit code."""
-        found = sum(self.classes.values())
-        say_left_out(found, sum(each.neighbours for each in self._explained))
-        self._problems.close()
-        errors = self._problems.errors
-        is_case_table = arguments.cases and arguments.output == "text"
-        if found and not is_case_table and arguments.output not in {"json", "yaml"}:
-            self._say_assumptions(arguments, explaining)
-        for problem in not_judged(item for each in self._explained for item in each.unjudged):
-            print(problem, file=sys.stderr)
-        left_out = []
-        others = sum(each.others for each in self._explained)
-        if others:
-            unparsed = sum(each.unparsed for each in self._explained)
-            left_out.append(f"{others} without pods skipped" + (f" ({unparsed} unparsed)" if unparsed else ""))
-        if errors:
-            left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
-        if left_out or not found:
-            explained = f"{found or 'no'} pod{'s' if found != 1 else ''} explained"
-            print("; ".join(filter(None, (explained, ", ".join(left_out)))), file=sys.stderr)
-        if errors or not found:
-            return 2
-        required = arguments.require and CLASS_RANK[arguments.require]
-        return 1 if required and any(CLASS_RANK[qos_class] < required for qos_class in self.classes) else 0
-
-    def _say_assumptions(self, arguments: argparse.Namespace, explaining: Explaining) -> None:
-        """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""
-        output = arguments.output
-        shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
-        assumed = [each for each in explaining.assumptions if shows_cgroups or each != KUBELET_SETTINGS]
-        say_assumptions([*assumed, *explaining.further_assumptions(self._explained)])
-        refused = sum(each.refused for each in self._explained)
-        if refused and output != "text":
-            several = "s are" if refused > 1 else " is"
-            print(f"{refused} pod{several} rejected by policies in the input; podqos admit shows why", file=sys.stderr)
+def _say_assumptions(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
+    """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""
+    output = arguments.output
+    shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
+    say_assumptions([each for each in files.assumptions if shows_cgroups or each != KUBELET_SETTINGS])
+    refused = files.explained.refused
+    if refused and output != "text":
+        several = "s are" if refused > 1 else " is"
+        print(f"{refused} pod{several} rejected by policies in the input; podqos admit shows why", file=sys.stderr)

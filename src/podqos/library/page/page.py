@@ -16,6 +16,7 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.admit import admit
+from podqos.answers.check import Checked
 from podqos.answers.node_figures import node_overview, threshold_bytes
 from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
@@ -29,7 +30,7 @@ from podqos.answers.page.pod import PodPage, SaferEdit
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.errors import InputError
-from podqos.library.check import Checked, run_checks
+from podqos.library.check import run_checks
 from podqos.library.page.shown import Shown, controller, owner, workload_of
 from podqos.library.page.what_if import WhatIfEngine
 from podqos.library.rank import rank

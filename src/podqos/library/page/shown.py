@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
+from podqos.answers.explain import ExplainOptions, explain
 from podqos.answers.explanation import ExplanationList
 from podqos.answers.forecast import CurvePoint
 from podqos.answers.node_figures import headroom_bytes
@@ -16,7 +17,6 @@ from podqos.answers.page.places import Places
 from podqos.answers.page.quotas import Quotas
 from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
-from podqos.library.explain import ExplainOptions, explain
 from podqos.model.owners import controllers
 from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY

@@ -1,0 +1,508 @@
+"""Run all checks over objects: what will fail when memory runs short, with a place in its file for every finding.
+
+``check`` returns the report. ``run_checks`` returns what the report is made of, for callers that also fix files.
+Checking workloads one by one and wording what was found may be spread over cores, file by file; in between comes what
+needs everything at once.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.relevance import Question, tolerated, with_names
+from podqos.advice.checks.baseline import BaselineEntry, ObjectKey, compare
+from podqos.advice.checks.bundle import (
+    CheckOptions,
+    ClusterObjects,
+    FoundAutoscaler,
+    FoundBudget,
+    FoundKubelet,
+    LocatedWorkload,
+    Resize,
+)
+from podqos.advice.checks.catalogue import check_names
+from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, ignored_names
+from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
+from podqos.advice.checks.configuration import ignored
+from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
+from podqos.advice.checks.gate import Gate, summarize
+from podqos.advice.checks.view import Context
+from podqos.answers.findings import CheckReport, FindingReport, finding_report
+from podqos.answers.verdict import verdict
+from podqos.manifest.kinds import POLICY_GROUPS
+from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.text import Place
+from podqos.model.assumption import Assumption, of_version
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.node import Node
+from podqos.model.profile import Profile
+from podqos.model.service import GatewayRoute, Ingress, Service
+from podqos.objects.assumptions import (
+    added_containers,
+    as_written,
+    missing_classes,
+    node_memory,
+    policy_scopes,
+    unlabelled_namespaces,
+    without_policies,
+)
+from podqos.objects.autoscaling import Autoscalers
+from podqos.objects.files import STDIN
+from podqos.objects.objects import FoundWorkload, Objects
+from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
+from podqos.objects.policies import is_within
+from podqos.objects.sources import Source
+from podqos.objects.spreading import Input, Result, Spread, one_by_one
+
+if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
+    from podqos.advice.fixes.fixing import Fixes
+    from podqos.advice.fixes.patches import ObjectPatch
+    from podqos.answers.replacements import Replacement
+
+Item = TypeVar("Item")
+Namespaced = TypeVar("Namespaced", Service, PodDisruptionBudget)
+Scoped = dict[str | None, list[Item]]
+"""Objects by the directory they count in; None: everywhere."""
+
+_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler")
+
+
+class CheckRequest(Struct, frozen=True, kw_only=True):
+    """What is checked, and what is done with what is found."""
+
+    objects: Objects
+    options: CheckOptions = CheckOptions()
+    gate: Gate = Gate()
+    """What is reported, known and ignored."""
+    resized: Objects | None = None
+    """Workloads of ``objects`` with other resources, as they are to be resized in place."""
+    paths: Mapping[str, str] = {}
+    """Files as the configuration of ``gate`` would write them, where that is not how they were named."""
+
+
+def check(request: CheckRequest) -> CheckReport:
+    """Return what is found about objects, where, what follows from it, and what to write instead.
+
+    What is wrong with the files is among the problems of the objects, and of those to be resized.
+    """
+    return Checked(request).report
+
+
+class Checked:
+    """Objects, and what was found about them."""
+
+    def __init__(self, request: CheckRequest, spread: Spread = one_by_one) -> None:
+        self._request = request
+        self._spread_over = spread
+        self.objects = objects = request.objects
+        self.resized = resized = request.resized or Objects(objects.namespace, directory=objects.directory)
+        self.options = options = request.options
+        self.gate = gate = request.gate
+        self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
+        autoscalers = Autoscalers(objects)
+        workloads = [_located(found, autoscalers) for found in objects.workloads]
+        memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
+        around = _Around(objects, memory_bytes)
+        whole = around.whole
+        for source in objects.sources:
+            objects.note(*_misspelt(source), *_unknown_checks(source))
+        objects.check_policies()
+        for each in objects.workloads:
+            objects.tolerate(each, tolerated(each.workload, Question.CLASS))
+        resizes = self._resizes(workloads)
+        units = {source.path: source.scope or "" for source in (*objects.sources, *resized.sources)}
+        by_scopes: dict[tuple[str, ...], Context] = {}
+
+        def context_of(path: str) -> Context:
+            scopes = around.scopes(path)
+            if scopes not in by_scopes:
+                by_scopes[scopes] = Context(around.applying_to(path), options, resizes, units)
+            return by_scopes[scopes]
+
+        for path in units:
+            context_of(path)
+        context = Context(whole, options, resizes, units)
+        found = check_bundle(self._results(workloads, context_of), context, context_of)
+        checked = (*(each.subject for each in workloads), *whole.subjects)
+        left_out = _left_out(objects, workloads, whole.subjects)
+        self.subjects = tuple(each for each in checked if each.source in self._sources and each not in left_out)
+        """Everything that was checked."""
+        have_pods = {each.subject for each in workloads}
+        self.with_pods = tuple(each for each in self.subjects if each in have_pods)
+        """Of these, what has pods."""
+        self.left_out = len(left_out)
+        """How many count and are not judged."""
+        self.assumptions: tuple[Assumption, ...] = (
+            *of_version(options.profile),
+            *_later_rules(objects, options.profile),
+            *(assumed if self.subjects else ()),
+            *without_policies(objects),
+            *objects.assumptions,
+            *missing_classes(_unknown_classes(workloads, context_of), objects),
+            *policy_scopes(objects),
+            *unlabelled_namespaces(objects, whole.demands + options.demands),
+            *added_containers({found.workload.kind for found in objects.workloads}),
+            *as_written(objects),
+        )
+        about_files = [each for each in found if each.subject.source in self._sources and each.subject not in left_out]
+        compared = compare(_without_ignored(about_files, request), gate.baseline, self.object_keys)
+        self.findings = compared.findings
+        """All of them; known and ignored ones are marked."""
+        self.stale: tuple[BaselineEntry, ...] = compared.stale
+        """Entries of the baseline that are no longer found."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the files."""
+        return sorted({*self.objects.problems, *self.resized.problems})
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster whose objects were checked; empty where they are of files."""
+        return next((source.cluster for source in self.objects.sources if source.cluster), "")
+
+    @property
+    def named_subjects(self) -> tuple[CheckedObject, ...]:
+        """Everything that was checked, with what people know its source by."""
+        return tuple(replace(each, source=self._sources[each.source].name) for each in self.subjects)
+
+    @property
+    def object_keys(self) -> set[ObjectKey]:
+        """What was checked, as a baseline names it."""
+        return {(each.kind, each.namespace, each.name) for each in self.subjects}
+
+    @property
+    def open(self) -> list[Finding]:
+        """The findings that are neither suppressed nor hidden."""
+        return [finding for finding in self.findings if self.gate.is_open(finding)]
+
+    @cached_property
+    def report(self) -> CheckReport:
+        """What is reported, in words, with line and column, in the order of the files."""
+        items = tuple(self._reports())
+        return CheckReport(
+            items=items,
+            summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
+            kubernetes_version=self.options.profile.version_text,
+            fail_on=self.gate.fail_on,
+            notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
+            assumptions=self.assumptions,
+            verdict=verdict(items),
+            cluster=self.cluster,
+        )
+
+    def _reports(self) -> Iterator[FindingReport]:
+        by_source = self._reported()
+
+        def report_file(path: str) -> list[FindingReport]:
+            name = self._sources[path].name
+            return [finding_report(each, name, self._position(each)) for each in by_source[path]]
+
+        for reports in self._spread(report_file, list(by_source)):
+            yield from reports
+
+    def _reported(self) -> dict[str, list[Finding]]:
+        """Return what is reported by file, in the order of the files."""
+        by_source: dict[str, list[Finding]] = {path: [] for path in self._sources}
+        for finding in self.findings:
+            if self.gate.is_reported(finding):
+                by_source[finding.subject.source].append(finding)
+        return {path: group for path, group in by_source.items() if group}
+
+    def _position(self, finding: Finding) -> tuple[int, int]:
+        place = finding.subject.place
+        return (1, 1) if place is None else self._sources[finding.subject.source].locate(place, finding.path)
+
+    # ---- fixing -----------------------------------------------------------------------------------------------------
+
+    def text(self, path: str) -> bytes:
+        """Return what a file held when it was read."""
+        return self._sources[path].data
+
+    def fix(self) -> tuple[Fixes, Checked]:
+        """Apply every patch that ``is_applied``; return what changes, and what is found in the texts after it."""
+        from podqos.advice.fixes.fixing import fix
+
+        after = self
+
+        def recheck(texts: Mapping[str, bytes]) -> list[Finding]:
+            nonlocal after
+            objects, resized = self.objects.with_texts(texts), self.resized.with_texts(texts)
+            after = Checked(replace(self._request, objects=objects, resized=resized), self._spread_over)
+            return after.open
+
+        return fix(self.open, self.text, recheck), after
+
+    def replacements(self) -> list[Sequence[Replacement]]:
+        """Return what to replace in its file for each reported finding; nothing where that is not safe."""
+        return [
+            () if self._sources[path].cluster else _replacements(each, self.text(path))
+            for path, group in self._reported().items()
+            for each in group
+        ]
+
+    def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
+        """Return one patch for each fixable object."""
+        from podqos.advice.fixes.patches import object_patch
+
+        edits: dict[CheckedObject, dict[str, FieldEdit]] = {}
+        for finding in sorted(self.open, key=lambda finding: finding.check):
+            if finding.patch.is_applied:
+                wanted = edits.setdefault(finding.subject, {})
+                for edit in finding.patch.edits:
+                    wanted.setdefault(edit.path, edit)
+        patches = []
+        for subject, wanted in sorted(edits.items(), key=lambda item: (item[0].source, item[0].kind, item[0].key)):
+            assert subject.place is not None
+            patch = object_patch(self._sources[subject.source].plain(subject.place), wanted.values())
+            if patch is not None:
+                patches.append((subject, patch))
+        return patches
+
+    # ---- checking ----------------------------------------------------------------------------------------------------
+
+    def _results(
+        self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], Context]
+    ) -> list[CheckedWorkload]:
+        keep_pods = len(workloads) <= self.options.compare_up_to
+        by_source: dict[str, list[LocatedWorkload]] = {}
+        for each in workloads:
+            by_source.setdefault(each.subject.source, []).append(each)
+
+        def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
+            return [check_workload(each, context_of(each.subject.source), keep_pod=keep_pods) for each in group]
+
+        return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
+
+    def _spread(self, task: Callable[[Input], Result], inputs: Sequence[Input]) -> Sequence[Result]:
+        return self._spread_over(task, inputs, sum(len(source.data) for source in self._sources.values()))
+
+    def _resizes(self, workloads: Iterable[LocatedWorkload]) -> list[Resize]:
+        """Return what is to be resized: the new version of each workload beside the pod as it is."""
+        running = {_key(each): each for each in workloads}
+        resizes = []
+        for found in self.resized.workloads:
+            new = _located(found, Autoscalers(self.resized))
+            old = running.get(_key(new))
+            if old is None:
+                what = f"there is no {new.subject.kind} {new.subject.key} to resize"
+                source = self._sources[found.source]
+                fix = "give it with -f, as it is now"
+                self.resized.note(source.problem(found.place, ("metadata", "name"), what, fix))
+            else:
+                resizes.append(Resize(old.workload.pod, new))
+        return resizes
+
+
+def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:
+    if not objects.kubelets:
+        return ()
+    from podqos.objects.kubelet_node import later_rules
+
+    rules = (later_rules(each.settings.notation, profile) for each in objects.kubelets)
+    return tuple(dict.fromkeys(assumed for each in rules for assumed in each))
+
+
+def _located(found: FoundWorkload, autoscalers: Autoscalers) -> LocatedWorkload:
+    metadata = found.workload.metadata
+    name = metadata.name or metadata.generate_name
+    subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
+    scaling = autoscalers.found_horizontal(found) if autoscalers else None
+    scaled_by = None if scaling is None else FoundAutoscaler(scaling[1], _other(scaling[0], metadata.namespace))
+    workload = found.workload
+    return LocatedWorkload(replace(workload, pod=with_names(workload.pod)), subject, scaled_by)
+
+
+def _left_out(
+    objects: Objects, workloads: Iterable[LocatedWorkload], others: Iterable[CheckedObject]
+) -> set[CheckedObject]:
+    """Return what counts and is not judged."""
+    selection = objects.selection
+    if selection is None:
+        return set()
+    neighbours = {each.subject for each in workloads if not selection.takes(each.workload)}
+    return neighbours | {each for each in others if not selection.takes_object(each.kind, each.namespace, each.name)}
+
+
+class _Around:
+    """Everything but the workloads. What was found in a directory counts there and below, like a policy."""
+
+    def __init__(self, objects: Objects, node_memory_bytes: int) -> None:
+        self._objects = objects
+        namespace = objects.namespace
+        self._services = _by_scope((found, _in_namespace(each, namespace)) for found, each in objects.found(Service))
+        self._routes = _by_scope((*_routes(objects, Ingress), *_routes(objects, GatewayRoute)))
+        self._budgets = _by_scope(
+            (found, FoundBudget(_in_namespace(each, namespace), _other(found, namespace)))
+            for found, each in objects.disruption_budgets()
+        )
+        self._nodes = _by_scope(objects.found(Node))
+        self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)
+        self._demands = _by_scope((each.found, each.policy) for each in objects.own_policies)
+        self._subjects = _by_scope(
+            (found, _other(found, namespace))
+            for found in objects.others
+            if decides_about_pods(found.other) and not (found.is_stored and is_own_policy(found.other))
+        )
+        groups = (
+            *(self._services, self._routes, self._budgets, self._nodes, self._kubelets, self._demands),
+            self._subjects,
+        )
+        everywhere = dict.fromkeys(scope for group in groups for scope in group)
+        self._scopes = sorted(scope for scope in everywhere if scope is not None)
+        self._of_folders: dict[str, tuple[str, ...]] = {}
+        self.whole = self._within(objects.cluster(STDIN), everywhere, node_memory_bytes, None)
+        """Without regard to directories."""
+
+    def scopes(self, path: str) -> tuple[str, ...]:
+        """Return the directories of which something applies to what a file holds."""
+        if path == STDIN:
+            return ()
+        folder = self._objects.folder(path)
+        if folder not in self._of_folders:
+            own = (each for each in self._scopes if is_within(folder, each))
+            self._of_folders[folder] = tuple(sorted({*own, *self._objects.scopes(path)}))
+        return self._of_folders[folder]
+
+    def applying_to(self, path: str) -> ClusterObjects:
+        """Return what surrounds the objects of one file."""
+        policies = {(source.path, place) for source, place in self._objects.policy_places(path)}
+        scopes = (None, *self.scopes(path))
+        return self._within(self._objects.cluster(path), scopes, self.whole.node_memory_bytes, policies)
+
+    def _within(
+        self,
+        cluster: Cluster,
+        scopes: Iterable[str | None],
+        node_memory_bytes: int,
+        policies: set[tuple[str, Place]] | None,
+    ) -> ClusterObjects:
+        def here(items: Scoped[Item]) -> tuple[Item, ...]:
+            return tuple(each for scope in scopes for each in items.get(scope, ()))
+
+        return ClusterObjects(
+            cluster=cluster,
+            services=here(self._services),
+            routes=dict(here(self._routes)),
+            disruption_budgets=here(self._budgets),
+            nodes=here(self._nodes),
+            kubelets=here(self._kubelets),
+            demands=here(self._demands),
+            node_memory_bytes=node_memory_bytes,
+            subjects=tuple(
+                each
+                for each in here(self._subjects)
+                if policies is None or each.kind not in POLICY_GROUPS or (each.source, each.place) in policies
+            ),
+        )
+
+
+def _by_scope(found: Iterable[tuple[FoundObject, Item]]) -> Scoped[Item]:
+    by_scope: Scoped[Item] = {}
+    for where, item in found:
+        by_scope.setdefault(where.source.scope, []).append(item)
+    return by_scope
+
+
+def _routes(
+    objects: Objects, model: type[Ingress | GatewayRoute]
+) -> Iterator[tuple[FoundObject, tuple[tuple[str, str], str]]]:
+    """Yield the Services that users are led to, each with what leads them."""
+    for found, route in objects.found(model):
+        for namespace, name in route.backends():
+            target = namespace or route.metadata.namespace or objects.namespace, name
+            yield found, (target, f"{route.kind} {route.metadata.name}")
+
+
+def _kubelet(each: KubeletObject, namespace: str) -> FoundKubelet:
+    settings = each.settings
+    return FoundKubelet(settings.configuration, _other(each.found, namespace), settings.notation, settings.arguments)
+
+
+def _in_namespace(item: Namespaced, namespace: str) -> Namespaced:
+    metadata = item.metadata
+    return item if metadata.namespace else replace(item, metadata=replace(metadata, namespace=namespace))
+
+
+def _other(found: FoundObject, namespace: str) -> CheckedObject:
+    other, path = found.other, found.source.path
+    metadata = other.metadata
+    own = metadata.namespace or (namespace if other.kind in _NAMESPACED else "")
+    # A kubelet's configuration is a file and has no other name.
+    name = metadata.name or metadata.generate_name or posixpath.basename(path)
+    return CheckedObject(other.kind, name, own, path, other.place)
+
+
+def _unknown_classes(
+    workloads: Iterable[LocatedWorkload], context_of: Callable[[str], Context]
+) -> Iterator[tuple[str, str]]:
+    """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
+    for found in workloads:
+        spec = found.workload.pod.spec
+        if (spec.priority_class_name or spec.runtime_class_name) and not found.workload.is_stored:
+            for missing in context_of(found.subject.source).missing_classes(found.workload.pod):
+                yield missing.kind, missing.name
+
+
+def _misspelt(source: Source) -> Iterator[Problem]:
+    """Yield a warning for each object whose kind is probably misspelt."""
+    for other in source.reading.others:
+        if decides_about_pods(other):
+            continue
+        from podqos.manifest.known_kinds import meant_kind
+
+        meant = meant_kind(other.kind, other.api_version)
+        if meant is not None:
+            what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
+            yield source.problem(other.place, "kind", what, fix, severity=Severity.WARNING)
+
+
+def _unknown_checks(source: Source) -> Iterator[Problem]:
+    """Yield a warning for each check that an annotation tells to ignore and that does not exist."""
+    reading = source.reading
+    for workload, place in zip(reading.workloads, reading.places, strict=True):
+        for name in ignored_names(workload.metadata.annotations):
+            known = check_names()
+            if name not in known:
+                from podqos.manifest.fields import suggestion
+
+                path = ("metadata", "annotations", IGNORE_ANNOTATION)
+                what, fix = f'no check "{name}"', suggestion(name, known)
+                yield source.problem(place, path, what, fix, severity=Severity.WARNING)
+
+
+def _without_ignored(findings: list[Finding], request: CheckRequest) -> list[Finding]:
+    """Return the findings; ignored ones are marked."""
+    ignore, paths = request.gate.ignore, request.paths
+    if not ignore:
+        return findings
+    marked = []
+    for finding in findings:
+        source = finding.subject.source
+        reason = None if finding.suppression else ignored(finding, ignore, paths.get(source, source))
+        marked.append(finding if reason is None else replace(finding, suppression=reason))
+    return marked
+
+
+def _key(found: LocatedWorkload) -> tuple[str, str, str]:
+    return found.subject.kind, found.subject.namespace, found.subject.name
+
+
+def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
+    from podqos.advice.fixes.patches import plain_value
+    from podqos.answers.replacements import line_replacements
+    from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
+
+    place = finding.subject.place
+    if not finding.patch.is_complete or place is None:
+        return ()
+    edits = [ObjectEdit(place, edit.path, plain_value(edit.value)) for edit in finding.patch.edits]
+    edited = apply_edits(data, edits)
+    return () if isinstance(edited, CannotEdit) else line_replacements(data, edited.data)
