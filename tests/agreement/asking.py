@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from agreement.settings import NODE, Setting, key
+from podqos.answers.page.page import Page
 from podqos.cli.main import main
 from podqos.library.overview import overview
-from podqos.library.page.page import Page
 from podqos.manifest.encoding import json_line
 from podqos.reading.snapshot_files import read_snapshot
 from podqos.report.cluster.metrics import overview_metrics

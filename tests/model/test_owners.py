@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.library.page.shown import controller
+from podqos.answers.page.shown import controller
 from podqos.model.owners import controllers
 from podqos.model.pod import ObjectMeta, OwnerReference, Pod
 

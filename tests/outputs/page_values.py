@@ -14,10 +14,10 @@ from outputs.commands import PLATFORM, ROOT, Line
 from podqos.answers.page.check import FixRequest
 from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
+from podqos.answers.page.page import Page
 from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.errors import InputError
 from podqos.library.overview import overview
-from podqos.library.page.page import Page
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.reading.scenario_files import load_scenario

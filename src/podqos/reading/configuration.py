@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.catalogue import CHECKS, check_names
-from podqos.advice.checks.check import Check
 from podqos.advice.checks.configuration import Configuration
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.plain import FieldPath
@@ -22,7 +21,6 @@ from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.objects.files import STDIN
 from podqos.reading.configured import find_configuration
-from podqos.wording import nearest
 
 
 class ReadConfiguration(Struct, frozen=True):
@@ -138,13 +136,3 @@ def checks_named(names: Iterable[str]) -> frozenset[str]:
     """Return the ids of the checks that are named, by id or name."""
     named = set(names)
     return frozenset(check.id for check in CHECKS.values() if named & {check.id, check.name})
-
-
-def check_named(name: str, where: str) -> Check:
-    """Return a check by its id or name; ``where`` is the option that names it."""
-    for check in CHECKS.values():
-        if name.strip().upper() == check.id or name.strip() == check.name:
-            return check
-    near = nearest(name, check_names())
-    fix = f'did you mean "{near}"?' if near else "`podqos check --list` lists them"
-    raise InvalidOption(f"no check {name!r}", where=where, fix=fix)

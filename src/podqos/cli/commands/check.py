@@ -110,9 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _about_checks(arguments: argparse.Namespace) -> int:
-    from podqos.advice.checks.catalogue import CHECKS
+    from podqos.advice.checks.catalogue import CHECKS, check_named
     from podqos.library.check_examples import good_example
-    from podqos.reading.configuration import check_named
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)

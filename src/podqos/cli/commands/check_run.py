@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import Baseline, BaselineEntry, baseline_of
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.catalogue import check_named
 from podqos.advice.checks.configuration import demands_of, options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
@@ -38,7 +39,7 @@ from podqos.model.profile import parse_version
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.baseline import read_baseline, write_baseline
 from podqos.reading.cluster_part import Part
-from podqos.reading.configuration import check_named, checks_named, configuration_for
+from podqos.reading.configuration import checks_named, configuration_for
 from podqos.reading.configured import FILE_NAME
 from podqos.reading.files import Rendering, read_bytes
 from podqos.reading.gathering import existing_files, manifest_files

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from podqos.answers.page.page import Page
 from podqos.answers.page.source import PageSource
 from podqos.library.autopsy import Log, autopsy
-from podqos.library.page.page import Page
+from podqos.library.many_files import over_cores
 from podqos.model.profile import Profile
 from podqos.objects.kubelet_node import Kubelet
 from podqos.survival.autopsy import Autopsies
@@ -12,7 +13,7 @@ from podqos.survival.autopsy import Autopsies
 
 def page_about(source: PageSource, before: Page | None = None) -> Page:
     """Return the page; ``before`` is that of an earlier state of the source, of which is taken what has not changed."""
-    return Page(source, _autopsied, before)
+    return Page(source, _autopsied, before, spread=over_cores())
 
 
 def _autopsied(source: PageSource, kubelet: Kubelet | None, profile: Profile) -> Autopsies:

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
+from podqos.answers.page.shown import Shown
 from podqos.answers.page.source import PageSource
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.library.blast_radius import blast
-from podqos.library.page.shown import Shown
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
 from podqos.objects.kubelet_node import Kubelet

@@ -26,12 +26,12 @@ from podqos.answers.page.check import FixRequest
 from podqos.answers.page.compare import compare
 from podqos.answers.page.forecast import ForecastRequest
 from podqos.answers.page.job import JobKind
+from podqos.answers.page.page import Page
 from podqos.answers.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError, PodqosError
-from podqos.library.page.page import Page
 from podqos.manifest.encoding import json_line
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, Request, Response, Server, Stream

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 
+from podqos.answers.page.page import Page
 from podqos.answers.page.session import SourceInfo
 from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
-from podqos.library.page.page import Page
 from podqos.web.ui.jobs import Job
 from podqos.web.ui.pages import page_about
 from podqos.web.ui.settings import UI_LIMITS, UiLimits

@@ -9,10 +9,10 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
+from podqos.answers.page.page import Page
 from podqos.answers.page.session import ProblemInfo, Session, SourceInfo
 from podqos.answers.page.source import PageSource, SourceKind
 from podqos.errors import PodqosError
-from podqos.library.page.page import Page
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.report.simulation.html import embedded

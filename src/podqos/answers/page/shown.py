@@ -22,11 +22,11 @@ from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY
 from podqos.model.service import Service
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
+from podqos.objects.held import held_objects
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
-from podqos.reading.loading import load
 
 
 class Shown:
@@ -49,7 +49,7 @@ class Shown:
     def declared(self) -> Objects:
         """What pods are made from: the manifests; of a cluster its workloads."""
         cluster = self.source.cluster
-        return self.nodes.objects if cluster is None else load(cluster.declared())
+        return self.nodes.objects if cluster is None else held_objects(cluster.declared())
 
     @cached_property
     def makers(self) -> dict[tuple[str, str], FoundWorkload]:

@@ -1,6 +1,6 @@
 """The values of all views of one source. What was parsed and ranked is kept, so that a view costs what it alone needs.
 
-Every answer is one of the library's: ``explain``, ``admit``, ``rank``, ``forecast``, ``check``, ``autopsy``.
+Every answer is that of its own question: ``explain``, ``admit``, ``rank``, ``forecast``, ``check``, ``autopsy``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from itertools import islice
 from msgspec.structs import asdict, replace
 
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.catalogue import check_named
 from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.admit import admit
-from podqos.answers.check import Checked
+from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.node_figures import node_overview, threshold_bytes
 from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
@@ -27,13 +28,12 @@ from podqos.answers.page.forecast import ForecastRequest, ForecastView
 from podqos.answers.page.nodes import PageNode, ShownNode
 from podqos.answers.page.places import Places, before, is_safer
 from podqos.answers.page.pod import PodPage, SaferEdit
+from podqos.answers.page.shown import Shown, controller, owner, workload_of
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf, WhatIfView
+from podqos.answers.page.what_if_engine import WhatIfEngine
+from podqos.answers.rank import RankRequest, rank
 from podqos.errors import InputError
-from podqos.library.check import run_checks
-from podqos.library.page.shown import Shown, controller, owner, workload_of
-from podqos.library.page.what_if import WhatIfEngine
-from podqos.library.rank import rank
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_limits, pod_requests
@@ -45,9 +45,9 @@ from podqos.model.snapshot import PodUsage
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.objects.selection import Selection
+from podqos.objects.spreading import Spread, one_by_one
 from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
-from podqos.reading.configuration import check_named
 from podqos.survival.autopsy import Autopsies
 from podqos.survival.counterfactual import PodChange
 from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
@@ -61,11 +61,17 @@ Autopsied = Callable[[PageSource, Kubelet | None, Profile], Autopsies]
 
 
 class Page(Shown):
-    """A source, and what its views show; ``autopsied`` reads its logs, which may be files."""
+    """A source, and what its views show.
 
-    def __init__(self, source: PageSource, autopsied: Autopsied, before: Page | None = None) -> None:
+    ``autopsied`` reads its logs, which may be files; ``spread`` may check objects on several cores.
+    """
+
+    def __init__(
+        self, source: PageSource, autopsied: Autopsied, before: Page | None = None, *, spread: Spread = one_by_one
+    ) -> None:
         super().__init__(source, before)
         self._autopsied = autopsied
+        self._spread = spread
 
     # ---- the cluster -------------------------------------------------------------------------------------------------
 
@@ -231,7 +237,7 @@ class Page(Shown):
             ]
             try:
                 state = with_workloads(node, [edited(objects, found, fields)], {}, self.nodes.profile)
-                after = Places.of(rank(state, profile=self.nodes.profile)).standing(entry.pod.key)
+                after = Places.of(rank(state, RankRequest(profile=self.nodes.profile))).standing(entry.pod.key)
             except InputError:
                 continue
             if after is not None and is_safer(now, after):
@@ -251,10 +257,10 @@ class Page(Shown):
 
     @cached_property
     def _checked(self) -> Checked:
-        return run_checks(
-            self.declared,
-            CheckOptions(profile=self.nodes.profile, node_memory_bytes=self.source.node_memory_bytes),
-        )
+        return self._check(CheckOptions(profile=self.nodes.profile, node_memory_bytes=self.source.node_memory_bytes))
+
+    def _check(self, options: CheckOptions) -> Checked:
+        return Checked(CheckRequest(objects=self.declared, options=options), self._spread)
 
     def check(self) -> CheckView:
         """Return what ``podqos check`` finds."""
@@ -267,7 +273,7 @@ class Page(Shown):
             options = CheckOptions(
                 profile=self.nodes.profile, only=frozenset(check_named(each, "checks").id for each in request.checks)
             )
-            checked = run_checks(self.declared, options)
+            checked = self._check(options)
         if self.source.cluster is not None:
             patches = tuple(patch_lines(checked.patches(), "kubectl"))
             return FixView((), (), patches, len(checked.open) - len(patches))

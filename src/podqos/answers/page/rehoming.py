@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode
+from podqos.answers.page.shown import Shown, workload_of
 from podqos.answers.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.errors import InvalidManifest
-from podqos.library.page.shown import Shown, workload_of
 from podqos.model.node import PODS
 from podqos.model.pod import Pod
 from podqos.model.policy import Namespace

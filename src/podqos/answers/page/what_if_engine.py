@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
-from podqos.answers.forecast import CurvePoint
+from podqos.answers.forecast import CurvePoint, GrowthRequest, forecast
 from podqos.answers.node_figures import headroom_bytes, threshold_bytes
 from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.editing import edited, edited_alike, patch_of, with_workloads
@@ -20,6 +20,8 @@ from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.places import Places, turn
 from podqos.answers.page.pod import PatchText
 from podqos.answers.page.quotas import Charged
+from podqos.answers.page.rehoming import rehomed
+from podqos.answers.page.shown import Shown, workload_of
 from podqos.answers.page.what_if import (
     ChangedNode,
     ComparedPod,
@@ -31,13 +33,10 @@ from podqos.answers.page.what_if import (
     WhatIf,
     WhatIfView,
 )
+from podqos.answers.rank import RankRequest, rank
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
-from podqos.library.forecast import forecast
-from podqos.library.page.rehoming import rehomed
-from podqos.library.page.shown import Shown, workload_of
-from podqos.library.rank import rank
 from podqos.manifest.plain import format_path
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
@@ -103,7 +102,7 @@ class WhatIfEngine:
         homes = rehomed(page, written)
         states = self._with_kubelet(request, node, homes.states)
         state = states.get(node.name, now)
-        report = node.report if state is now else rank(state, profile=profile)
+        report = node.report if state is now else rank(state, RankRequest(profile=profile))
         if report is None:
             raise InputError("it has no pods", where=node.name)
         after = before if state is now else Places.of(report)
@@ -158,11 +157,13 @@ class WhatIfEngine:
         interval_us = round(request.interval_seconds * SECOND_US)
         report = forecast(
             state,
-            growing=growing,
-            rates=(request.rate_bytes_per_second,),
-            interval_us=interval_us,
-            fast_path=request.fast_path,
-            profile=self._profile,
+            GrowthRequest(
+                growing=growing,
+                rates=(request.rate_bytes_per_second,),
+                interval_us=interval_us,
+                fast_path=request.fast_path,
+                profile=self._profile,
+            ),
         )
         return ForecastView(
             node=node.name,
@@ -268,7 +269,7 @@ class WhatIfEngine:
             after = before
         if before is not None and after is None:
             try:
-                after = Places.of(rank(state, profile=profile))
+                after = Places.of(rank(state, RankRequest(profile=profile)))
             except InputError as error:
                 problem = str(error)
         turns = [] if before is None or after is None else [*_turns(before, after)]
@@ -345,18 +346,18 @@ class WhatIfEngine:
             return None
         growing = f"{pod}:{container or entry.containers[0].name}"
         before = self._curve(growing, node)
-        after = (
-            before if state is node.state else forecast(state, growing=growing, rates=(), profile=self._profile).curve
-        )
-        return ForecastChange(growing, before, after)
+        return ForecastChange(growing, before, before if state is node.state else self._curve_of(growing, state))
 
     def _curve(self, growing: str, node: PageNode) -> tuple[CurvePoint, ...]:
         """Return the curve as it is, which is computed once."""
         known = self._page.curves
         key = node.name, growing
         if key not in known:
-            known[key] = forecast(self._page.state(node), growing=growing, rates=(), profile=self._profile).curve
+            known[key] = self._curve_of(growing, self._page.state(node))
         return known[key]
+
+    def _curve_of(self, growing: str, state: NodeState) -> tuple[CurvePoint, ...]:
+        return forecast(state, GrowthRequest(growing=growing, rates=(), profile=self._profile)).curve
 
 
 def edited_kubelet(state: NodeState, edit: KubeletEdit, profile: Profile) -> Kubelet | None:
