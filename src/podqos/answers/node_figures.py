@@ -4,15 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from podqos.answers.node_state import NodeState, used_by_pods, used_bytes
-from podqos.answers.overview import NextVictim, NodeOverview, Share
 from podqos.answers.places import EvictionPlace, KillPlace, RankReport
 from podqos.answers.watched_memory import watched_memory
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
-from podqos.model.pod import Pod
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
+from podqos.survival.headroom import Headroom
+
+
+class Share(Struct, frozen=True, rename="camel"):
+    """One resource of a node: memory in bytes, cpu in thousandths of a core."""
+
+    allocatable: int
+    requests: int
+    limits: int
+    used: int | None = None
+    """By pods and system together, where it was measured."""
+    used_by_pods: int | None = None
+    """By pods alone, which is what allocatable bounds."""
+
+
+class NextVictim(Struct, frozen=True, rename="camel"):
+    """The pod that dies next."""
+
+    pod: str
+    qos_class: QOSClass
+    reason: str
+    """Why it and not the next."""
+
+
+class NodeOverview(Struct, frozen=True, rename="camel"):
+    """A node: how near it is to running out, and which pods die first."""
+
+    name: str
+    pods: int
+    most_pods: int | None
+    memory: Share
+    cpu: Share
+    conditions: tuple[str, ...] = ()
+    """What is not as it should be: NotReady, MemoryPressure, Unschedulable …"""
+    headroom_bytes: int | None = None
+    """Memory until the kubelet evicts, by memory.available or allocatableMemory.available, whichever has less; negative
+    where it does already; null without figures."""
+    is_measured: bool = False
+    """Whether usage was measured, or pods are taken to use what they request."""
+    next_evicted: NextVictim | None = None
+    next_killed: NextVictim | None = None
+    headroom: Headroom | None = None
+    """The threshold that ``headroomBytes`` is about; null without figures, and where the kubelet has none."""
+    problem: str = ""
+    """What keeps its pods from being ranked, or contradicts itself; empty where nothing does."""
+    kernel_left_bytes: int | None = None
+    """What the kernel can still allocate before it kills; null where pods were not ranked. Not more than
+    ``headroomBytes``: the kernel kills before the kubelet evicts."""
 
 
 def node_overview(

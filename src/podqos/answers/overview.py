@@ -1,59 +1,30 @@
-"""Nodes by headroom, who dies next on each, and what is wrong by namespace."""
+"""A cluster on one screen: nodes by headroom, which pod dies next on each, and what is wrong by namespace."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podqos.model.assumption import Assumption
-from podqos.model.pod import QOSClass
-from podqos.survival.headroom import Headroom
-
-
-class Share(Struct, frozen=True, rename="camel"):
-    """One resource of a node: memory in bytes, cpu in thousandths of a core."""
-
-    allocatable: int
-    requests: int
-    limits: int
-    used: int | None = None
-    """By pods and system together, where it was measured."""
-    used_by_pods: int | None = None
-    """By pods alone, which is what allocatable bounds."""
-
-
-class NextVictim(Struct, frozen=True, rename="camel"):
-    """The pod that dies next."""
-
-    pod: str
-    qos_class: QOSClass
-    reason: str
-    """Why it and not the next."""
-
-
-class NodeOverview(Struct, frozen=True, rename="camel"):
-    """A node: how near it is to running out, and which pods die first."""
-
-    name: str
-    pods: int
-    most_pods: int | None
-    memory: Share
-    cpu: Share
-    conditions: tuple[str, ...] = ()
-    """What is not as it should be: NotReady, MemoryPressure, Unschedulable …"""
-    headroom_bytes: int | None = None
-    """Memory until the kubelet evicts, by memory.available or allocatableMemory.available, whichever has less; negative
-    where it does already; null without figures."""
-    is_measured: bool = False
-    """Whether usage was measured, or pods are taken to use what they request."""
-    next_evicted: NextVictim | None = None
-    next_killed: NextVictim | None = None
-    headroom: Headroom | None = None
-    """The threshold that ``headroomBytes`` is about; null without figures, and where the kubelet has none."""
-    problem: str = ""
-    """What keeps its pods from being ranked, or contradicts itself; empty where nothing does."""
-    kernel_left_bytes: int | None = None
-    """What the kernel can still allocate before it kills; null where pods were not ranked. Not more than
-    ``headroomBytes``: the kernel kills before the kubelet evicts."""
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.answers.check import Checked, CheckRequest
+from podqos.answers.cluster_state import cluster_state
+from podqos.answers.node_figures import NodeOverview, headroom_bytes, node_overview
+from podqos.answers.node_state import NodeState
+from podqos.answers.rank import RankRequest, rank
+from podqos.answers.scores import NamespaceScores, counts, namespace_scores
+from podqos.errors import InputError
+from podqos.model.assumption import Assumption, of_version
+from podqos.model.node import Node
+from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
+from podqos.model.profile import Profile
+from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.objects.held import held_objects
+from podqos.objects.objects import Progress
+from podqos.objects.spreading import Spread, one_by_one
+from podqos.qos.classes import qos_class_of
 
 
 class NamespaceOverview(Struct, frozen=True, rename="camel"):
@@ -93,3 +64,98 @@ class Overview(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ClusterOverview"
     assumptions: tuple[Assumption, ...] = ()
+
+
+MOST_RANKED = 200
+"""Of so many nodes, those nearest to running out, the pods are ranked."""
+
+
+def overview(
+    cluster: ClusterSnapshot,
+    *,
+    profile: Profile | None = None,
+    progress: Progress | None = None,
+    spread: Spread = one_by_one,
+) -> Overview:
+    """Return how a cluster stands.
+
+    ``progress`` gets the number of ranked nodes and the total; ``spread`` may check objects on several cores.
+    """
+    profile = profile or cluster.profile
+    pods = [found.workload.pod for found in cluster.objects.workloads]
+    alive = [pod for pod in pods if pod.status.phase not in TERMINAL_PHASES]
+    by_node: dict[str, list[Pod]] = {}
+    for pod in alive:
+        by_node.setdefault(pod.spec.node_name, []).append(pod)
+    checked = Checked(
+        CheckRequest(objects=held_objects(cluster.declared()), options=CheckOptions(profile=profile)), spread
+    )
+    report = checked.report
+    classes = {pod.key: qos_class_of(pod, profile) for pod in alive}
+    nodes, assumptions = _nodes(cluster, by_node, profile, progress)
+    return Overview(
+        taken_at=cluster.header.taken_at,
+        server_version=cluster.header.server_version,
+        nodes=tuple(sorted(nodes, key=lambda node: (node.headroom_bytes is None, node.headroom_bytes or 0, node.name))),
+        classes=dict(sorted(Counter(str(each) for each in classes.values()).items())),
+        pending=tuple(pod.key for pod in by_node.get("", ())),
+        stored_otherwise=tuple(
+            pod.key for pod in alive if pod.status.qos_class is not None and pod.status.qos_class != classes[pod.key]
+        ),
+        namespaces=_namespaces(namespace_scores(report, checked.with_pods), alive, classes),
+        checks=dict(sorted(Counter(item.check for item in report.items if counts(item)).items())),
+        verdict="" if report.verdict is None else report.verdict.text,
+        assumptions=tuple(dict.fromkeys((*of_version(profile), *cluster.assumptions, *assumptions))),
+    )
+
+
+def _nodes(
+    cluster: ClusterSnapshot, by_node: Mapping[str, list[Pod]], profile: Profile, progress: Progress | None
+) -> tuple[list[NodeOverview], list[Assumption]]:
+    """Return every node; those nearest to running out with the pods that die next."""
+    assumptions: list[Assumption] = []
+    found: list[tuple[Node, NodeState | None, int | None]] = []
+    problems: dict[str, str] = {}
+    for node in cluster.nodes.values():
+        state = headroom = None
+        try:
+            if by_node.get(node.name):
+                state = cluster_state(cluster, node.name, profile=profile)
+                headroom = headroom_bytes(state, profile)
+        except InputError as error:
+            state, problems[node.name] = None, str(error)
+        found.append((node, state, headroom))
+    found.sort(key=lambda each: (each[2] is None, each[2] or 0))
+    made = []
+    for number, (node, state, _) in enumerate(found, 1):
+        report = None
+        if state is not None and number <= MOST_RANKED:
+            try:
+                report = rank(state, RankRequest(profile=profile))
+                assumptions += report.assumptions
+            except InputError as error:
+                problems[node.name] = str(error)
+        one = node_overview(node, by_node.get(node.name, []), state, report, profile)
+        made.append(replace(one, problem=problems.get(node.name, one.problem)))
+        if progress is not None:
+            progress(number, len(found))
+    return made, assumptions
+
+
+def _namespaces(
+    scores: NamespaceScores, pods: Iterable[Pod], classes: Mapping[str, QOSClass]
+) -> tuple[NamespaceOverview, ...]:
+    by_class: dict[str, Counter[str]] = {}
+    for pod in pods:
+        by_class.setdefault(pod.metadata.namespace, Counter())[str(classes[pod.key])] += 1
+    return tuple(
+        NamespaceOverview(
+            namespace=each.namespace,
+            classes=dict(sorted(by_class.get(each.namespace, Counter()).items())),
+            score=each.score,
+            errors=each.errors,
+            warnings=each.warnings,
+            objects=each.with_errors + each.with_warnings,
+        )
+        for each in scores.items
+    )

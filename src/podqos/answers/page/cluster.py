@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from podqos.answers.overview import NodeOverview
+from podqos.answers.node_figures import NodeOverview
 from podqos.answers.page.guard import GuardPanel
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.answers.overview import NextVictim, NodeOverview, Overview
+from podqos.answers.node_figures import NextVictim, NodeOverview
+from podqos.answers.overview import Overview
 from podqos.report.cluster.overview import headline
 from podqos.report.text.html_page import escape, page
 from podqos.wording import counted, mebibytes

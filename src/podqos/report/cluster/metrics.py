@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from podqos.answers.overview import NodeOverview, Overview, Share
+from podqos.answers.node_figures import NodeOverview, Share
+from podqos.answers.overview import Overview
 from podqos.exposition import sample
 
 Sample = tuple[Mapping[str, str], float | None]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.answers.overview import NextVictim, NodeOverview, Overview, Share
+from podqos.answers.node_figures import NextVictim, NodeOverview, Share
+from podqos.answers.overview import Overview
 from podqos.report.text.style import Style, columns
 from podqos.wording import counted, mebibytes
 from podqos.words.headroom import bound_by, briefly

@@ -1,6 +1,6 @@
 """The paths of the page: who may ask, what is asked, and the answer as JSON.
 
-Values come from ``library.page``; nothing here decides. What a visitor sends is looked up, decoded into a type or kept
+Values come from ``answers.page``; nothing here decides. What a visitor sends is looked up, decoded into a type or kept
 as bytes. It never becomes a path, a command or markup.
 """
 
