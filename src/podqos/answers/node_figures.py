@@ -8,11 +8,10 @@ from msgspec import Struct
 
 from podqos.answers.node_state import NodeState, used_by_pods, used_bytes
 from podqos.answers.places import EvictionPlace, KillPlace, RankReport
-from podqos.answers.watched_memory import watched_memory
+from podqos.answers.watched_memory import WatchedMemory
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod, QOSClass
-from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
 from podqos.survival.headroom import Headroom
 
@@ -65,12 +64,15 @@ class NodeOverview(Struct, frozen=True, rename="camel"):
 
 
 def node_overview(
-    node: Node, pods: Sequence[Pod], state: NodeState | None, report: RankReport | None, profile: Profile
+    node: Node,
+    pods: Sequence[Pod],
+    state: NodeState | None,
+    watched: WatchedMemory | None,
+    report: RankReport | None,
 ) -> NodeOverview:
-    """Return a node with its pods; ``report`` ranks them, where that was asked for."""
+    """Return a node with its pods; ``watched`` is the memory of ``state``, and ``report`` ranks its pods."""
     evicted = [] if report is None else [each for each in report.eviction_order if each.spared is None]
     killed = [] if report is None else report.kill_order
-    watched = None if state is None else watched_memory(state, profile)
     return NodeOverview(
         name=node.name,
         pods=len(pods),
@@ -86,16 +88,6 @@ def node_overview(
         next_killed=_victim(next(iter(killed), None)),
         problem="" if report is None else report.problem,
     )
-
-
-def headroom_bytes(state: NodeState, profile: Profile) -> int:
-    """Return the memory that is left until the kubelet evicts, by whichever signal is nearer to it."""
-    return watched_memory(state, profile).headroom_bytes
-
-
-def threshold_bytes(state: NodeState, profile: Profile) -> int:
-    """Return the highest hard threshold of ``memory.available``."""
-    return watched_memory(state, profile).threshold_bytes
 
 
 def _victim(place: EvictionPlace | KillPlace | None) -> NextVictim | None:

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.cluster_state import cluster_state
-from podqos.answers.node_figures import NodeOverview, headroom_bytes, node_overview
+from podqos.answers.node_figures import NodeOverview, node_overview
 from podqos.answers.node_state import NodeState
 from podqos.answers.rank import RankRequest, rank
 from podqos.answers.scores import NamespaceScores, counts, namespace_scores
+from podqos.answers.watched_memory import WatchedMemory, watched_memory
 from podqos.errors import InputError
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
@@ -114,20 +115,20 @@ def _nodes(
 ) -> tuple[list[NodeOverview], list[Assumption]]:
     """Return every node; those nearest to running out with the pods that die next."""
     assumptions: list[Assumption] = []
-    found: list[tuple[Node, NodeState | None, int | None]] = []
+    found: list[tuple[Node, NodeState | None, WatchedMemory | None]] = []
     problems: dict[str, str] = {}
     for node in cluster.nodes.values():
-        state = headroom = None
+        state = watched = None
         try:
             if by_node.get(node.name):
                 state = cluster_state(cluster, node.name, profile=profile)
-                headroom = headroom_bytes(state, profile)
+                watched = watched_memory(state, profile)
         except InputError as error:
             state, problems[node.name] = None, str(error)
-        found.append((node, state, headroom))
-    found.sort(key=lambda each: (each[2] is None, each[2] or 0))
+        found.append((node, state, watched))
+    found.sort(key=lambda each: (True, 0) if each[2] is None else (False, each[2].headroom_bytes))
     made = []
-    for number, (node, state, _) in enumerate(found, 1):
+    for number, (node, state, watched) in enumerate(found, 1):
         report = None
         if state is not None and number <= MOST_RANKED:
             try:
@@ -135,7 +136,7 @@ def _nodes(
                 assumptions += report.assumptions
             except InputError as error:
                 problems[node.name] = str(error)
-        one = node_overview(node, by_node.get(node.name, []), state, report, profile)
+        one = node_overview(node, by_node.get(node.name, []), state, watched, report)
         made.append(replace(one, problem=problems.get(node.name, one.problem)))
         if progress is not None:
             progress(number, len(found))

@@ -21,6 +21,7 @@ from podqos.answers.page.places import Places
 from podqos.answers.page.source import PageSource
 from podqos.answers.places import RankReport
 from podqos.answers.rank import RankRequest, rank
+from podqos.answers.watched_memory import WatchedMemory, watched_memory
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
 from podqos.manifest.encoding import json_line
@@ -92,6 +93,11 @@ class PageNode:
     def name(self) -> str:
         """The node's; empty for one that is assumed."""
         return self.node.name
+
+    @cached_property
+    def watched(self) -> WatchedMemory | None:
+        """Its memory as the kubelet watches it; None without a state."""
+        return None if self.state is None else watched_memory(self.state, self._profile)
 
     @cached_property
     def report(self) -> RankReport | None:

@@ -18,7 +18,7 @@ from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.admit import admit
 from podqos.answers.check import Checked, CheckRequest
-from podqos.answers.node_figures import node_overview, threshold_bytes
+from podqos.answers.node_figures import node_overview
 from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
@@ -120,10 +120,10 @@ class Page(Shown):
             yield f"and {len(found) - _MOST_NOTES} more"
 
     def _panel(self, node: PageNode) -> NodePanel:
-        state, report, profile = node.state, node.report, self.nodes.profile
+        state, watched, report = node.state, node.watched, node.report
         pods = [entry.pod for entry in (node.unranked if state is None else state.snapshot.pods)]
         capacity = node.node.status.capacity
-        figures = node_overview(node.node, pods, state, report, profile)
+        figures = node_overview(node.node, pods, state, watched, report)
         if state is not None and self.source.cluster is None:
             # What a table of usage or a scenario states is as good as what a kubelet measured.
             figures = replace(
@@ -134,7 +134,7 @@ class Page(Shown):
             **asdict(figures),
             memory_bytes=_bytes(capacity.get(MEMORY)) if state is None else state.snapshot.node.memory_bytes,
             used_bytes=None if state is None else used_bytes(state),
-            threshold_bytes=0 if state is None else threshold_bytes(state, profile),
+            threshold_bytes=0 if watched is None else watched.threshold_bytes,
             is_assumed=node.is_assumed,
             reversed_pairs=0 if report is None else report.reversed_pairs,
         )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 
 from msgspec.structs import replace
 
 from podqos.answers.explain import ExplainOptions, explain
 from podqos.answers.explanation import ExplanationList
 from podqos.answers.forecast import CurvePoint
-from podqos.answers.node_figures import headroom_bytes
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode, PageNodes
 from podqos.answers.page.places import Places
@@ -68,11 +68,11 @@ class Shown:
             return nodes[name]
         if name:
             raise InputError(f"there is no node {name}", fix="it may be gone: see the cluster")
-        ranked = [each for each in nodes.values() if each.state is not None]
+        ranked = [(each.watched.headroom_bytes, each) for each in nodes.values() if each.watched is not None]
         if not ranked:
             problem = next((each.problem for each in nodes.values() if each.problem), "")
             raise InputError(problem or "there are no pods", fix="" if problem else "give some that run")
-        return min(ranked, key=lambda each: headroom_bytes(self.state(each), self.nodes.profile))
+        return min(ranked, key=itemgetter(0))[1]
 
     def state(self, node: PageNode) -> NodeState:
         """Return a node's pods; that of a node without any is empty."""

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.forecast import CurvePoint, GrowthRequest, forecast
-from podqos.answers.node_figures import headroom_bytes, threshold_bytes
 from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.editing import edited, edited_alike, patch_of, with_workloads
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
@@ -34,6 +33,7 @@ from podqos.answers.page.what_if import (
     WhatIfView,
 )
 from podqos.answers.rank import RankRequest, rank
+from podqos.answers.watched_memory import watched_memory
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
@@ -114,6 +114,8 @@ class WhatIfEngine:
             for each in states
         ]
         changed.sort(key=lambda each: (each.node != node.name, -(each.at_risk or 0) - (each.safer or 0), each.node))
+        was = watched_memory(now, profile)
+        then = was if state is now else watched_memory(state, profile)
         return WhatIfView(
             node=node.name,
             edited=tuple(self._edited_pod(change, node, before, after) for change in changes),
@@ -128,10 +130,10 @@ class WhatIfEngine:
             mixed=sum(each.mixed or 0 for each in changed),
             moved=homes.moved,
             preempted=homes.preempted,
-            threshold_before_bytes=threshold_bytes(now, profile),
-            threshold_after_bytes=threshold_bytes(state, profile),
-            headroom_before_bytes=headroom_bytes(now, profile),
-            headroom_after_bytes=headroom_bytes(state, profile),
+            threshold_before_bytes=was.threshold_bytes,
+            threshold_after_bytes=then.threshold_bytes,
+            headroom_before_bytes=was.headroom_bytes,
+            headroom_after_bytes=then.headroom_bytes,
             forecast=self._forecast_change(request.growing, node, state) if request.growing else None,
             notes=(*notes, *(note for each in states.values() for note in _notes(each, touched))),
             assumptions=report.assumptions,
@@ -168,7 +170,7 @@ class WhatIfEngine:
         return ForecastView(
             node=node.name,
             growing=f"{report.growths[0].pod}:{report.growths[0].container}",
-            threshold_bytes=threshold_bytes(state, self._profile),
+            threshold_bytes=watched_memory(state, self._profile).threshold_bytes,
             available_bytes=available_bytes(state, self._profile),
             report=report,
             race=race_text(report.growths[0]),
@@ -281,8 +283,8 @@ class WhatIfEngine:
             safer=later,
             at_risk=sooner,
             mixed=sum(min(each) < 0 < max(each) for each in turns),
-            headroom_before_bytes=headroom_bytes(self._page.state(node), profile),
-            headroom_after_bytes=headroom_bytes(state, profile),
+            headroom_before_bytes=watched_memory(self._page.state(node), profile).headroom_bytes,
+            headroom_after_bytes=watched_memory(state, profile).headroom_bytes,
             problem=problem,
         )
 
