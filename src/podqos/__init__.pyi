@@ -17,6 +17,8 @@ from podqos.advice.sizing.samples import ContainerSamples as ContainerSamples
 from podqos.agent.journal import Entry as Entry
 from podqos.answers.admission import AdmissionList as AdmissionList
 from podqos.answers.admission import AdmissionReport as AdmissionReport
+from podqos.answers.drift import DriftReport as DriftReport
+from podqos.answers.drift import WorkloadDrift as WorkloadDrift
 from podqos.answers.explanation import Explanation as Explanation
 from podqos.answers.explanation import ExplanationList as ExplanationList
 from podqos.answers.findings import CheckReport as CheckReport
@@ -97,8 +99,6 @@ from podqos.survival.autopsy import Autopsies as Autopsies
 from podqos.survival.autopsy import OOMAutopsy as OOMAutopsy
 from podqos.survival.cpu import CpuReport as CpuReport
 from podqos.survival.drift import Allowed as Allowed
-from podqos.survival.drift import DriftReport as DriftReport
-from podqos.survival.drift import WorkloadDrift as WorkloadDrift
 from podqos.survival.orders import both_orders as both_orders
 from podqos.survival.usage_file import UsageRow as UsageRow
 from podqos.version import __version__ as __version__
