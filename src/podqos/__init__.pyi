@@ -33,6 +33,7 @@ from podqos.answers.places import RankReport as RankReport
 from podqos.answers.policies import PolicyReport as PolicyReport
 from podqos.answers.run_view import RunView as RunView
 from podqos.answers.thresholds import ThresholdsReport as ThresholdsReport
+from podqos.answers.thresholds import thresholds as thresholds
 from podqos.errors import InputError as InputError
 from podqos.eviction.ranking import Policy as Policy
 from podqos.eviction.signals import Layout as Layout
@@ -61,7 +62,6 @@ from podqos.library.rehearsal import rehearse as rehearse
 from podqos.library.simulation import Run as Run
 from podqos.library.simulation import simulate as simulate
 from podqos.library.sweeping import sweep as sweep
-from podqos.library.thresholds import thresholds as thresholds
 from podqos.manifest.encoding import json_bytes as json_bytes
 from podqos.manifest.problems import Problem as Problem
 from podqos.manifest.problems import Severity as Severity

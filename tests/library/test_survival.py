@@ -11,13 +11,13 @@ import pytest
 from podqos.advice.sizing.description import DescribedWorkload
 from podqos.advice.sizing.matrix import Description
 from podqos.advice.sizing.samples import read_samples
+from podqos.answers.thresholds import thresholds
 from podqos.errors import InputError, InvalidOption
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.drift import drift
 from podqos.library.forecast import forecast
 from podqos.library.node_state import node_state
 from podqos.library.rank import rank
-from podqos.library.thresholds import thresholds
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
