@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
+
+from msgspec import Struct
 
 from podqos.model.policy import PriorityClass, RuntimeClass
 from podqos.objects.files import Inputs
@@ -14,17 +17,31 @@ from podqos.reading.gathering import existing_files
 from podqos.reading.revisions import read_version
 
 
-def load_version(
-    version: str | None,
-    *,
-    cluster: Inputs | None = None,
-    namespace: str = "default",
-    policies: Sequence[str] = (),
-    beside: Sequence[str] = (),
-    stated: Sequence[PriorityClass | RuntimeClass] = (),
-    kinds: Mapping[str, str] | None = None,
-    render: bool = False,
-) -> Objects:
+class VersionOptions(Struct, frozen=True, kw_only=True):
+    """What a version is read with."""
+
+    cluster: Inputs | None = None
+    namespace: str = "default"
+    policies: Sequence[str] = ()
+    beside: Sequence[str] = ()
+    stated: Sequence[PriorityClass | RuntimeClass] = ()
+    kinds: Mapping[str, str] | None = None
+    render: bool = False
+
+
+class VersionKeywords(TypedDict, total=False):
+    """``VersionOptions`` as keyword arguments."""
+
+    cluster: Inputs | None
+    namespace: str
+    policies: Sequence[str]
+    beside: Sequence[str]
+    stated: Sequence[PriorityClass | RuntimeClass]
+    kinds: Mapping[str, str] | None
+    render: bool
+
+
+def load_version(version: str | None, **keywords: Unpack[VersionKeywords]) -> Objects:
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
     ``cluster`` is what a cluster has: the version replaces what it names of it; no version stands for the cluster as it
@@ -34,7 +51,10 @@ def load_version(
     path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them; of
     a revision, in a checkout in a temporary directory.
     """
-    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds), directory=os.getcwd())
+    options = VersionOptions(**keywords)
+    cluster, policies, beside = options.cluster, options.policies, options.beside
+    kinds = custom_kinds(options.kinds)
+    objects = Objects(options.namespace, stated=options.stated, kinds=kinds, directory=os.getcwd())
     for path in existing_files([*policies]).paths if policies else ():
         objects.add_text(path, read_bytes(path), are_stored=True)
     for path in existing_files([*beside]).paths if beside else ():
@@ -43,7 +63,7 @@ def load_version(
         source = source_of(file, objects.kinds)
         objects.add(source, are_stored=source.reading.has_policies)
     objects.assumptions = () if cluster is None else cluster.assumptions
-    texts, problems = read_version(version, render=render) if version is not None else ((), ())
+    texts, problems = read_version(version, render=options.render) if version is not None else ((), ())
     objects.note(*problems)
     for text in texts:
         objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
