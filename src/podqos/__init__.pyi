@@ -19,6 +19,8 @@ from podqos.answers.admit import admit as admit
 from podqos.answers.advice import AdviceReport as AdviceReport
 from podqos.answers.advice import WorkloadAdvice as WorkloadAdvice
 from podqos.answers.advise import advise_node as advise_node
+from podqos.answers.drift import DriftReport as DriftReport
+from podqos.answers.drift import WorkloadDrift as WorkloadDrift
 from podqos.answers.explain import ExplainOptions as ExplainOptions
 from podqos.answers.explain import explain as explain
 from podqos.answers.explanation import Explanation as Explanation
@@ -36,6 +38,7 @@ from podqos.answers.places import RankReport as RankReport
 from podqos.answers.policies import PolicyReport as PolicyReport
 from podqos.answers.run_view import RunView as RunView
 from podqos.answers.thresholds import ThresholdsReport as ThresholdsReport
+from podqos.answers.thresholds import thresholds as thresholds
 from podqos.errors import InputError as InputError
 from podqos.eviction.ranking import Policy as Policy
 from podqos.eviction.signals import Layout as Layout
@@ -59,7 +62,6 @@ from podqos.library.rehearsal import rehearse as rehearse
 from podqos.library.simulation import Run as Run
 from podqos.library.simulation import simulate as simulate
 from podqos.library.sweeping import sweep as sweep
-from podqos.library.thresholds import thresholds as thresholds
 from podqos.manifest.encoding import json_bytes as json_bytes
 from podqos.manifest.problems import Problem as Problem
 from podqos.manifest.problems import Severity as Severity
@@ -97,8 +99,6 @@ from podqos.survival.autopsy import Autopsies as Autopsies
 from podqos.survival.autopsy import OOMAutopsy as OOMAutopsy
 from podqos.survival.cpu import CpuReport as CpuReport
 from podqos.survival.drift import Allowed as Allowed
-from podqos.survival.drift import DriftReport as DriftReport
-from podqos.survival.drift import WorkloadDrift as WorkloadDrift
 from podqos.survival.orders import both_orders as both_orders
 from podqos.survival.usage_file import UsageRow as UsageRow
 from podqos.version import __version__ as __version__

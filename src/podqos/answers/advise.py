@@ -23,6 +23,7 @@ from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
+from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeOptions
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.encoding import yaml_bytes
@@ -37,9 +38,8 @@ from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, no
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.classes import classify
-from podqos.survival.drift import Identity, WorkloadDrift
+from podqos.survival.drift import Identity, WorkloadChange
 from podqos.words.advice import REASONS, node_reasons
-from podqos.words.drift import worded_moves
 
 USAGE = Assumption("unmeasured usage", "what pods request", "--usage")
 
@@ -261,7 +261,7 @@ class _Advising:
         return admission.pod, "" if refusal is None else refusal.message
 
 
-def _workload_advice(result: _Result, drift: WorkloadDrift) -> WorkloadAdvice:
+def _workload_advice(result: _Result, drift: WorkloadChange) -> WorkloadAdvice:
     subject, recommendation = result.subject, result.recommendation
     return WorkloadAdvice(
         workload=str(subject.identity),
@@ -275,8 +275,8 @@ def _workload_advice(result: _Result, drift: WorkloadDrift) -> WorkloadAdvice:
         after=drift.after,
         priority_class=result.priority_class,
         containers=result.advice.containers,
-        moved_ahead=worded_moves(drift.moved_ahead, drift.workload),
-        moved_back=worded_moves(drift.moved_back, drift.workload),
+        moved_ahead=overtakings(drift.moved_ahead, drift.workload),
+        moved_back=overtakings(drift.moved_back, drift.workload),
         refusal=result.refusal,
     )
 

@@ -89,12 +89,12 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
     """Return the pods of manifests with what they use: the rows of usage, or what they request.
 
     Where the pods of several nodes are among the objects, rows about pods of the other nodes do not count. The kubelet
-    is the one whose settings stand among the objects, unless one is given. A state is returned as it is, and nothing
-    that it has already can be given beside it.
+    is the one whose settings stand among the objects, unless one is given. A state is returned as it is, with another
+    kubelet if one is given; nothing else that it has already can be given beside it.
     """
     if isinstance(objects, NodeState):
         _refuse_beside_state(options)
-        return objects
+        return objects if options.kubelet is None else replace(objects, kubelet=options.kubelet)
     found = objects.latest(warn=False)
     node, node_memory_bytes, profile = options.node, options.node_memory_bytes, options.profile
     name = chosen_node(found, node)

@@ -32,8 +32,8 @@ def node_state(
     ``node`` chooses where the pods of several nodes are among the objects; rows about pods of the others do not count.
     Memory is that of the Node of its name, else of the smallest. ``system_memory_bytes`` is used outside all pods.
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit. The kubelet is the one
-    whose settings stand among the objects, unless one is given. A state is returned as it is, and nothing that it has
-    already can be given beside it.
+    whose settings stand among the objects, unless one is given. A state is returned as it is, with another kubelet if
+    one is given; nothing else that it has already can be given beside it.
     """
     return answers.node_state(objects, NodePodsOptions(usage=usage_rows(usage), **options))
 

@@ -22,7 +22,7 @@ from podqos.survival.drift import (
     Identity,
     Version,
     VersionWorkload,
-    WorkloadDrift,
+    WorkloadChange,
     drift,
 )
 
@@ -40,7 +40,7 @@ class Advised(Struct, frozen=True):
 
 def effect(
     workloads: Sequence[Advised], settings: CgroupSettings, profile: Profile = LATEST
-) -> dict[Identity, WorkloadDrift]:
+) -> dict[Identity, WorkloadChange]:
     """Compare both states of all workloads on one node."""
     node_memory_bytes = settings.node_memory_bytes
     old = _version(workloads, node_memory_bytes, is_after=False)

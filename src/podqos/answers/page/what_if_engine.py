@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
+from podqos.answers.drift import resize_verdict
 from podqos.answers.forecast import CurvePoint, GrowthRequest, forecast
 from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.editing import edited, edited_alike, patch_of, with_workloads
@@ -47,9 +48,8 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
+from podqos.survival.resizing import ResizeCost, Resizing, resizing
 from podqos.wording import mebibytes
-from podqos.words.drift import resize_words
 from podqos.words.forecast import race_text
 
 _MOST_CHOICES = 500
@@ -325,10 +325,10 @@ class WhatIfEngine:
                 if each.container in scores
             ),
             patch=self._patch(change.maker, change.fields, verdict),
-            resize=None if verdict is None else replace(verdict, text=resize_words(verdict)),
+            resize=None if verdict is None else resize_verdict(verdict),
         )
 
-    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeVerdict | None) -> PatchText | None:
+    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeCost | None) -> PatchText | None:
         try:
             fields = list(_fields(edits, maker))
         except InputError:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
+from podqos.answers.workers import Progress
 from podqos.errors import HostError
 
 T = TypeVar("T")
 R = TypeVar("R")
-Progress = Callable[[int, int], None]
-"""Called with done and total."""
 
 # The numbers of all turns fit into the smallest pipe there is, a page.
 _MOST_TURNS = 2048

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msgspec.structs import replace
-
 from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.shown import Shown
@@ -15,7 +13,6 @@ from podqos.errors import InputError
 from podqos.library.blast_radius import blast
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
-from podqos.objects.kubelet_node import Kubelet
 from podqos.sim.blast import BlastRadius
 from podqos.web.ui.source_files import varied
 
@@ -38,11 +35,8 @@ def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, co
 
     if source.scenario is not None:
         return blast(varied(source, edits), progress=progress, cores=cores)
-    state = _state(source, node)
-    kubelet = state.kubelet or Kubelet()
     profile = LATEST if source.cluster is None else source.cluster.profile
-    radius = blast(state.snapshot, kubelet=kubelet.config, profile=profile, progress=progress, cores=cores)
-    return replace(radius, assumptions=state.resting_on(kubelet, profile))
+    return blast(_state(source, node), profile=profile, progress=progress, cores=cores)
 
 
 def _state(source: PageSource, node: str) -> NodeState:
