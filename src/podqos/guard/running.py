@@ -62,9 +62,9 @@ from podqos.host.linux.procfs import PAGE_BYTES, Procfs
 from podqos.host.linux.psi import PressureWatch
 from podqos.host.linux.stopping import on_stop, stop_at_once
 from podqos.host.linux.undisturbed import Undisturbed, journal_clock
-from podqos.host.node.delivery import Delivery
-from podqos.host.node.kernel_kills import oom_kill_entry
-from podqos.host.node.protection import Protection
+from podqos.host.shell.delivery import Delivery
+from podqos.host.shell.kernel_kills import oom_kill_entry
+from podqos.host.shell.protection import Protection
 from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.syncing import Syncing
 from podqos.host.storage.writing import replace_file
