@@ -65,8 +65,7 @@ class Node(AgentShell):
         self._run_agent(self.config, self.world, self.journal.write)
         self._records = SavedRecords(self.world, self.driver, self.note)
         folder = ManifestFolder(settings.manifests, settings.profile, self.config.max_pods)
-        self.manifests = ManifestWatch(folder, self.thread)
-        self._open.callback(self.manifests.close)
+        self.manifests = self._keep(ManifestWatch(folder, self.thread))
         self.reconciliation = Reconciliation(self.manifests, self.world, self.driver, self.thread, self.deliver)
 
     # ---- set-up --------------------------------------------------------------------------------------------------
@@ -75,9 +74,8 @@ class Node(AgentShell):
         """Be the only node in this cgroup and with this state directory."""
         self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
         self._open.callback(self.cgroups.close)
-        self.state = StateDirectory(self.settings.state_dir, self.note, self._syncing.later)
-        self._open.callback(self.state.close)
-        self._open.enter_context(contextlib.closing(Claim(self.cgroups, self.settings.state_dir)))
+        self.state = self._keep(StateDirectory(self.settings.state_dir, self.note, self._syncing.later))
+        self._keep(Claim(self.cgroups, self.settings.state_dir))
         self._protection = Protection(self.settings, self.cgroups, self.capabilities, self.procfs, self.note)
 
     def _take_over(self) -> None:

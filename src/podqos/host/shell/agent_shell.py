@@ -15,6 +15,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from podqos.agent.driver import Driver
 from podqos.agent.events import Event, Woken
@@ -33,8 +34,13 @@ from podqos.host.shell.kernel_kills import RunningPod, oom_kill_entry
 from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.syncing import Syncing
 
+_Resource = TypeVar("_Resource", bound="_Closable")
 JOURNAL = "journal.jsonl"
 """In the state directory."""
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
 
 
 class AgentShell(ABC):
@@ -54,7 +60,7 @@ class AgentShell(ABC):
         self._open = contextlib.ExitStack()
         """What to close at the end, last to first."""
         self._open.callback(self.loop.close)
-        self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
+        self._syncing = self._keep(Syncing())
 
     # ---- life cycle ----------------------------------------------------------------------------------------------
 
@@ -77,6 +83,10 @@ class AgentShell(ABC):
             self._release()
             raise
 
+    def _keep(self, resource: _Resource) -> _Resource:
+        """Return what is to be closed at the end."""
+        return self._open.enter_context(contextlib.closing(resource))
+
     def _release(self) -> None:
         """Close whatever is open."""
         self._open.close()
@@ -94,13 +104,12 @@ class AgentShell(ABC):
 
     def _open_journal(self, state: Path) -> None:
         """Open the journal in the state directory."""
-        self.journal = JournalFile(state / JOURNAL, self.note, sync=self._syncing.later)
-        self._open.callback(self.journal.close)
+        self.journal = self._keep(JournalFile(state / JOURNAL, self.note, sync=self._syncing.later))
 
     def _journal_kernel_kills(self, cgroups: Cgroups, pods: Callable[[], Iterable[RunningPod]], lost: str) -> None:
         """Write the kernel's OOM kills into the journal from now on; ``lost`` says what is missing without."""
         try:
-            log = self._open.enter_context(contextlib.closing(KernelLog()))
+            log = self._keep(KernelLog())
         except OSError as error:
             self.note(f"{KMSG}: {error.strerror}: {lost}")
             return
