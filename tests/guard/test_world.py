@@ -232,7 +232,7 @@ def test_memory_that_goes_on_falling_is_told_and_memory_that_stays_is_not(stage)
 
 
 def test_figures_that_cannot_be_read_end_nothing(stage, monkeypatch):
-    monkeypatch.setattr(stage.world._figures, "full", lambda _pods: 1 / 0)
+    monkeypatch.setattr(stage.world.figures, "full", lambda _pods: 1 / 0)
     assert stage.world.summary().pods is None
     assert len(stage.notes) == 1
     assert replace(stage.world.observed, signals={}) == stage.world.observed

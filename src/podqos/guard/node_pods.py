@@ -35,7 +35,8 @@ class NodePods:
         journal: Journal,
     ) -> None:
         """Take the agent's ``driver``; what is delivered while another event is handled is handled after it."""
-        self._known, self._world, self._cgroups = known, world, world.cgroups
+        self.known = known
+        self._world, self._cgroups = world, world.cgroups
         self._driver, self._deliver, self._journal = driver, deliver, journal
         self._paths: Mapping[str, str] = {}
         self._seen_evicted: set[str] = set()
@@ -45,7 +46,7 @@ class NodePods:
     def refresh(self, *, anew: bool = False) -> None:
         """Tell what has changed; ``anew``: also where the server and the cgroups are as they were."""
         world, before = self._world, self._world.known
-        known, paths = self._known.take(), dict(pod_paths(self._cgroups))
+        known, paths = self.known.take(), dict(pod_paths(self._cgroups))
         if known is before and paths == self._paths and not anew:
             return
         world.known, self._paths = known, dict(paths)

@@ -42,7 +42,7 @@ from podqos.guard.metrics import GuardMetrics
 from podqos.guard.node_pods import NodePods
 from podqos.guard.sender import Sender
 from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
-from podqos.guard.status import status_of
+from podqos.guard.status import StatusParts, guard_status
 from podqos.guard.tree import find_kubepods
 from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer
@@ -83,9 +83,8 @@ class Guard(AgentShell):
         self.started_us = self.now_us()
         self.newer: GuardSettings | None = None
         """Those to begin anew with; None where it was told to stop."""
-        self.mode = GuardMode(settings.enforce, "not begun")
-        self.unprotected: list[str] = []
-        """What of its own protection the machine does not allow."""
+        self._mode = GuardMode(settings.enforce, "not begun")
+        self._unprotected: list[str] = []
         with self._opening():
             self._claim()
             self._protect(procfs or Procfs())
@@ -100,8 +99,8 @@ class Guard(AgentShell):
         settings, thread = self.settings, self.thread
         earlier = earlier_evictions(settings.state / JOURNAL, self.now_us() - settings.most_within_us)
         self.brakes = Brakes(settings, lambda: self.known.is_switched_off, earlier)
-        self.figures = GuardFigures(settings.node, self.cgroups, self._procfs)
-        self.world = GuardWorld(settings.node, self.cgroups, self.figures, thread, self._crossed)
+        figures = GuardFigures(settings.node, self.cgroups, self._procfs)
+        self.world = GuardWorld(settings.node, self.cgroups, figures, thread, self._crossed)
         self._open.callback(self.world.memory_watch.close)
         self._background = self._keep(Background(self.loop, "guard"))
         explaining = Explaining(self.config.eviction, thread, self._background, self._journal)
@@ -143,7 +142,7 @@ class Guard(AgentShell):
 
     def close(self) -> None:
         """Let everything go; what was begun is finished by the next guard."""
-        self._journal(Kind.WATCHING, because=GuardMode(self.settings.enforce, self.mode.held_back, ended=True))
+        self._journal(Kind.WATCHING, because=GuardMode(self.settings.enforce, self._mode.held_back, ended=True))
         self._write_status()
         self._release()
         self._undisturbed.end()
@@ -258,9 +257,9 @@ class Guard(AgentShell):
         """Write down a change of mode; look again where nothing holds decisions back any more."""
         held_back = self.brakes.held_back(self.now_us())
         mode = GuardMode(self.settings.enforce, "" if held_back in {None, HeldBack.COOL_DOWN} else str(held_back))
-        if mode == self.mode:
+        if mode == self._mode:
             return
-        self.mode = mode
+        self._mode = mode
         self._journal(Kind.WATCHING, because=mode)
         if not mode.held_back and self.driver.state.manager.thresholds_met:
             self._crossed()
@@ -308,8 +307,18 @@ class Guard(AgentShell):
 
     def status(self) -> GuardStatus:
         """Return how the guard is."""
-        return status_of(self)
+        parts = StatusParts(
+            settings=self.settings,
+            thread=self.thread,
+            driver=self.driver,
+            world=self.world,
+            pods=self.pods,
+            brakes=self.brakes,
+            decisions=self.decisions,
+            evictions=self.evictions,
+        )
+        return guard_status(parts, self._mode, self.started_us, self._unprotected)
 
     def _lacks(self, what: str) -> None:
-        self.unprotected.append(what)
+        self._unprotected.append(what)
         self.note(what)

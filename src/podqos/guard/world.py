@@ -96,7 +96,7 @@ class GuardWorld:
         thread: AgentThread,
         on_crossing: Callable[[], None],
     ) -> None:
-        self.node, self.cgroups = node, cgroups
+        self.node, self.cgroups, self.figures = node, cgroups, figures
         self.pods: dict[str, WatchedPod] = {}
         """Those that the agent has adopted, by uid."""
         self.known: Mapping[str, GuardedPod] = {}
@@ -111,7 +111,6 @@ class GuardWorld:
         self.evicted: set[str] = set()
         """The uids of pods that were evicted: they are over, whatever the server still says."""
         self.noticed_us: int | None = None
-        self._figures = figures
         self._note, self._now_us = thread.note, thread.now_us
         self._least_available: int | None = None
         self._is_blind = False
@@ -130,7 +129,7 @@ class GuardWorld:
         """Return the figures of node and pods; none if they cannot be read."""
         there = tuple(self.pods.values())
         try:
-            summary = self._figures.quick(there) if is_urgent else self._figures.full(there)
+            summary = self.figures.quick(there) if is_urgent else self.figures.full(there)
             self._is_blind = False
         except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
             self._note(f"figures cannot be read: {words(error)}")
@@ -159,7 +158,7 @@ class GuardWorld:
 
     def is_falling(self) -> bool:
         """Whether memory goes on falling, although a victim is held."""
-        signals = self._figures.look(self.pods.values()).signals
+        signals = self.figures.look(self.pods.values()).signals
         asked = {level.signal for level in self.memory_watch.asked.levels}
         available = min((seen.available_bytes for signal, seen in signals.items() if signal in asked), default=0)
         before, self._least_available = self._least_available, available
