@@ -65,6 +65,25 @@ def test_the_contracts_between_packages_hold():
     assert done.returncode == 0, done.stdout
 
 
+# Packages in which nothing takes more parameters than the house rule allows; what belongs together is a struct.
+WITH_FEW_PARAMETERS = ("agent", "guard", "host")
+MOST_PARAMETERS = 6
+
+
+@pytest.mark.parametrize("package", WITH_FEW_PARAMETERS)
+def test_no_function_takes_more_than_six_parameters(package):
+    too_many = []
+    for path in sorted((ROOT / "src/podqos" / package).rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                arguments = function.args
+                named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                count = sum(each.arg not in {"self", "cls"} for each in named)
+                if count > MOST_PARAMETERS:
+                    too_many.append(f"{path.relative_to(ROOT)}:{function.lineno} {function.name}: {count}")
+    assert too_many == []
+
+
 PURE = [path for package in ("answers", "objects", "words") for path in (ROOT / "src/podqos" / package).rglob("*.py")]
 _REACHING = {"open", "print", "input", "datetime.now", "datetime.today", "date.today"}
 

@@ -18,6 +18,8 @@ from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.guard.world import GuardWorld
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.notes import Notes
+from podqos.host.shell.agent_thread import AgentThread
 from podqos.model.quantity import Quantity
 
 AMOUNT = Quantity.of_units(100 * MIB, "BinarySI")
@@ -43,15 +45,9 @@ class Stage:
         self.node = FakeNode(folder)
         self.notes, self.crossings, self.loop = [], [], Loop()
         self.acting = acting or Recorded()
-        self.world = GuardWorld(
-            node=NODE,
-            cgroups=self.node.cgroups,
-            figures=GuardFigures(NODE, self.node.cgroups, self.node.procfs),
-            loop=self.loop,
-            on_crossing=lambda: self.crossings.append(1),
-            note=self.notes.append,
-            now_us=lambda: 7,
-        )
+        figures = GuardFigures(NODE, self.node.cgroups, self.node.procfs)
+        thread = AgentThread(self.loop, Notes(self.notes.append, "the guard"), lambda: 7)
+        self.world = GuardWorld(NODE, self.node.cgroups, figures, thread, lambda: self.crossings.append(1))
         self.world.acting = self.acting
 
     def add(self, pod, path=None, known=True):
@@ -236,7 +232,7 @@ def test_memory_that_goes_on_falling_is_told_and_memory_that_stays_is_not(stage)
 
 
 def test_figures_that_cannot_be_read_end_nothing(stage, monkeypatch):
-    monkeypatch.setattr(stage.world._figures, "full", lambda _pods: 1 / 0)
+    monkeypatch.setattr(stage.world.figures, "full", lambda _pods: 1 / 0)
     assert stage.world.summary().pods is None
     assert len(stage.notes) == 1
     assert replace(stage.world.observed, signals={}) == stage.world.observed

@@ -501,7 +501,7 @@ def test_a_node_that_ends_gives_pods_their_grace_and_leaves_nothing_behind(stage
 
 
 def test_a_node_that_ends_starts_no_pod_of_the_directory_that_it_was_reading(stage, monkeypatch):
-    monkeypatch.setattr("podqos.host.node.node._SLICE_SECONDS", 0)
+    monkeypatch.setattr("podqos.host.node.reconciliation._SLICE_SECONDS", 0)
     stage.put(*(pod_document(f"p{number}", "serve") for number in range(20)))
     stage.until(lambda: stage.node.world.pods)
     assert len(stage.node.world.pods) < 20
