@@ -441,6 +441,19 @@ def test_the_next_look_counts_from_when_the_figures_of_a_pass_were_read():
         watch.close()
 
 
+def test_figures_that_cannot_be_read_do_not_end_the_looking(loop):
+    kernel = Kernel(1000, 500)
+    watch, told = _watching(kernel, loop)
+    watch._take_look = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        watch.watch(FAST)
+    watch._take_look = kernel.look
+    kernel.use(1000, 50)
+    loop.run_for(0.1)
+    assert told == [True]
+    watch.close()
+
+
 def test_a_look_that_finds_memory_short_tells_at_once_rather_than_in_the_next_turn(loop):
     kernel = Kernel(1000, 500)
     watch, told = _watching(kernel, loop)

@@ -93,7 +93,7 @@ class TreeMemory:
 
     def _as_look(self, memory: NodeMemory) -> Look:
         all_pods = memory.all_pods.memory
-        found = {Signal.MEMORY: _seen(memory.node) if self._capacity_bytes else self._part_seen(memory)}
+        found = {Signal.MEMORY: self._part_seen(memory) if self._capacity_bytes is None else _seen(memory.node)}
         if all_pods is not None:
             found[Signal.ALLOCATABLE_MEMORY] = _seen(all_pods)
         return Look(found, memory.below)

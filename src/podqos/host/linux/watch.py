@@ -111,7 +111,6 @@ class MemoryWatch:
         self.asked = asked
         self._known.clear()
         self._has_told = False
-        self._stop_looking()
         look = Look({}, ()) if not asked.levels else self._take_look() if seen is None else seen
         found = {(self._paths[level.signal], level.below_bytes): (level, memory) for level, memory in self._seen(look)}
         # First: on version 2 a cgroup has one level.
@@ -126,6 +125,7 @@ class MemoryWatch:
         if any(signal not in before and self._is_relied_on(*found[key]) for key, signal in self._signals.items()):
             # The kernel tells of what crosses a level from now on, not of what crossed it since the figures were read.
             look = self._take_look()
+        self._stop_looking()
         if asked.levels and self._is_news(look):
             self._loop.call_after(0, self._on_crossing)
         return works
