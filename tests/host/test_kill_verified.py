@@ -87,7 +87,7 @@ class Watched(Crowd):
 
     def kill(self, _path: str) -> bool:
         self.asked.append("kill")
-        assert self.main.wait(300) == -signal.SIGKILL, "it is killed before the others are looked for"
+        assert self.main.wait(30) == -signal.SIGKILL, "it is killed before the others are looked for"
         return True
 
 
