@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -199,6 +201,20 @@ def test_watching_memory_leaves_the_kubelets_cgroups_untouched_on_version_2_and_
     stage.world.memory_watch.close()
     changed = {each.name for each, text in files.items() if each.read_bytes() != text}
     assert changed == {"memory.current", "memory.stat"}, "what the test itself wrote"
+
+
+@pytest.mark.parametrize("is_urgent", [True, False], ids=["crossing", "regular"])
+def test_a_pass_reads_the_memory_of_each_cgroup_once(stage, monkeypatch, is_urgent):
+    for name in ("a", "b", "c"):
+        stage.add(guarded(name))
+    read: Counter[str] = Counter()
+    memory = stage.node.cgroups.memory
+    monkeypatch.setattr(stage.node.cgroups, "memory", lambda path: (read.update([path]), memory(path))[1])
+    stage.world.summary(is_urgent=is_urgent)
+    stage.world.carry_out(WatchMemory((MemoryLevel(Signal.ALLOCATABLE_MEMORY, MIB),), through_cache=True))
+    stage.world.memory_watch.close()
+    assert {"/kubepods", *(pod.cgroup for pod in stage.world.pods.values())} <= read.keys()
+    assert set(read.values()) == {1}
 
 
 def test_figures_are_those_of_the_moment_with_the_containers_of_the_largest_pods(stage):

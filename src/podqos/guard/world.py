@@ -145,7 +145,9 @@ class GuardWorld:
                 return self._evict(command)
             case WatchMemory():
                 # An agent that has no figures knows no levels: the last ones stay.
-                self.memory_watch.watch(self.memory_watch.asked if self._is_blind else command)
+                is_blind = self._is_blind
+                asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self._figures.last_look())
+                self.memory_watch.watch(asked, seen)
             case StopPod(pod) | PreemptPod(pod):
                 return (PodStopped(pod.metadata.uid),)
             case RemoveCgroup(uid):

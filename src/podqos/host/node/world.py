@@ -227,7 +227,8 @@ class HostWorld:
                 self.conditions[condition] = holds
             case WatchMemory():
                 # An agent that has no figures knows no levels: the last ones stay.
-                if not self.memory_watch.watch(self.memory_watch.asked if self._is_blind else command):
+                asked, seen = (self.memory_watch.asked, None) if self._is_blind else (command, self.figures.last_look())
+                if not self.memory_watch.watch(asked, seen):
                     instead = "looked for often" if command.through_cache else "detected within ten seconds"
                     self._note(f"the kernel cannot signal memory thresholds: pressure is {instead}")
             case _:
