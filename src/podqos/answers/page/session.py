@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.manifest.problems import Severity
+
+_MOST_PROBLEMS = 100
 
 
 class ProblemInfo(Struct, frozen=True, rename="camel"):
@@ -71,3 +76,30 @@ class ErrorAnswer(Struct, frozen=True):
     """The answer to a request that could not be answered."""
 
     error: ErrorInfo
+
+
+def source_info(
+    key: str, source: PageSource, files: Iterable[str] = (), generation: int = 1, *, is_live: bool = False
+) -> SourceInfo:
+    """Return what a page is told of a source."""
+    named = tuple(files) or tuple(each.path for each in source.files)
+    problems = tuple(
+        ProblemInfo(str(each), each.severity, each.source, each.line, each.column)
+        for each in source.problems[:_MOST_PROBLEMS]
+    )
+    views = views_of(source)
+    return SourceInfo(key, source.kind, source.name, named[:_MOST_PROBLEMS], views, problems, generation, is_live)
+
+
+def views_of(source: PageSource) -> tuple[str, ...]:
+    """Return what can be asked about a source."""
+    match source.kind:
+        case SourceKind.RUN:
+            return ("run",)
+        case SourceKind.LOG:
+            return ("autopsy",)
+        case SourceKind.SCENARIO:
+            return ("cluster", "what-if", "forecast", "blast", "run")
+        case SourceKind.SNAPSHOT:
+            return ("cluster", "what-if", "forecast", "blast", "check", "autopsy")
+    return ("cluster", "what-if", "forecast", "blast", "check", *(("autopsy",) if source.logs else ()))

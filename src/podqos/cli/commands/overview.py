@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "wide", "json", "yaml", "name", "html"),
-        "podqos.report.cluster.overview:Overview",
+        "podqos.answers.overview:Overview",
         "table: one screen; wide: all nodes and namespaces; json and yaml: everything; html: a page",
     )
 

@@ -13,13 +13,12 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from podqos.answers.page.page import Page
-from podqos.answers.page.session import SourceInfo
+from podqos.answers.page.session import SourceInfo, source_info
 from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
 from podqos.web.ui.jobs import Job
 from podqos.web.ui.pages import page_about
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
-from podqos.web.ui.sharing import source_info
 
 _NAME_CHARACTERS = 200
 

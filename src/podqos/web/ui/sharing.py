@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import quote
 
@@ -10,8 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.answers.page.page import Page
-from podqos.answers.page.session import ProblemInfo, Session, SourceInfo
-from podqos.answers.page.source import PageSource, SourceKind
+from podqos.answers.page.session import Session, source_info
 from podqos.errors import PodqosError
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
@@ -20,36 +19,8 @@ from podqos.version import __version__
 
 START = "start"
 """The id of what a command was started with."""
-_MOST_PROBLEMS = 100
 _MOST_POD_BYTES = 6 << 20
 """Of the views of pods; those that go first come first."""
-
-
-def source_info(
-    key: str, source: PageSource, files: Iterable[str] = (), generation: int = 1, *, is_live: bool = False
-) -> SourceInfo:
-    """Return what a page is told of a source."""
-    named = tuple(files) or tuple(each.path for each in source.files)
-    problems = tuple(
-        ProblemInfo(str(each), each.severity, each.source, each.line, each.column)
-        for each in source.problems[:_MOST_PROBLEMS]
-    )
-    views = views_of(source)
-    return SourceInfo(key, source.kind, source.name, named[:_MOST_PROBLEMS], views, problems, generation, is_live)
-
-
-def views_of(source: PageSource) -> tuple[str, ...]:
-    """Return what can be asked about a source."""
-    match source.kind:
-        case SourceKind.RUN:
-            return ("run",)
-        case SourceKind.LOG:
-            return ("autopsy",)
-        case SourceKind.SCENARIO:
-            return ("cluster", "what-if", "forecast", "blast", "run")
-        case SourceKind.SNAPSHOT:
-            return ("cluster", "what-if", "forecast", "blast", "check", "autopsy")
-    return ("cluster", "what-if", "forecast", "blast", "check", *(("autopsy",) if source.logs else ()))
 
 
 def shared_page(viewer: str, page: Page) -> bytes:
