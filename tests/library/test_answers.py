@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -160,3 +161,18 @@ def test_a_node_with_next_to_no_memory_does_not_count(tmp_path, memory):
 def test_so_little_stated_is_no_node():
     with pytest.raises(podqos.InputError, match="1 bytes are not the memory of a node"):
         podqos.explain(podqos.load(PLATFORM), podqos.ExplainOptions(node_memory_bytes=1))
+
+
+@pytest.mark.parametrize("function", [podqos.advise, podqos.judge_policies], ids=lambda function: function.__name__)
+def test_a_misspelt_option_is_refused_rather_than_ignored(function):
+    with pytest.raises(TypeError, match="profil"):
+        function(podqos.load(PLATFORM), profil=podqos.parse_version("1.30"))
+
+
+def test_placing_leaves_the_garbage_collector_as_it_was():
+    options = podqos.PlaceOptions(node_count=1, node_capacity=CAPACITY)
+    for set_it in (gc.disable, gc.enable):
+        set_it()
+        before = gc.isenabled()
+        podqos.place(podqos.load(PLATFORM), options)
+        assert gc.isenabled() is before
