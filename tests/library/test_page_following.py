@@ -16,7 +16,9 @@ from podqos.library.page.feeds import of_cluster
 from podqos.library.page.page import Page
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
+from podqos.reading import loading
 from podqos.reading.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
+from podqos.reading.files import source_of
 from podqos.reading.mirror import Mirror
 
 MIB = 1 << 20
@@ -176,16 +178,12 @@ def test_what_has_not_changed_is_neither_encoded_nor_read_again(monkeypatch):
     assert len(first.objects.workloads) == 50
     world.pod(7, "worker-2", 500)
     encoded, read = [], []
-    encode, source = Mirror._lines.__globals__["encoded_list"], page_nodes.Objects.add.__globals__["Source"].of
+    encode = Mirror._lines.__globals__["encoded_list"]
     monkeypatch.setitem(
         Mirror._lines.__globals__, "encoded_list", lambda *what: encoded.append(what[1]) or encode(*what)
     )
     second = world.snapshot(first)
-    monkeypatch.setattr(
-        page_nodes.Objects.add.__globals__["Source"],
-        "of",
-        lambda *what, **more: read.append(1) or source(*what, **more),
-    )
+    monkeypatch.setattr(loading, "source_of", lambda *what: read.append(1) or source_of(*what))
     assert len(second.objects.workloads) == 50
     assert (encoded, len(read)) == (["PodList"], 1)
 

@@ -220,8 +220,7 @@ def cluster_state(
     """
     name = node_named(cluster, node)
     profile = profile or cluster.profile
-    objects = cluster.on_node(name)
-    objects.selection = selection
+    objects = cluster.on_node(name).with_selection(selection)
     summary = cluster.summary(name)
     memory_bytes = node_memory_bytes
     if memory_bytes is None and name in cluster.nodes and MEMORY in (capacity := cluster.nodes[name].status.capacity):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
@@ -188,9 +187,7 @@ class ClusterSnapshot:
 
     def on_node(self, name: str) -> Objects:
         """Return the same with the pods of one node alone."""
-        objects = copy(self.objects)
-        objects.workloads = self.by_node.get(name, [])
-        return objects
+        return self.objects.with_workloads(self.by_node.get(name, ()))
 
     @cached_property
     def by_node(self) -> dict[str, list[FoundWorkload]]:
