@@ -16,7 +16,7 @@ OPEN = examples.web("cpu: 500m, memory: 512Mi")
 def objects_of(**texts: str) -> Objects:
     objects = Objects()
     for name, text in texts.items():
-        objects.add_text(f"{name}.yaml", text.encode())
+        objects = objects.with_text(f"{name}.yaml", text.encode())
     return objects
 
 

@@ -112,7 +112,7 @@ def test_an_applied_policy_replaces_the_stored_one_in_whichever_order_they_come(
     objects = Objects()
     texts = [("applied", DEFAULTS, False), ("stored", DEFAULTS.replace("cpu: 1", "cpu: 2"), True)]
     for name, text, are_stored in reversed(texts) if stored_first else texts:
-        objects.add_text(name, text.encode(), are_stored=are_stored)
+        objects = objects.with_text(name, text.encode(), are_stored=are_stored)
     (policy,) = objects.of(LimitRange)
     assert (str(policy.spec.limits[0].default["cpu"]), objects.problems) == ("1", [])
 
@@ -140,3 +140,34 @@ def test_pods_from_files_have_uids_that_are_the_same_in_every_run(files):
     assert all(uids)
     assert [entry.pod.metadata.uid for entry in node_pods(files())] == uids
     assert not any(found.workload.is_live for found in files().workloads)
+
+
+@pytest.mark.parametrize("name", ["workloads", "problems", "assumptions", "notes", "namespace", "anything"])
+def test_what_was_read_cannot_be_changed(files, name):
+    objects = files(a=WEB)
+    with pytest.raises(AttributeError, match=f"objects do not change: {name}"):
+        setattr(objects, name, ())
+
+
+def test_what_answers_find_out_is_noted_beside_the_objects(files):
+    objects = files(a=WEB, b=WEB.replace("replicas: 2", "replicas: 3"))
+    own = objects.only(objects.workloads)
+    shared = objects.with_workloads(objects.workloads[:1])
+    own.latest()
+    assert (len(own.problems), objects.problems) == (1, [])
+    objects.latest()
+    assert (shared.problems, shared.notes) == (objects.problems, objects.notes)
+
+
+def test_classes_are_assumed_for_the_workloads_that_name_them_whatever_was_asked_before(files):
+    gold = WEB.replace("containers:", "priorityClassName: gold, containers:")
+    objects = files(a=gold, b=gold.replace("web", "other").replace("gold", "silver"))
+    for found, name in zip(objects.workloads, ("gold", "silver"), strict=True):
+        own = objects.only([found])
+        assert [pod.pod.spec.priority_class_name for pod in node_pods(own)] == [name, name]
+        assert own.missing == {("PriorityClass", name)}
+
+
+def test_an_unknown_keyword_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="polices"):
+        load(tmp_path, polices=())

@@ -70,8 +70,7 @@ def silent(capfd):
 
 
 def objects(text: str = PODS, source: str = "pods.yaml") -> Objects:
-    found = Objects()
-    found.add_text(source, text.encode())
+    found = Objects().with_text(source, text.encode())
     assert found.problems == []
     return found
 

@@ -77,8 +77,7 @@ def test_a_workload_whose_separator_is_missing_is_not_lost():
 def test_services_are_parsed_unless_they_are_not_needed():
     text = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {app: a}}\n"
     assert unparsed(text, skips_services=False) == []
-    objects = Objects()
-    objects.add_text("f", text.encode())
+    objects = Objects().with_text("f", text.encode())
     assert [service.metadata.name for service in objects.of(Service)] == ["s"]
     assert objects.unparsed == 0
 

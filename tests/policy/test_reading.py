@@ -202,8 +202,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("text", "told"), WRONG.values(), ids=WRONG.keys())
 def test_what_is_wrong_is_told_with_line_and_column(text, told):
-    objects = Objects()
-    objects.add_text("policy.yaml", text.encode())
+    objects = Objects().with_text("policy.yaml", text.encode())
     read = objects.own_policies
     assert any(told in str(problem) for problem in objects.problems), [*map(str, objects.problems)]
     assert len(read) == ("two" in told or "already" in told)
@@ -211,15 +210,13 @@ def test_what_is_wrong_is_told_with_line_and_column(text, told):
 
 def test_everything_wrong_is_told_at_once():
     text = RULE.replace("Deny", "deny").replace("Guaranteed", "guaranteed").replace("name: web", "nam: web")
-    objects = Objects()
-    objects.add_text("policy.yaml", text.encode())
+    objects = Objects().with_text("policy.yaml", text.encode())
     assert not objects.own_policies
     assert [problem.line for problem in objects.problems] == [7, 8, 9]
 
 
 def test_a_custom_resource_of_another_group_that_is_called_policy_is_left_alone():
-    objects = Objects()
-    objects.add_text("policy.yaml", RULE.replace("podqos.dev/v1alpha1", "kyverno.io/v1").encode())
+    objects = Objects().with_text("policy.yaml", RULE.replace("podqos.dev/v1alpha1", "kyverno.io/v1").encode())
     assert (objects.own_policies, objects.problems) == ((), [])
 
 

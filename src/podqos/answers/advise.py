@@ -320,8 +320,8 @@ class _New(Struct, frozen=True):
 
 def _created(described: DescribedWorkload) -> _New:
     """Make a Deployment for a workload of which there is no manifest."""
-    objects = Objects()
-    objects.add_text(f"{described.source or '(asked)'} {described.name}", yaml_bytes(_deployment(described)))
+    path = f"{described.source or '(asked)'} {described.name}"
+    objects = Objects().with_text(path, yaml_bytes(_deployment(described)))
     if not objects.workloads:
         raise InputError(f"{described.name!r} cannot be the name of a workload", fix="write name or namespace/name")
     (found,) = objects.workloads

@@ -102,7 +102,7 @@ class Checked:
         self._request = request
         self._spread_over = spread
         self.objects = objects = request.objects
-        self.resized = resized = request.resized or Objects(objects.namespace, directory=objects.directory)
+        self.resized = resized = request.resized or Objects()
         self.options = options = request.options
         self.gate = gate = request.gate
         self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}

@@ -67,7 +67,7 @@ def selection_of(arguments: argparse.Namespace) -> Selection | None:
 
 def select(objects: Objects, selection: Selection | None) -> Objects:
     """Let an answer be about some of the workloads, and say how many it is not about."""
-    objects.selection = selection
+    objects = objects.with_selection(selection)
     if selection is not None:
         chosen = sum(map(objects.takes, objects.workloads))
         say_left_out(chosen, len(objects.workloads) - chosen)

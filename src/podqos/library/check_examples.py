@@ -23,10 +23,8 @@ def _fixed(check_id: str) -> str:
     """Write the patch into the bad example; once, for a report of all checks does it for each."""
     example = CHECKS[check_id].example
     data = example.text.encode()
-    running, changed = Objects(), Objects()
-    running.add_text("running.yaml", (example.replaces or example.text).encode())
-    if example.replaces:
-        changed.add_text("example.yaml", data)
+    running = Objects().with_text("running.yaml", (example.replaces or example.text).encode())
+    changed = Objects().with_text("example.yaml", data) if example.replaces else None
     options = CheckOptions(inject=example.inject, compare_up_to=0)
     (finding,) = run_checks(running, options, resized=changed).findings
     place = finding.subject.place

@@ -10,7 +10,6 @@ A live cluster yields the same lines, so that whoever takes a snapshot does not 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
@@ -186,14 +185,11 @@ class ClusterSnapshot:
 
     def on_node(self, name: str) -> Objects:
         """Return the same with the pods of one node alone."""
-        objects = copy(self.objects)
-        objects.workloads = self.by_node.get(name, [])
-        return objects
+        return self.objects.with_workloads(self.by_node.get(name, ()))
 
     def at(self, name: str, selection: Selection | None = None) -> ClusterNode:
         """Return a node with its pods and what measures them; an answer is about the pods of ``selection``."""
-        objects = self.on_node(name)
-        objects.selection = selection
+        objects = self.on_node(name).with_selection(selection)
         summary = self.summary(name)
         # Metrics are not read where the kubelet has measured more.
         return ClusterNode(

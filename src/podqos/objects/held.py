@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from podqos.objects.contents import Contents, Taken
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
 from podqos.objects.sources import Source
@@ -11,12 +12,13 @@ from podqos.objects.sources import Source
 
 def held_objects(inputs: Inputs, known: Mapping[InputFile, Source] | None = None) -> Objects:
     """Return what files hold whose texts are given. ``known`` are those that were read already."""
-    objects = Objects()
-    objects.note(*inputs.problems)
-    objects.assumptions = inputs.assumptions
-    for file in inputs.files:
-        assert file.data is not None
-        source = None if known is None else known.get(file)
-        objects.add(source or Source(file.path, file.data, scope=file.scope, cluster=file.cluster))
+    contents = Contents(map(Taken, _sources(inputs, known or {})))
+    objects = Objects(contents, assumptions=inputs.assumptions, problems=inputs.problems)
     objects.note_unjudged()
     return objects
+
+
+def _sources(inputs: Inputs, known: Mapping[InputFile, Source]) -> Iterator[Source]:
+    for file in inputs.files:
+        assert file.data is not None
+        yield known.get(file) or Source(file.path, file.data, scope=file.scope, cluster=file.cluster)

@@ -39,6 +39,7 @@ from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
     from podqos.manifest.policies import Policy
+    from podqos.objects.contents import Rules
 
 _Key = tuple[str, str, str]
 """Kind, namespace and name."""
@@ -61,25 +62,13 @@ class _Found(Struct, frozen=True):
 
 
 class PolicyCollector:
-    """Policies in the making; ``namespace`` is that of objects which name none.
+    """The policies of files, taken in one after the other."""
 
-    ``directory`` is where the names of files begin that are not absolute.
-    ``doubles`` is how bad it is that a policy is given twice; the first counts.
-    """
-
-    def __init__(
-        self,
-        namespace: str,
-        directory: str = "",
-        *,
-        doubles: Severity = Severity.ERROR,
-        stated: Iterable[PriorityClass | RuntimeClass] = (),
-    ) -> None:
-        self.problems: list[Problem] = []
-        self._namespace = namespace
-        self._directory = directory
-        self._doubles = doubles
-        self._stated = {_key(type(each).__name__, each.metadata): each for each in stated}
+    def __init__(self, rules: Rules) -> None:
+        self._namespace = rules.namespace
+        self._directory = rules.directory
+        self._doubles = rules.doubles
+        self._stated = {_key(type(each).__name__, each.metadata): each for each in rules.stated}
         self._found: dict[str | None, dict[_Key, _Found]] = {}
         """By scope, None for policies that apply to all objects."""
         self._known_kinds: set[str] = set()
@@ -87,27 +76,26 @@ class PolicyCollector:
         self._listed_kinds: set[str] = set()
         """Known from a cluster itself, so that no file could add to it what the cluster has."""
         self._scopes: dict[str, Scopes] = {}
-        self._clusters: dict[tuple[Scopes, str], Cluster] = {}
+        self._clusters: dict[tuple[Scopes, str], tuple[Cluster, tuple[Problem, ...]]] = {}
         self._alternatives: dict[str, None] | None = None
 
-    def list_kind(self, kind: str) -> None:
-        """Note that a cluster listed all it has of a kind, if only that there is none."""
-        self._known_kinds.add(kind)
-        self._listed_kinds.add(kind)
-
-    def take(self, source: Source, *, are_stored: bool = False) -> int:
-        """Take in the policies of a file, and return how many there are.
+    def take(self, source: Source, *, are_stored: bool = False) -> list[Problem]:
+        """Take in the policies of a file, and return what is wrong with them.
 
         Policies that are to be applied replace what the cluster has stored under the same name. And if it has stored
-        namespaces or classes, it has no others.
+        namespaces or classes, it has no others; nor has a cluster that listed a kind, if only that there is none.
         """
-        policies = [other for other in source.reading.others if is_policy(other.kind, other.api_version)]
-        for other in policies:
-            self._take(source, other, is_stored=are_stored)
+        if source.cluster:
+            self._known_kinds.add(source.listed_kind)
+            self._listed_kinds.add(source.listed_kind)
+        problems: list[Problem] = []
+        for other in source.reading.others:
+            if is_policy(other.kind, other.api_version):
+                problems += self._take(source, other, is_stored=are_stored)
         self._scopes.clear()
         self._clusters.clear()
         self._alternatives = None
-        return len(policies)
+        return problems
 
     def policies(self) -> list[Policy]:
         """Return all of them, in the order in which they were found."""
@@ -163,14 +151,16 @@ class PolicyCollector:
         key = _key(kind, ObjectMeta(name))
         return next((found[key].source.path for found in self._found.values() if key in found), "")
 
-    def clusters(self) -> Iterator[Cluster]:
-        """Yield the policies together for each directory that has some, and note what is wrong with them."""
-        yield self.cluster(())
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the policies together, for each directory that has some."""
+        yield from self.cluster(())[1]
         for scope in self.all_scopes:
-            yield self.cluster(self._within(scope))
+            yield from self.cluster(self._within(scope))[1]
 
-    def cluster(self, scopes: Scopes = (), override_profile: OverrideProfile | None = None) -> Cluster:
-        """Return the policies that apply together, and note what is wrong with them.
+    def cluster(
+        self, scopes: Scopes = (), override_profile: OverrideProfile | None = None
+    ) -> tuple[Cluster, tuple[Problem, ...]]:
+        """Return the policies that apply together, and what is wrong with them.
 
         Without a profile, the shape of an override tells of which generation it is.
         """
@@ -180,7 +170,7 @@ class PolicyCollector:
         found = self._applying(scopes)
         alternatives = self.alternatives
         applied = [each for each in found.values() if each.source.path not in alternatives or not _is_namespaced(each)]
-        cluster = self._clusters[key] = Cluster(
+        cluster = Cluster(
             policies=self._policies(applied, override_profile),
             namespaces=tuple(each.policy for each in found.values() if isinstance(each.policy, Namespace)),
             knows_all_namespaces="Namespace" in self._known_kinds,
@@ -195,8 +185,9 @@ class PolicyCollector:
         )
         policies = replace(cluster.policies, limit_ranges=(*cluster.policies.limit_ranges, *cluster.alternatives))
         errors = [error for error in validate_policies(policies) if not error.is_echo]
-        self.problems += [self._located(error, found) for error in errors if _key(error.kind, error.metadata) in found]
-        return cluster
+        located = (self._located(error, found) for error in errors if _key(error.kind, error.metadata) in found)
+        self._clusters[key] = cluster, tuple(located)
+        return self._clusters[key]
 
     def _applying(self, scopes: Scopes) -> dict[_Key, _Found]:
         """Return the policies that apply; the nearest directory counts among several of one name."""
@@ -209,15 +200,13 @@ class PolicyCollector:
                 )
         return applying
 
-    def _take(self, source: Source, other: Other, *, is_stored: bool) -> None:
+    def _take(self, source: Source, other: Other, *, is_stored: bool) -> list[Problem]:
         from podqos.manifest.policies import read_policy
 
         read = read_policy(other.kind, other.api_version, source.lookup.plain(other.place))
-        self.problems += [
-            source.problem(other.place, finding.path, finding.what, finding.fix) for finding in read.findings
-        ]
+        problems = [source.problem(other.place, finding.path, finding.what, finding.fix) for finding in read.findings]
         if read.policy is None:
-            return
+            return problems
         policy = _in_namespace(read.policy, self._namespace)
         kind = type(policy).__name__
         key = _key_of(policy)
@@ -226,7 +215,7 @@ class PolicyCollector:
             self._known_kinds.add(kind)
         if key in self._stated and self._stated[key] != policy:
             what = f"{kind} {key[2]} is stated on the command line, and that value counts"
-            self.problems.append(source.problem(other.place, (), what, severity=Severity.WARNING))
+            problems.append(source.problem(other.place, (), what, severity=Severity.WARNING))
         same_scope = self._found.setdefault(source.scope, {})
         first = same_scope.get(key)
         if first is None:
@@ -239,7 +228,8 @@ class PolicyCollector:
             what = f"{key[0]} {key[2]} is given twice"
             # Files of one directory may show the same object in two notations.
             severity = self._doubles if source.scope is None else Severity.WARNING
-            self.problems.append(source.problem(other.place, (), what, fix, severity=severity))
+            problems.append(source.problem(other.place, (), what, fix, severity=severity))
+        return problems
 
     def _policies(self, found: list[_Found], override_profile: OverrideProfile | None) -> Policies:
         stated = [each for each in self._stated.values() if isinstance(each, PriorityClass)]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
+from podqos.objects.contents import Contents, Rules, Taken
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects, Progress, custom_kinds
 from podqos.objects.selection import Selection, namespace_of
@@ -90,32 +91,28 @@ def load_all(paths: Iterable[Given], request: LoadRequest, spread: Spread = one_
     """Return what ``load`` does; ``spread`` may read files on several cores."""
     found = _found(paths, request)
     sources = read_sources([file for file, _ in found.files], request, spread)
-    taken = zip(sources, (is_stored for _, is_stored in found.files), strict=True)
+    taken = map(Taken, sources, (is_stored for _, is_stored in found.files))
     objects = objects_of(taken, request, found.problems, found.assumptions)
     objects.note_unjudged()
     return objects
 
 
 def objects_of(
-    taken: Iterable[tuple[Source, bool]],
+    taken: Iterable[Taken],
     request: LoadRequest,
     problems: Iterable[Problem] = (),
     assumptions: tuple[Assumption, ...] = (),
 ) -> Objects:
-    """Return what files hold that were read, each with whether it tells what the cluster has already."""
-    namespace = namespace_of(request.selection) if request.namespace is None else request.namespace
-    objects = Objects(
-        namespace,
-        doubles=request.doubles,
-        stated=request.stated,
-        kinds=custom_kinds(request.kinds),
+    """Return what files hold that were read."""
+    rules = Rules(
+        namespace=namespace_of(request.selection) if request.namespace is None else request.namespace,
         directory=os.getcwd(),
+        doubles=request.doubles,
+        stated=tuple(request.stated),
+        kinds=custom_kinds(request.kinds),
     )
-    objects.selection, objects.assumptions = request.selection, assumptions
-    objects.note(*problems)
-    for source, are_stored in taken:
-        objects.add(source, are_stored=are_stored)
-    return objects
+    contents = Contents(taken, rules)
+    return Objects(contents, selection=request.selection, assumptions=assumptions, problems=problems)
 
 
 def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Spread = one_by_one) -> list[Source]:

@@ -26,6 +26,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.objects.contents import Rules
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.kubelet_node import later_rules
 from podqos.objects.kubelet_notes import ignored_problems
@@ -242,14 +243,13 @@ class _Fetched:
                 yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
 
     def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
-        policies = PolicyCollector(self._spec.namespace)
+        policies = PolicyCollector(Rules(namespace=self._spec.namespace, doubles=Severity.ERROR))
         for source in sources:
-            self.problems += source.reading.problems
-            policies.take(source)
-        cluster = policies.cluster()
+            self.problems += (*source.reading.problems, *policies.take(source))
+        cluster, problems = policies.cluster()
         plugins = self._spec.enable_admission_plugins
         cluster = replace(cluster, policies=replace(cluster.policies, enabled_plugins=plugins))
-        self.problems += policies.problems
+        self.problems += problems
         admissions = Admissions(cluster, self._profile(), Question.PLACEMENT)
         workloads = []
         for source in sources:

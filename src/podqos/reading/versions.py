@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from msgspec import Struct
 
 from podqos.model.policy import PriorityClass, RuntimeClass
+from podqos.objects.contents import Taken
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
@@ -69,19 +70,18 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
     sources = partial(read_sources, request=reading)
     objects = objects_of(
         (
-            *((source, True) for source in sources(policies)),
-            *((source, False) for source in sources(beside)),
-            *((source, source.reading.has_policies) for source in sources(cluster.files)),
-            *((source, False) for source in sources([InputFile(text.name, text.scope, text.data) for text in texts])),
+            *(Taken(source, is_stored=True) for source in sources(policies)),
+            *map(Taken, sources(beside)),
+            *(Taken(source, source.reading.has_policies) for source in sources(cluster.files)),
+            *map(Taken, sources([InputFile(text.name, text.scope, text.data) for text in texts])),
         ),
         reading,
         problems,
         cluster.assumptions,
     )
     objects.note_unjudged()
-    if request.beside or request.cluster is not None:
-        objects.workloads = objects.latest(warn=False)
-    return objects
+    is_alone = not request.beside and request.cluster is None
+    return objects if is_alone else objects.with_workloads(objects.latest(warn=False))
 
 
 def _opened(paths: Sequence[str]) -> list[InputFile]:

@@ -203,7 +203,7 @@ class PageNodes:
         """Yield the nodes of a scenario at its beginning; its pods have been admitted."""
         found = [replace(each, pods=tuple(_bound(each))) for each in nodes_now(scenario)]
         listed = _PodList(tuple(pod for each in found for pod, _ in each.pods))
-        self.objects.add_text(scenario.name, json_line(listed))
+        self.objects = self.objects.with_text(scenario.name, json_line(listed))
         for each in found:
             objects = self.objects.only(self._by_node.get(each.node.name, ()))
             pods = tuple(PodUsage(pod, _stats(pod, containers), containers) for pod, containers in each.pods)

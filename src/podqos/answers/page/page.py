@@ -217,10 +217,10 @@ class Page(Shown):
         )
 
     def _admission(self, found: FoundWorkload) -> AdmissionReport | None:
-        objects = self.nodes.objects.only(self.nodes.objects.workloads)
         metadata = found.workload.metadata
         name = metadata.name or metadata.generate_name
-        objects.selection = Selection(metadata.namespace, objects=((found.workload.kind.lower(), name),))
+        own = Selection(metadata.namespace, objects=((found.workload.kind.lower(), name),))
+        objects = self.nodes.objects.only(self.nodes.objects.workloads).with_selection(own)
         return next(iter(admit(objects, profile=self.nodes.profile).items), None)
 
     def _safer(self, node: PageNode, entry: PodUsage, found: FoundWorkload, places: Places) -> Iterator[SaferEdit]:

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         stated=stated_classes(arguments),
         kinds=configured_kinds(inputs.paths),
     )
-    select(objects, selection)
+    objects = select(objects, selection)
     resizes = load(existing_files(arguments.resize), namespace=namespace) if arguments.resize else None
     objects.check_policies()
     admitting = None

@@ -1,0 +1,273 @@
+"""What files hold, whatever an answer is about. It is shared by all ``Objects`` that are made from it.
+
+Nothing in it changes. Objects other than workloads and policies are read when their kind is asked for, once; what is
+wrong with them is returned with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.manifest.contents import Refused
+from podqos.manifest.kinds import is_kubelet
+from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.text import Place
+from podqos.model.pod import Workload
+from podqos.objects.other_objects import (
+    FoundObject,
+    KubeletObject,
+    Model,
+    PolicyObject,
+    budget_problem,
+    converted,
+    is_own_policy,
+    is_read_as,
+)
+from podqos.objects.sources import Source
+
+if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster, NamespacePolicies
+    from podqos.admission.resource_override import OverrideProfile
+    from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.disruption import PodDisruptionBudget
+    from podqos.model.policy import PriorityClass, RuntimeClass
+    from podqos.objects.policies import PolicyCollector, Scopes
+
+Item = TypeVar("Item")
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What is known of a cluster besides its files, and how they are read."""
+
+    namespace: str = "default"
+    """That of objects which name none."""
+    directory: str = ""
+    """Where the names of files begin that are not absolute."""
+    doubles: Severity = Severity.WARNING
+    """How bad it is that a policy is given twice; the first counts."""
+    stated: tuple[PriorityClass | RuntimeClass, ...] = ()
+    """Classes of the cluster that are in no file; they count before those that are."""
+    kinds: Mapping[str, CustomKind] = {}
+    """Custom resources that hold pods, besides the well-known ones."""
+
+
+class Taken(Struct, frozen=True):
+    """A file that was read."""
+
+    source: Source
+    is_stored: bool = False
+    """Whether it tells what the cluster has already: of such a file only what decides about pods counts, and policies
+    of the same name that are to be applied replace it."""
+
+
+class FoundWorkload(Struct, frozen=True):
+    """A workload, in a namespace, and where it was found."""
+
+    workload: Workload
+    source: str
+    place: Place
+
+
+class Read(Struct, Generic[Item], frozen=True):
+    """Objects of one kind, and what is wrong with them."""
+
+    items: tuple[Item, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Contents:
+    """What files hold."""
+
+    def __init__(self, taken: Iterable[Taken] = (), rules: Rules | None = None) -> None:
+        self.rules = rules = rules or Rules()
+        self.taken = tuple(taken)
+        applied = [each.source for each in self.taken if not each.is_stored]
+        self.sources: tuple[Source, ...] = tuple(applied)
+        """Without those that tell what the cluster has."""
+        self.workloads: tuple[FoundWorkload, ...] = tuple(
+            FoundWorkload(in_namespace(workload, rules.namespace), source.path, place)
+            for source in applied
+            for workload, place in zip(source.reading.workloads, source.reading.places, strict=True)
+        )
+        """In the order of the files."""
+        self.refused: tuple[tuple[Source, Refused], ...] = tuple(
+            (source, refused) for source in applied for refused in source.reading.refused
+        )
+        """What should be a workload and is not in order."""
+        self.others: tuple[FoundObject, ...] = tuple(
+            FoundObject(other, each.source, each.is_stored)
+            for each in self.taken
+            for other in each.source.reading.others
+        )
+        self.by_path: Mapping[str, Source] = {each.source.path: each.source for each in self.taken}
+        self.problems: tuple[tuple[bool, Problem], ...]
+        """What is wrong, each with whether it leaves it open what the policies are."""
+        self.policies, self.problems = self._policies()
+        self._found: dict[type[Struct], Read[Any]] = {}
+        self._admitting: dict[Scopes, NamespacePolicies] = {}
+
+    def with_texts(self, texts: Mapping[str, bytes]) -> Contents:
+        """Return what there would be if some of the files held other texts."""
+        kinds = self.rules.kinds
+        return Contents(
+            (
+                replace(each, source=Source(each.source.path, texts[each.source.path], None, each.source.scope, kinds))
+                if each.source.path in texts
+                else each
+                for each in self.taken
+            ),
+            self.rules,
+        )
+
+    def _policies(self) -> tuple[PolicyCollector | None, tuple[tuple[bool, Problem], ...]]:
+        """Return the policies, if there are any, and what is wrong with them and with the files."""
+        policies: PolicyCollector | None = None
+        problems: list[tuple[bool, Problem]] = []
+        for each in self.taken:
+            source, reading = each.source, each.source.reading
+            if each.is_stored:
+                of_workloads = {problem for refused in reading.refused for problem in refused.problems}
+                problems += ((True, problem) for problem in reading.problems if problem not in of_workloads)
+            else:
+                problems += ((False, problem) for problem in reading.problems)
+            if source.cluster or reading.has_policies:
+                policies = policies or self._no_policies
+                problems += ((True, problem) for problem in policies.take(source, are_stored=each.is_stored))
+        return policies, tuple(problems)
+
+    @cached_property
+    def _no_policies(self) -> PolicyCollector:
+        from podqos.objects.policies import PolicyCollector
+
+        return PolicyCollector(self.rules)
+
+    # ---- policies ----------------------------------------------------------------------------------------------------
+
+    def scopes(self, source: str) -> Scopes:
+        """Return the directories whose policies apply to what a file holds."""
+        return () if self.policies is None else self.policies.scopes(source)
+
+    def cluster(
+        self, source: str | None = None, override_profile: OverrideProfile | None = None
+    ) -> tuple[Cluster, tuple[Problem, ...]]:
+        """Return the policies that apply to what a file holds, and what is wrong with them; None: all that there are.
+
+        Without a profile, the shape of an override tells its generation.
+        """
+        policies = self._no_policies if self.policies is None else self.policies
+        scopes = policies.all_scopes if source is None else policies.scopes(source)
+        return policies.cluster(scopes, override_profile)
+
+    def admitting(self, scopes: Scopes, cluster: Cluster) -> NamespacePolicies:
+        """Return the policies of some directories without quotas, namespace by namespace."""
+        if scopes not in self._admitting:
+            self._admitting[scopes] = without_quotas(cluster)
+        return self._admitting[scopes]
+
+    def policies_of(self, model: type[Struct]) -> list[Struct]:
+        """Return the policies of one kind."""
+        return [] if self.policies is None else [each for each in self.policies.policies() if type(each) is model]
+
+    # ---- other kinds -------------------------------------------------------------------------------------------------
+
+    def found(self, model: type[Model]) -> Read[tuple[FoundObject, Model]]:
+        """Return the objects of one kind that is not a policy, each with where it was found."""
+        if model not in self._found:
+            items: list[tuple[FoundObject, Model]] = []
+            problems: list[Problem] = []
+            for found in self.others:
+                if is_read_as(found.other, model):
+                    item, wrong = converted(found.source, found.other, model)
+                    problems += wrong
+                    if item is not None:
+                        items.append((found, item))
+            self._found[model] = Read(tuple(items), tuple(problems))
+        return self._found[model]
+
+    @cached_property
+    def disruption_budgets(self) -> Read[tuple[FoundObject, PodDisruptionBudget]]:
+        """The PodDisruptionBudgets; what the API server rejects does not count."""
+        from podqos.model.disruption import PodDisruptionBudget
+
+        read = self.found(PodDisruptionBudget)
+        refusals = [budget_problem(found.source, found.other, budget) for found, budget in read.items]
+        return Read(
+            tuple(item for item, refusal in zip(read.items, refusals, strict=True) if refusal is None),
+            (*read.problems, *(refusal for refusal in refusals if refusal is not None)),
+        )
+
+    @cached_property
+    def kubelets(self) -> Read[KubeletObject]:
+        """The settings of kubelets that stand among the files."""
+        problems: list[Problem] = []
+        return Read(tuple(self._read_kubelets(problems)), tuple(problems))
+
+    def _read_kubelets(self, problems: list[Problem]) -> Iterator[KubeletObject]:
+        for found in self.others:
+            other = found.other
+            if not is_kubelet(other.kind, other.api_version):
+                continue
+            from podqos.manifest.kubelet import kubelet_settings
+            from podqos.objects.kubelet_notes import ignored_problems
+
+            try:
+                settings = kubelet_settings(found.source.lookup.plain(other.place))
+            except InputError as error:
+                problems.append(found.source.problem(other.place, error.where, error.what, error.fix))
+                continue
+            assert settings is not None
+            at = found.source.locate(other.place, settings.notation.path)
+            problems += ignored_problems(settings, found.source.name, at)
+            yield KubeletObject(settings, found)
+
+    @cached_property
+    def own_policies(self) -> Read[PolicyObject]:
+        """The policies of podqos that stand among the files; of two of the same name the first counts."""
+        problems: list[Problem] = []
+        return Read(tuple(self._read_own_policies(problems)), tuple(problems))
+
+    def _read_own_policies(self, problems: list[Problem]) -> Iterator[PolicyObject]:
+        seen: dict[tuple[str | None, str], str] = {}
+        for found in self.others:
+            if not is_own_policy(found.other):
+                continue
+            from podqos.policy.reading import read_policy
+
+            source, place = found.source, found.other.place
+            reading = read_policy(source.lookup.plain(place))
+            problems += (source.problem(place, each.path, each.what, each.fix) for each in reading.findings)
+            if reading.policy is None:
+                continue
+            key = source.scope, reading.policy.name
+            if key in seen:
+                what = f'Policy "{reading.policy.name}" is in {seen[key]} already'
+                problems.append(source.problem(place, ("metadata", "name"), what, "rename one"))
+                continue
+            seen[key] = source.name
+            yield PolicyObject(reading.policy, found)
+
+
+def without_quotas(cluster: Cluster) -> NamespacePolicies:
+    """Return policies without quotas, namespace by namespace, in all of which pods may be created."""
+    from podqos.admission.policies import Cluster, NamespacePolicies
+
+    return NamespacePolicies(Cluster(replace(cluster.policies, resource_quotas=()), cluster.namespaces))
+
+
+def in_namespace(workload: Workload, namespace: str) -> Workload:
+    """Return the workload in the namespace it names, or else in this one."""
+    if workload.metadata.namespace and workload.pod.metadata.namespace:
+        return workload
+    own = workload.metadata.namespace or namespace
+    pod = workload.pod
+    return replace(
+        workload,
+        metadata=replace(workload.metadata, namespace=own),
+        pod=replace(pod, metadata=replace(pod.metadata, namespace=own)),
+    )
