@@ -55,6 +55,8 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
     descriptions: Sequence[DescribedWorkload] = ()
     describe: Describe | None = None
     """Asked about workloads that neither these nor their annotations describe."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What is assumed about the samples."""
 
 
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
@@ -76,7 +78,7 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         node_memory_bytes=memory_bytes,
         workloads=tuple(_workload_advice(each, drifts[each.subject.identity]) for each in results),
         priority_classes=tuple(advising.to_create.values()),
-        assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects)),
+        assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects), *request.assumptions),
     )
 
 
@@ -101,8 +103,11 @@ def advised_manifests(
     return manifests
 
 
-def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
-    """Advise the settings of a node's kubelet: reservations, eviction thresholds and grace."""
+def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[Assumption, ...] = ()) -> AdviceReport:
+    """Advise the settings of a node's kubelet: reservations, eviction thresholds and grace.
+
+    ``assumptions`` are those about ``needs``.
+    """
     settings = node_settings(needs)
     reserved = reservations(needs, settings.soft_bytes)
     withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
@@ -113,7 +118,7 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
         kubernetes_version=profile.version_text,
         node_memory_bytes=needs.memory_bytes,
         node=NodeAdvice(**asdict(settings), reasons=tuple(node_reasons(settings, needs))),
-        assumptions=of_version(profile),
+        assumptions=(*of_version(profile), *assumptions),
     )
 
 

@@ -19,11 +19,10 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.advice.sizing.samples import ContainerSamples, read_samples, samples_in
 from podqos.answers.advice import AdviceReport
+from podqos.answers.advise import AdviceRequest, advise, advised_manifests
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
@@ -33,7 +32,6 @@ from podqos.cli.output import add_output_options, emit, object_name, print_docum
 from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import add_prometheus_options, queried
 from podqos.cli.selecting import add_manifest_options, selection_of
-from podqos.library.advise import advise, advised_manifests
 from podqos.objects.files import Inputs
 from podqos.reading.files import read_bytes
 from podqos.report.advice.lines import text
@@ -74,17 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
     found = queried(arguments, arguments.namespace)
     try:
-        report = advise(
-            objects,
+        request = AdviceRequest(
             samples=tuple(_samples(arguments, found)),
             descriptions=descriptions,
             describe=ask_description if arguments.ask else None,
+            assumptions=() if found is None else found.assumptions,
             node_memory_bytes=arguments.node_memory,
             kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
             profile=profile,
         )
-        if found is not None:
-            report = replace(report, assumptions=(*report.assumptions, *found.assumptions))
+        report = advise(objects, request)
     finally:
         errors = print_problems(objects.problems)
     existing = sum(each.before is not None for each in report.workloads)
@@ -93,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{left_out} left out: nothing is known about them", file=sys.stderr)
     if arguments.output in {"manifests", "patch"}:
         patches = arguments.output == "patch"
-        print_documents(advised_manifests(objects, report, patches=patches, descriptions=descriptions))
+        print_documents(advised_manifests(objects, report, descriptions, patches=patches))
         _warn(report)
         say_assumptions(report.assumptions)
     else:

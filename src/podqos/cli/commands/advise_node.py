@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from msgspec.structs import replace
-
 from podqos.advice.sizing.node_settings import NodeNeeds
 from podqos.answers.advise import advise_node
 from podqos.cli.cluster import profile_of
@@ -52,8 +50,7 @@ def run_for_node(arguments: argparse.Namespace) -> int:
             "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"
         )
     memory_bytes, assumptions = node_memory(arguments.node_memory, ())
-    report = advise_node(_needs(arguments, memory_bytes), profile_of(arguments))
-    report = replace(report, assumptions=(*report.assumptions, *assumptions))
+    report = advise_node(_needs(arguments, memory_bytes), profile_of(arguments), assumptions)
     assert report.node is not None
     if arguments.output in {"json", "yaml"}:
         print_value(report, arguments.output)
