@@ -19,7 +19,7 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
-from podqos.eviction.kubelet_start import check_settings
+from podqos.eviction.kubelet_file import check_settings
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
