@@ -44,16 +44,15 @@ class Watch(Generic[Model]):
         self,
         client: Client,
         resource: Resource[Model],
-        path: str,
+        namespace: str,
         selection: list[tuple[str, str]],
         pages: Callable[[], Iterator[Page[Model]]],
         *,
-        namespace: str = "",
         on_trouble: Trouble | None = None,
     ) -> None:
         self._client = client
         self._resource = resource
-        self._path = path
+        self._path = resource.path(namespace)
         self._selection = selection
         self._pages = pages
         self._asked = question("watch", resource, namespace)

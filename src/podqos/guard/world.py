@@ -1,4 +1,4 @@
-"""A node whose kubelet is another program: the third world of the agent (``agent.ports``).
+"""A node whose kubelet is another program: the third world of the agent (``agent.driver``).
 
 Figures are the kernel's, pods are those that the API server knows and that have a cgroup below ``kubepods``. Of what
 the agent asks for, two things are done: memory is watched, and a pod is evicted. Cgroups, containers and clean-ups are
