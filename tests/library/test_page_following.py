@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from podqos.cluster.watching import Kind
+from podqos.cluster.following import Kind
 from podqos.library.cluster_snapshot import ClusterSnapshot, End, Header, NodeSummary
 from podqos.library.mirror import Mirror
 from podqos.library.page import nodes as page_nodes
