@@ -146,7 +146,7 @@ class GuardWorld:
             case WatchMemory():
                 # An agent that has no figures knows no levels: the last ones stay.
                 is_blind = self._is_blind
-                asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self._figures.last_look())
+                asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self.figures.last_look())
                 self.memory_watch.watch(asked, seen)
             case StopPod(pod) | PreemptPod(pod):
                 return (PodStopped(pod.metadata.uid),)
