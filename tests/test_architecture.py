@@ -108,17 +108,40 @@ def test_what_opens_a_file_is_seen(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["flags", "invalid-option"])
-def test_no_file_outside_cli_knows_more_of_the_command_line_than_before(what, command_line_words):
-    now, before = command_line_words[what], ratchets.held()[what]
+def test_no_file_outside_cli_knows_more_of_the_command_line_than_before(what, counted):
+    _compare(counted[what], ratchets.held()[what], "errors name the field, and cli says which option that is")
+
+
+def test_no_function_has_more_than_six_parameters(counted):
+    _compare(counted["parameters"], ratchets.held()["parameters"], "group what belongs together in a frozen struct")
+
+
+def _compare(now: dict[str, int], before: dict[str, int], advice: str) -> None:
     more = {file: f"{before.get(file, 0)} -> {number}" for file, number in now.items() if number > before.get(file, 0)}
-    assert more == {}, "errors name the field, and cli says which option that is"
+    assert more == {}, advice
     fewer = {file: f"{number} -> {now.get(file, 0)}" for file, number in before.items() if number > now.get(file, 0)}
     assert fewer == {}, "well done: run `python tests/ratchets.py`, so that it stays so"
 
 
 @pytest.fixture(scope="module")
-def command_line_words():
+def counted():
     return ratchets.counted()
+
+
+@pytest.mark.parametrize(
+    ("written", "too_many"),
+    [
+        ("def f(a, b, c, d, e, f): ...", 0),
+        ("def f(a, b, /, c, d, *, e, f, g): ...", 1),
+        ("async def f(a, b, c, d, e, f, g=1, h=2): ...", 2),
+        ("class C:\n  def f(self, a, b, c, d, e, f, *g, **h): ...", 0),
+        ("class C:\n  def __init__(self, a, b, c, d, e, f, *, g): ...", 1),
+        ("x = lambda a, b, c, d, e, f, g: 1", 1),
+        ("def f(a, b, c, d, e, f, g):\n  def f(a, b, c, d, e, f, g): ...", 2),
+    ],
+)
+def test_parameters_beyond_six_are_counted(written, too_many):
+    assert ratchets.parameters_beyond(6, ast.parse(written)) == too_many
 
 
 def test_a_number_that_fell_is_held_and_none_rises():

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.answers.page import nodes as page_nodes
 from podqos.answers.page.cluster import change
-from podqos.cluster.watching import Kind
+from podqos.cluster.following import Kind
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
 from podqos.objects import held

@@ -1,4 +1,4 @@
-"""A node whose kubelet is another program: the third world of the agent (``agent.ports``).
+"""A node whose kubelet is another program: the third world of the agent (``agent.driver``).
 
 Figures are the kernel's, pods are those that the API server knows and that have a cgroup below ``kubepods``. Of what
 the agent asks for, two things are done: memory is watched, and a pod is evicted. Cgroups, containers and clean-ups are
@@ -146,7 +146,7 @@ class GuardWorld:
             case WatchMemory():
                 # An agent that has no figures knows no levels: the last ones stay.
                 is_blind = self._is_blind
-                asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self._figures.last_look())
+                asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self.figures.last_look())
                 self.memory_watch.watch(asked, seen)
             case StopPod(pod) | PreemptPod(pod):
                 return (PodStopped(pod.metadata.uid),)
