@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -42,9 +41,4 @@ def blast(
         ground = scenario_ground(source, in_copy(partial(nodes_now, source)), request)
     else:
         ground = snapshot_ground(source, request)
-    # Forked children share this memory: collecting garbage in one of them would copy it.
-    gc.freeze()
-    try:
-        return answers.blast(ground, request, Workers(fan_out, cores or usable_cores(), progress))
-    finally:
-        gc.unfreeze()
+    return answers.blast(ground, request, Workers(fan_out, cores or usable_cores(), progress))
