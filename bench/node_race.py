@@ -9,6 +9,11 @@ With ``--cache`` another pod writes and rereads files all the time: page cache f
 limit. With ``--allocators 2`` two grow at once; with ``--busy`` other processes want every core.
 
     bench/node_race.py [--trials 100] [--realtime] [--modes fast,slow] [--cache] [--allocators 2] [--busy]
+
+With ``--against DIRECTORY`` the node of another checkout takes turns with this one, ten trials each, on the same
+machine at the same time: what counts then is the ratio of the medians.
+
+    bench/node_race.py --against ../other --trials 100 --threshold 261
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -40,6 +45,7 @@ NEIGHBOURS_MIB = {"guaranteed": 512, "burstable": 256}
 WRITER_MIB = 512
 REACTION_MS = 50
 CALIBRATIONS = 5
+TURN = 10
 CALIBRATION_THRESHOLD_BYTES = 512 * MI
 RATE_GIB = 4.0
 LEAST_GIB = 2.0
@@ -87,17 +93,31 @@ while True:
     number += 1
 """
 BURN = "while True: pass"
-# What the node measures itself is written down when it ends, and nothing else is different.
+# What the node measures itself is written down when it ends, and nothing else is different. The first argument is where
+# podqos is, if it is another one.
 INSTRUMENTED = """
-import atexit, sys, msgspec
-from podqos.host.node import node
+import atexit, signal, sys, time, msgspec
+if sys.argv[1] != "node": sys.path.insert(0, sys.argv.pop(1))
+from podqos.host.node import node, world
 file, made = sys.argv[sys.argv.index("--state-dir") + 1] + "/reactions", []
-start = node.Node.start
+start, kill, send, sent = node.Node.start, world.HostWorld.kill, signal.pidfd_send_signal, {}
 def started(self):
     made.append(self)
     start(self)
-node.Node.start = started
-atexit.register(lambda: open(file, "wb").write(msgspec.json.encode(made[0].world.reactions)))
+def killed(self, pod):
+    times = sent.setdefault(pod.pod.key, [])
+    def timed(descriptor, number):
+        times.append(time.monotonic())
+        send(descriptor, number)
+    times.append(time.monotonic())
+    signal.pidfd_send_signal = timed
+    kill(self, pod)
+    signal.pidfd_send_signal = send
+def written():
+    found = ({**msgspec.to_builtins(each), "sent": sent.get(each.pod, [])[:2]} for each in made[0].world.reactions)
+    open(file, "wb").write(msgspec.json.encode(list(found)))
+node.Node.start, world.HostWorld.kill = started, killed
+atexit.register(written)
 from podqos.cli.main import main
 sys.exit(main())
 """
@@ -111,7 +131,17 @@ class Reaction(msgspec.Struct):
     held: float
     terminated: float
     killed: float | None = None
+    """When everything in the pod had SIGKILL."""
     stopped: float | None = None
+    sent: list[float] = []
+    """When the kill began, and when the first SIGKILL was sent."""
+
+    @property
+    def own_work_ms(self) -> float | None:
+        """What the node itself took: up to the hold, and from word that the pod grows on to the first SIGKILL."""
+        if self.noticed is None or len(self.sent) < 2:
+            return None
+        return (self.held - self.noticed + self.sent[1] - self.sent[0]) * 1e3
 
 
 @dataclass
@@ -143,6 +173,8 @@ class Course:
     allocators: int = 1
     cache: bool = False
     busy: bool = False
+    source: str | None = None
+    """Where the node's podqos is, if it is not this one."""
 
 
 def race(trials: int, course: Course, *options: str, seed: int = 1) -> list[Trial]:
@@ -150,7 +182,7 @@ def race(trials: int, course: Course, *options: str, seed: int = 1) -> list[Tria
     with RealNode(
         str(MEMORY_BYTES),
         *options,
-        program=(sys.executable, "-c", INSTRUMENTED),
+        program=(sys.executable, "-c", INSTRUMENTED, *([course.source] if course.source else [])),
         evictionHard={"memory.available": str(course.threshold_bytes)},
         evictionPressureTransitionPeriod="1ms",
     ) as node:
@@ -344,22 +376,45 @@ def _report(title: str, trials: Sequence[Trial]) -> None:
     rates = sorted(trial.gib_per_second for trial in trials)
     print(f"{title}: {won} of {len(trials)} won, {kills} kernel kills, {hurt} neighbours hurt")
     print(f"  allocator: median {statistics.median(rates):.2f} GiB/s, least {rates[0]:.2f}, most {rates[-1]:.2f}")
+    for name, found in _times(trials).items():
+        p90, p99 = (found[-(-share * len(found) // 100) - 1] for share in (90, 99))
+        middle = statistics.median(found)
+        print(f"  {name}: median {middle:.2f} ms, p90 {p90:.2f}, p99 {p99:.2f}, worst {found[-1]:.2f} ms")
+
+
+def _times(trials: Sequence[Trial]) -> dict[str, list[float]]:
+    """Return what took how many milliseconds, in order; without what was not measured."""
     quick = [trial for trial in trials if trial.reaction is not None and trial.crossed is not None]
     told = [trial.reaction for trial in trials if trial.reaction is not None and trial.reaction.noticed is not None]
-    for name, values in (
+    times = (
         ("crossing to notice", [_ms(t.crossed, t.reaction.noticed) for t in quick]),
         ("crossing to hold", [_ms(t.crossed, t.reaction.held) for t in quick]),
         ("crossing to kill", [_ms(t.crossed, t.reaction.killed) for t in quick]),
         ("crossing to last growth", [_ms(t.crossed, t.last_growth) for t in quick]),
         ("crossing to death", [_ms(t.crossed, t.dead) for t in quick]),
         ("notice to hold", [_ms(each.noticed, each.held) for each in told]),
+        ("notice to SIGKILL", [_ms(each.noticed, each.sent[1]) for each in told if each.sent[1:]]),
         ("notice to kill", [_ms(each.noticed, each.killed) for each in told]),
-    ):
-        found = sorted(value for value in values if value is not None)
-        if found:
-            p90, p99 = (found[-(-share * len(found) // 100) - 1] for share in (90, 99))
-            middle = statistics.median(found)
-            print(f"  {name}: median {middle:.2f} ms, p90 {p90:.2f}, p99 {p99:.2f}, worst {found[-1]:.2f} ms")
+        ("the node's own work of that", [each.own_work_ms for each in told]),
+    )
+    measured = {name: sorted(value for value in values if value is not None) for name, values in times}
+    return {name: found for name, found in measured.items() if found}
+
+
+def compare(trials: int, course: Course, source: str, *options: str, seed: int) -> None:
+    """Let the nodes of two checkouts take turns, and print how their medians relate."""
+    courses = replace(course, source=source), course
+    found: tuple[list[Trial], list[Trial]] = [], []
+    for turn in range(-(-trials // TURN)):
+        for each, done in zip(courses, found, strict=True):
+            done.extend(race(min(TURN, trials - turn * TURN), each, *options, seed=seed + turn))
+    for title, done in zip((source, "this checkout"), found, strict=True):
+        report(title, done)
+    before, after = map(_times, found)
+    print(f"this checkout against {source}, medians:")
+    for name in (name for name in before if name in after):
+        old, new = statistics.median(before[name]), statistics.median(after[name])
+        print(f"  {name}: {old:.2f} → {new:.2f} ms, × {new / old:.2f}")
 
 
 def _ms(start: float | None, end: float | None) -> float | None:
@@ -377,6 +432,7 @@ def main() -> None:
     parser.add_argument("--busy", action="store_true", help="while other processes want every core")
     parser.add_argument("--threshold", type=int, help="MiB, as an earlier run found it; then the rate is not measured")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--against", metavar="DIRECTORY", help="another checkout, whose node takes turns with this one")
     arguments = parser.parse_args()
     options = ["--realtime"] if arguments.realtime else []
     if arguments.threshold:
@@ -387,6 +443,10 @@ def main() -> None:
         threshold_bytes = recommended(max(RATE_GIB, *(trial.gib_per_second for trial in first)))
         print(f"podqos forecast: memory.available<{threshold_bytes / MI:.0f}Mi")
     course = Course(threshold_bytes, arguments.allocators, arguments.cache, arguments.busy)
+    if arguments.against:
+        source = str(Path(arguments.against, "src").resolve(strict=True))
+        compare(arguments.trials, course, source, *options, seed=arguments.seed)
+        return
     for mode in arguments.modes.split(","):
         chosen = [*options, "--no-fast-path"] if mode == "slow" else options
         report(f"{mode} {' '.join(chosen)}", race(arguments.trials, course, *chosen, seed=arguments.seed))

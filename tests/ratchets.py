@@ -1,7 +1,8 @@
 """What the house still has too much of, by file: numbers that may only fall.
 
 Outside ``cli`` nothing should know how an option is spelled: errors name the field, and ``cli`` says which option that
-is. Until then ``ratchets.toml`` holds how often each file does. Who lowers a number writes it down::
+is. No function should have more than six parameters: what belongs together has a name. Until then ``ratchets.toml``
+holds how much each file has too much. Who lowers a number writes it down::
 
     python tests/ratchets.py
 
@@ -21,6 +22,8 @@ from podqos.cli.parser import CommandParser, subcommands
 
 SOURCE = Path(__file__).resolve().parents[1] / "src/podqos"
 HELD = Path(__file__).with_suffix(".toml")
+MOST_PARAMETERS = 6
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 Counts = dict[str, dict[str, int]]
@@ -30,12 +33,13 @@ Counts = dict[str, dict[str, int]]
 def counted() -> Counts:
     """Count what there is now."""
     own = frozenset(name for command in COMMANDS for name in _options(parser_of(command)[0]))
-    counts: Counts = {"flags": {}, "invalid-option": {}}
+    counts: Counts = {"flags": {}, "invalid-option": {}, "parameters": {}}
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
         text = path.read_text()
+        tree = ast.parse(text)
+        counts["parameters"][name] = parameters_beyond(MOST_PARAMETERS, tree)
         if not name.startswith("cli/") and ("InvalidOption" in text or not own.isdisjoint(_OPTION.findall(text))):
-            tree = ast.parse(text)
             counts["flags"][name] = sum(each in own for said in _texts(tree) for each in _OPTION.findall(said))
             counts["invalid-option"][name] = sum(_is_invalid_option(node) for node in ast.walk(tree))
     return {what: {file: number for file, number in files.items() if number} for what, files in counts.items()}
@@ -56,6 +60,16 @@ def _texts(tree: ast.AST) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield node.value
+
+
+def parameters_beyond(most: int, tree: ast.AST) -> int:
+    """Return how many parameters functions have beyond so many; ``self``, ``cls`` and ``*names`` are not counted."""
+    functions = [node.args for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    numbers = [
+        sum(each.arg not in {"self", "cls"} for each in (*found.posonlyargs, *found.args, *found.kwonlyargs))
+        for found in functions
+    ]
+    return sum(number - most for number in numbers if number > most)
 
 
 def _is_invalid_option(node: ast.AST) -> bool:

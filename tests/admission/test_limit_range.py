@@ -12,7 +12,7 @@ from podqos.admission.limit_range import (
     conflicting_defaults,
     defaulted_limit_range,
 )
-from podqos.admission.limit_range_bounds import claim_violations, violations
+from podqos.admission.limit_range_bounds import violations
 from podqos.model.quantity import Quantity
 
 
@@ -171,33 +171,3 @@ def test_amounts_too_large_for_thousandths_are_compared_in_whole_units():
     bound = limit_range("lr", max=f"example.com/x={huge}")
     assert violations(pod(container(limits=f"example.com/x={huge}")), bound) == ()
     assert len(violations(pod(container(limits=f"example.com/x={huge[:-1]}1")), bound)) == 1
-
-
-@pytest.mark.parametrize(
-    ("requests", "messages"),
-    [
-        pytest.param("storage=5Gi", [], id="within"),
-        pytest.param(
-            "storage=1Gi",
-            ["minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi"],
-            id="too-small",
-        ),
-        pytest.param(
-            "storage=20Gi",
-            ["maximum storage usage per PersistentVolumeClaim is 10Gi, but request is 20Gi"],
-            id="too-large",
-        ),
-        pytest.param(
-            "",
-            [
-                "minimum storage usage per PersistentVolumeClaim is 2Gi.  No request is specified",
-                "maximum storage usage per PersistentVolumeClaim is 10Gi.  No request is specified",
-            ],
-            id="nothing-said",
-        ),
-    ],
-)
-def test_claims_are_bounded_by_what_they_request(requests, messages):
-    """A claim has no limit."""
-    bound = limit_range("lr", type="PersistentVolumeClaim", min="storage=2Gi", max="storage=10Gi")
-    assert [str(found) for found in claim_violations(amounts(requests), bound)] == messages

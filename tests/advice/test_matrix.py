@@ -4,7 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.advice.sizing.matrix import MATRIX, TIERS, Because, BurstPattern, Description, RestartCost, recommend
+from podqos.advice.sizing.matrix import (
+    BATCH,
+    DEFAULT,
+    INDEXING,
+    LATENCY_CRITICAL,
+    MATRIX,
+    USER_FACING,
+    Because,
+    BurstPattern,
+    Description,
+    RestartCost,
+    recommend,
+)
 from podqos.model.pod import QOSClass
 
 DESCRIPTIONS = st.builds(
@@ -102,4 +114,5 @@ def test_what_somebody_waits_for_outlives_what_nobody_waits_for(one, other):
 
 
 def test_the_tiers_fall():
-    assert [tier.value for tier in TIERS] == [1_000_000, 500_000, 200_000, 100_000, 0]
+    tiers = LATENCY_CRITICAL, USER_FACING, INDEXING, BATCH, DEFAULT
+    assert [tier.value for tier in tiers] == [1_000_000, 500_000, 200_000, 100_000, 0]

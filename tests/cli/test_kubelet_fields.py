@@ -16,7 +16,7 @@ import pytest
 from podqos.admission.defaulting import defaulted
 from podqos.agent.memory import memory_notification
 from podqos.cli.main import main
-from podqos.host.node.protection import Protection
+from podqos.host.shell.protection import Protection
 from podqos.manifest.reading import read
 from podqos.model.kubelet_config import API_VERSION, KIND, KNOWN_FIELDS, KubeletConfiguration, kubelet_configuration
 from podqos.model.kubelet_ignored import (

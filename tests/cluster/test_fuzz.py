@@ -172,4 +172,4 @@ def test_anything_on_the_wire(any_server, head, body):
         answered(lambda: cluster.read(PODS), ClusterError)
         answered(lambda: next(cluster.watch(PODS)), ClusterError)
     with Prometheus(any_server.url, patience=patience) as prometheus:
-        answered(lambda: prometheus.instant("up"), ClusterError)
+        answered(lambda: prometheus.range("up", start=0, end=1, step_seconds=1), ClusterError)

@@ -16,9 +16,9 @@ import yaml
 from podqos.cluster.cluster import Cluster, connect
 from podqos.cluster.events import EventType
 from podqos.cluster.kubelets import Kubelets
-from podqos.cluster.metrics import node_metrics, pod_metrics
 from podqos.cluster.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from podqos.errors import Forbidden, Unauthorized
+from podqos.eviction.observation import decode_summary
 from podqos.manifest.reading import read
 from real_api_server import ASSETS, ApiServer, writes
 
@@ -79,10 +79,10 @@ def test_a_watch_begins_with_what_exists(cluster):
 
 @reads
 def test_usage_is_found_or_assumed(cluster):
-    for found in (pod_metrics(cluster), node_metrics(cluster)):
-        assert (found.value is None) == bool(found.assumptions)
-    for name, found in Kubelets(cluster).summaries([node.name for node in cluster.read(NODES)[:3]]):
-        assert found.value is not None or found.assumptions, name
+    kubelets = Kubelets(cluster)
+    for node in cluster.read(NODES)[:3]:
+        found = kubelets.summary(node.name, decode_summary)
+        assert found.value is not None or found.assumptions, node.name
 
 
 @writes

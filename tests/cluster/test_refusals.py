@@ -10,9 +10,8 @@ from cluster.serving import Server
 from podqos.cli import command_list, main
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access, User
-from podqos.cluster.metrics import POD_METRICS
 from podqos.cluster.refusals import Question, question, refusal, role_for, status_of
-from podqos.cluster.resources import LIMIT_RANGES, NODES, PODS
+from podqos.cluster.resources import LIMIT_RANGES, NODES, POD_METRICS, PODS
 from podqos.errors import BadAnswer, Forbidden, NotFound, Refused, Unauthorized
 
 WHERE = "https://prod:6443"

@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 
 from cluster.recorded import recorded, recorded_answer
-from cluster.serving import Server, status
+from cluster.serving import Server
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access, ExecConfig, User
 from podqos.cluster.kubelets import Kubelets
-from podqos.cluster.metrics import node_metrics, pod_metrics
+from podqos.cluster.resources import NODE_METRICS, POD_METRICS
 from podqos.errors import Unauthorized
+from podqos.eviction.observation import decode_summary
+from podqos.manifest.kubelet import kubelet_settings_in
 
 KUBELET = Path(__file__).parents[1] / "recordings" / "kubelet"
-POD_METRICS = {
+POD_USAGE = {
     "kind": "PodMetricsList",
     "apiVersion": "metrics.k8s.io/v1beta1",
     "metadata": {},
@@ -32,7 +34,7 @@ POD_METRICS = {
         }
     ],
 }
-NODE_METRICS = {
+NODE_USAGE = {
     "kind": "NodeMetricsList",
     "metadata": {},
     "items": [{"metadata": {"name": "n"}, "window": "20s", "usage": {"cpu": "250m", "memory": "1Gi"}}],
@@ -47,54 +49,20 @@ def answering(**by_plural):
 
 
 def test_metrics_of_pods_and_nodes():
-    with Server(answering(pods=POD_METRICS, nodes=NODE_METRICS)) as server, Cluster(Access(server.url)) as cluster:
-        (pod,) = pod_metrics(cluster, "shop").value
-        (node,) = node_metrics(cluster).value
+    with Server(answering(pods=POD_USAGE, nodes=NODE_USAGE)) as server, Cluster(Access(server.url)) as cluster:
+        (pod,) = cluster.read(POD_METRICS, "shop")
+        (node,) = cluster.read(NODE_METRICS)
     assert pod.containers[0].usage["memory"].value == 20972 << 10
     assert pod.containers[0].usage["cpu"].nanos == 1282625009
     assert node.usage["cpu"].milli_value == 250
     assert server.requests[0].path == "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods"
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        pytest.param(
-            recorded_answer("errors_rbac_metrics.json", "metrics-api-absent-404"),
-            "the cluster has no metrics.k8s.io",
-            id="absent",
-        ),
-        pytest.param(
-            recorded_answer("errors_rbac_metrics.json", "metrics-api-registered-no-service-503"),
-            "metrics.k8s.io is registered but does not answer (503)",
-            id="dead",
-        ),
-        pytest.param(
-            recorded_answer("errors_rbac_metrics.json", "rbac-metrics-403"),
-            "cannot list pods.metrics.k8s.io as limited",
-            id="forbidden",
-        ),
-        pytest.param(b"garbage", "its list of pods cannot be read: JSON is malformed", id="garbage"),
-    ],
-)
-def test_missing_metrics_are_an_assumption_and_asked_for_once(answer, reason):
-    with Server(lambda _: answer) as server, Cluster(Access(server.url)) as cluster:
-        found = pod_metrics(cluster)
-    assert found.value is None
-    (assumption,) = found.assumptions
-    assert assumption.what == "usage of pods"
-    assert assumption.value.startswith(f"not known: {reason}")
-    assert assumption.state_with == "install metrics-server, or --usage FILE"
-    assert len(server.requests) == 1
-
-
-def test_credentials_that_are_not_taken_are_no_assumption():
-    answer = recorded_answer("errors_rbac_metrics.json", "token-unknown-401")
-    with Server(lambda _: answer) as server, Cluster(Access(server.url)) as cluster, pytest.raises(Unauthorized):
-        pod_metrics(cluster)
-
-
 # ---- kubelets ------------------------------------------------------------------------------------------------------
+
+
+def settings_of(data):
+    return kubelet_settings_in("configz", data)
 
 
 def proxied(**answers):
@@ -113,8 +81,8 @@ def test_a_kubelet_is_asked_through_the_node_proxy():
     answer = proxied(summary=summary, configz=recorded_answer("node_proxy.json", "node-proxy-configz"))
     with Server(answer) as server, Cluster(Access(server.url)) as cluster:
         kubelets = Kubelets(cluster)
-        usage = kubelets.summary("node-real")
-        settings = kubelets.settings("node-real")
+        usage = kubelets.summary("node-real", decode_summary)
+        settings = kubelets.settings("node-real", settings_of)
     assert usage.value.node.memory.working_set_bytes > 0
     assert len(usage.value.pods) == 12
     assert settings.value.configuration.cgroup_driver == "cgroupfs"
@@ -127,10 +95,10 @@ def test_a_kubelet_that_cannot_find_a_filesystem_still_says_memory():
         summary_cpu_memory=recorded_answer("node_proxy.json", "node-proxy-stats-summary-cpu-memory"),
     )
     with Server(answer) as server, Cluster(Access(server.url)) as cluster:
-        found = Kubelets(cluster).summary("node-real")
+        found = Kubelets(cluster).summary("node-real", decode_summary)
     assert found.value.node.node_name == "node-real"
     (assumption,) = found.assumptions
-    assert assumption.what == "disk usage on node node-real"
+    assert assumption.what == "disk usage of node node-real"
     assert "failed to get rootFs stats" in assumption.value
 
 
@@ -148,13 +116,19 @@ def test_a_kubelet_that_says_nothing_of_use_is_an_assumption(answer, reason):
         Server(lambda _: recorded_answer("node_proxy.json", answer)) as server,
         Cluster(Access(server.url)) as cluster,
     ):
-        found = Kubelets(cluster).settings("node-real")
+        found = Kubelets(cluster).settings("node-real", settings_of)
     assert found.value is None
     (assumption,) = found.assumptions
     assert assumption.what == "kubelet settings of node node-real"
     assert reason in assumption.value
     assert assumption.state_with == "--kubelet-config FILE"
     assert len(server.requests) == 1
+
+
+def test_credentials_that_are_not_taken_are_no_assumption():
+    answer = recorded_answer("errors_rbac_metrics.json", "token-unknown-401")
+    with Server(lambda _: answer) as server, Cluster(Access(server.url)) as cluster, pytest.raises(Unauthorized):
+        Kubelets(cluster).settings("node-real", settings_of)
 
 
 def kubelet_at(port, *, address="127.0.0.1"):
@@ -195,8 +169,8 @@ def test_where_the_proxy_is_forbidden_kubelets_are_asked_directly(authority):
         Cluster(Access(server.url, **trust)) as cluster,
     ):
         kubelets = Kubelets(cluster)
-        assert kubelets.settings("node-real").value.configuration.cgroup_driver == "cgroupfs"
-        assert dict(kubelets.summaries(["node-real", "node-real"]))["node-real"].value.node.node_name == "node-real"
+        assert kubelets.settings("node-real", settings_of).value.configuration.cgroup_driver == "cgroupfs"
+        assert kubelets.summary("node-real", decode_summary).value.node.node_name == "node-real"
     # That it is forbidden is found out once.
     assert sum("/proxy/" in request.path for request in server.requests) == 1
 
@@ -210,7 +184,7 @@ def test_a_token_is_not_shown_to_a_kubelet_that_the_clusters_authority_does_not_
         Server(kubelet_at(node.port), tls=authority.serving()) as server,
         Cluster(Access(server.url, ca_file=str(authority.certificate), user=User(token="t"))) as cluster,
     ):
-        found = Kubelets(cluster).settings("node-real")
+        found = Kubelets(cluster).settings("node-real", settings_of)
     assert found.value is None
     assert "its certificate is not trusted" in found.assumptions[0].value
     assert not node.requests
@@ -222,7 +196,7 @@ def test_a_kubelet_that_does_not_take_the_credentials_is_an_assumption(authority
         Server(kubelet_at(node.port), tls=authority.serving()) as server,
         Cluster(Access(server.url, ca_file=str(authority.certificate))) as cluster,
     ):
-        found = Kubelets(cluster).settings("node-real")
+        found = Kubelets(cluster).settings("node-real", settings_of)
     assert "cannot get nodes/configz: 401 Unauthorized at the kubelet" in found.assumptions[0].value
 
 
@@ -237,8 +211,9 @@ def test_an_exec_plugin_does_not_run_again_for_every_kubelet_that_does_not_take_
         Server(kubelet_at(node.port), tls=authority.serving()) as server,
         Cluster(Access(server.url, ca_file=str(authority.certificate), user=user)) as cluster,
     ):
-        found = dict(Kubelets(cluster).summaries(["node-real", "node-real", "node-real"]))
-    assert "401 Unauthorized at the kubelet" in found["node-real"].assumptions[0].value
+        kubelets = Kubelets(cluster)
+        found = [kubelets.summary("node-real", decode_summary) for _ in range(3)]
+    assert all("401 Unauthorized at the kubelet" in each.assumptions[0].value for each in found)
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
@@ -249,7 +224,7 @@ def test_whoever_impersonates_is_not_taken_to_a_kubelet_which_would_answer_to_so
         Server(kubelet_at(node.port), tls=authority.serving()) as server,
         Cluster(Access(server.url, ca_file=str(authority.certificate), user=user)) as cluster,
     ):
-        found = Kubelets(cluster).summary("node-real")
+        found = Kubelets(cluster).summary("node-real", decode_summary)
     (assumption,) = found.assumptions
     assert "cannot get nodes/proxy as limited" in assumption.value
     assert "get nodes/proxy, or get nodes/stats for the kubelet itself" in assumption.state_with
@@ -263,25 +238,11 @@ def test_where_no_kubelet_can_be_reached_not_all_of_them_are_tried(authority):
         Server(kubelet_at(port), tls=authority.serving()) as server,
         Cluster(Access(server.url, ca_file=str(authority.certificate))) as cluster,
     ):
-        found = list(Kubelets(cluster).summaries([f"n{number}" for number in range(200)]))
-    assert "nothing listens there" in found[0][1].assumptions[0].value
-    assert found[-1][1].assumptions[0].value == "not known: nothing listens there, as of other kubelets"
+        kubelets = Kubelets(cluster)
+        found = [kubelets.summary(f"n{number}", decode_summary) for number in range(200)]
+    assert "nothing listens there" in found[0].assumptions[0].value
+    assert found[-1].assumptions[0].value == "not known: nothing listens there, as of other kubelets"
     assert len(server.requests) < 100
-
-
-def test_all_nodes_are_asked_and_answered_in_order():
-    def answer(request):
-        name = request.path.split("/")[4]
-        if name == "n3":
-            return status(503, "ServiceUnavailable", "no n3")
-        return json.dumps({"node": {"nodeName": name}}).encode()
-
-    names = [f"n{number}" for number in range(40)]
-    with Server(answer) as server, Cluster(Access(server.url)) as cluster:
-        found = list(Kubelets(cluster).summaries(names))
-    assert [name for name, _ in found] == names
-    assert [each.value.node.node_name for _, each in found if each.value] == [name for name in names if name != "n3"]
-    assert "no n3" in found[3][1].assumptions[0].value
 
 
 def test_the_recorded_nodes_without_an_address_are_an_assumption():
@@ -291,5 +252,5 @@ def test_the_recorded_nodes_without_an_address_are_an_assumption():
         return json.dumps(json.loads(recorded("lists/nodes.json"))["items"][0] | {"status": {}}).encode()
 
     with Server(answer) as server, Cluster(Access(server.url)) as cluster:
-        found = Kubelets(cluster).summary("node-a")
+        found = Kubelets(cluster).summary("node-a", decode_summary)
     assert "the node has no address" in found.assumptions[0].value

@@ -21,14 +21,13 @@ from podqos.cluster.access import find_access
 from podqos.cluster.asking import Client
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.writing import Writer
-from podqos.guard.acting import Acting
+from podqos.guard.acting import Acting, Instruments
 from podqos.guard.eviction import KillWhen, Victim
 from podqos.guard.intents import Intents
 from podqos.guard.sender import Sender
 from podqos.guard.tree import pod_at
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.procfs import Procfs
 
 STEPS = {Intents: ("keep", "forget"), Writer: ("patch_status", "post_event"), Acting: ("_hear",)}
 CGROUP_STEPS = ("freeze", "kill_charged", "thaw")
@@ -73,9 +72,7 @@ def main(told: dict) -> None:
     acting = Acting(
         loop,
         cgroups,
-        Procfs(),
-        sender,
-        Intents(Path(told["intents"])),
+        Instruments(sender, Intents(Path(told["intents"]))),
         kill_when=KillWhen(told["kill_when"]),
         tell=lambda _victim, _noted: None,
         is_falling=lambda: False,

@@ -13,7 +13,7 @@ from typing import Self
 from guard.kubelets import Kubelet, RunningPod, SuiteKubelet
 from podqos.cluster.asking import Client
 from podqos.cluster.writing import Writer
-from podqos.guard.acting import Acting, Did, Noted
+from podqos.guard.acting import Acting, Did, Instruments, Noted
 from podqos.guard.eviction import KillWhen, Victim
 from podqos.guard.intents import Intents
 from podqos.guard.sender import Sender
@@ -58,9 +58,7 @@ class Guard:
         self.acting = Acting(
             self.loop,
             kubelet.cgroups,
-            kubelet.procfs,
-            self.sender,
-            Intents(self.folder),
+            Instruments(self.sender, Intents(self.folder)),
             kill_when=when,
             tell=lambda _victim, noted: self.noted.append(noted),
             is_falling=lambda: self.is_falling,

@@ -254,7 +254,7 @@ def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same
 
     stage = make(ask=ask)
     stage.until(lambda: asked, "it is asked")
-    stage.guard._ask_kubelet()
+    stage.guard.kubelet.ask()
     stage.guard.loop.run()
     assert len(asked) == 2
     assert stage.guard.newer.kubelet.max_pods == 7
@@ -268,7 +268,7 @@ def counting():
 
 
 def test_a_kubelet_that_has_answered_is_asked_again_now_and_then(make, monkeypatch):
-    monkeypatch.setattr("podqos.guard.running._ASK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr("podqos.guard.kubelet_follower._AGAIN_SECONDS", 0.01)
     ask, asked = counting()
     stage = make(ask=ask)
     stage.until(lambda: len(asked) > 2, "it is asked again")
@@ -276,10 +276,10 @@ def test_a_kubelet_that_has_answered_is_asked_again_now_and_then(make, monkeypat
 
 
 def test_a_kubelet_that_has_started_anew_is_asked_soon(make, monkeypatch):
-    monkeypatch.setattr("podqos.guard.running._ASK_SOON_SECONDS", 0.01)
+    monkeypatch.setattr("podqos.guard.kubelet_follower._SOON_SECONDS", 0.01)
     ask, asked = counting()
     stage = make(ask=ask)
-    stage.until(lambda: stage.guard._to_ask is not None, "it was asked once")
+    stage.until(lambda: stage.guard.kubelet.is_waiting, "it was asked once")
     says = ["Ready since one"]
     monkeypatch.setattr(type(stage.guard.known), "kubelet_says", property(lambda _self: tuple(says)))
     stage.guard._changes_settled()
@@ -292,7 +292,7 @@ def test_a_kubelet_that_has_started_anew_is_asked_soon(make, monkeypatch):
 
 
 def test_a_kubelet_that_cannot_be_asked_is_asked_again_and_the_guard_goes_on(make, monkeypatch):
-    monkeypatch.setattr("podqos.guard.running._ASK_SECONDS", 0.01)
+    monkeypatch.setattr("podqos.guard.kubelet_follower._UNANSWERED_SECONDS", 0.01)
     asked = []
 
     def ask(_settings):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,8 @@ from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.guard.world import GuardWorld
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.notes import Notes
+from podqos.host.shell.agent_thread import AgentThread
 from podqos.model.quantity import Quantity
 
 AMOUNT = Quantity.of_units(100 * MIB, "BinarySI")
@@ -43,15 +47,9 @@ class Stage:
         self.node = FakeNode(folder)
         self.notes, self.crossings, self.loop = [], [], Loop()
         self.acting = acting or Recorded()
-        self.world = GuardWorld(
-            node=NODE,
-            cgroups=self.node.cgroups,
-            figures=GuardFigures(NODE, self.node.cgroups, self.node.procfs),
-            loop=self.loop,
-            on_crossing=lambda: self.crossings.append(1),
-            note=self.notes.append,
-            now_us=lambda: 7,
-        )
+        figures = GuardFigures(NODE, self.node.cgroups, self.node.procfs)
+        thread = AgentThread(self.loop, Notes(self.notes.append, "the guard"), lambda: 7)
+        self.world = GuardWorld(NODE, self.node.cgroups, figures, thread, lambda: self.crossings.append(1))
         self.world.acting = self.acting
 
     def add(self, pod, path=None, known=True):
@@ -205,6 +203,20 @@ def test_watching_memory_leaves_the_kubelets_cgroups_untouched_on_version_2_and_
     assert changed == {"memory.current", "memory.stat"}, "what the test itself wrote"
 
 
+@pytest.mark.parametrize("is_urgent", [True, False], ids=["crossing", "regular"])
+def test_a_pass_reads_the_memory_of_each_cgroup_once(stage, monkeypatch, is_urgent):
+    for name in ("a", "b", "c"):
+        stage.add(guarded(name))
+    read: Counter[str] = Counter()
+    memory = stage.node.cgroups.memory
+    monkeypatch.setattr(stage.node.cgroups, "memory", lambda path: (read.update([path]), memory(path))[1])
+    stage.world.summary(is_urgent=is_urgent)
+    stage.world.carry_out(WatchMemory((MemoryLevel(Signal.ALLOCATABLE_MEMORY, MIB),), through_cache=True))
+    stage.world.memory_watch.close()
+    assert {"/kubepods", *(pod.cgroup for pod in stage.world.pods.values())} <= read.keys()
+    assert set(read.values()) == {1}
+
+
 def test_figures_are_those_of_the_moment_with_the_containers_of_the_largest_pods(stage):
     small, large = (
         stage.add(guarded(name, status={"containerStatuses": [{"name": "main", "containerID": f"c://{'ab' * 8}"}]}))
@@ -236,7 +248,7 @@ def test_memory_that_goes_on_falling_is_told_and_memory_that_stays_is_not(stage)
 
 
 def test_figures_that_cannot_be_read_end_nothing(stage, monkeypatch):
-    monkeypatch.setattr(stage.world._figures, "full", lambda _pods: 1 / 0)
+    monkeypatch.setattr(stage.world.figures, "full", lambda _pods: 1 / 0)
     assert stage.world.summary().pods is None
     assert len(stage.notes) == 1
     assert replace(stage.world.observed, signals={}) == stage.world.observed

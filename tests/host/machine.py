@@ -14,9 +14,13 @@ from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities, detect, open_cgroups
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.notes import Notes
+from podqos.host.linux.undisturbed import journal_clock
+from podqos.host.node.container_starts import ContainerStarts
 from podqos.host.node.figures import Figures
-from podqos.host.node.world import HostWorld
+from podqos.host.node.world import HostWorld, NodeParts
 from podqos.host.runtimes.process import ProcessRuntime
+from podqos.host.shell.agent_thread import AgentThread
 from podqos.host.storage.pod_run import ContainerRunSpec, PodRun
 from podqos.host.storage.state import StateDirectory
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
@@ -86,16 +90,10 @@ class Machine:
             capacity_bytes=share.memory_bytes,
             kubepods=f"{share.own}/kubepods",
         )
-        self.world = HostWorld(
-            node="n",
-            cgroups=share.cgroups,
-            runtime=self.runtime,
-            state=self.state,
-            figures=self.figures,
-            loop=self.loop,
-            report=self.events.append,
-            note=self.notes.append,
-        )
+        thread = AgentThread(self.loop, Notes(self.notes.append, "the node"), journal_clock())
+        starts = ContainerStarts("n", self.state, self.runtime, thread.note)
+        parts = NodeParts(share.cgroups, self.runtime, self.state, self.figures, starts)
+        self.world = HostWorld(parts, thread, self.events.append)
 
     def pod(self, name: str, *command: str, **fields: object) -> Pod:
         """Return a pod of one container, which the world knows how to run."""

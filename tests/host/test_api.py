@@ -287,7 +287,7 @@ def test_evictions_can_be_requested_only_through_the_unix_socket():
         node.stage.until(lambda: node.stage.lines("CleanedUp"))
         (entry,) = node.stage.entries("Evicted")
         assert (entry.pod, entry.by) == ("default/one", "user")
-        node.stage.node._scan()
+        node.stage.node.manifests.scan()
         node.stage.node.loop.run_for(0.2)
         status = _pods(node)["one"]["status"]
         assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
@@ -350,7 +350,7 @@ def test_ready_until_it_ends():
         assert node.get("/healthz") == node.get("/readyz") == b"ok"
         assert node.ask("/healthz", tcp=True) == (200, b"ok")
         assert node.ask("/nothing")[0] == 404
-        node.stage.node.is_ending = True
+        node.stage.node.reconciliation.end()
         assert node.ask("/readyz")[0] == 503
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podqos.agent.events import MemoryNotified, Woken
-from podqos.host.node.delivery import Delivery
+from podqos.host.shell.delivery import Delivery
 
 
 class Timers:

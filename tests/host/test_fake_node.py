@@ -6,12 +6,14 @@ import errno
 import gc
 import os
 import signal
+from collections import Counter
 
 import pytest
 from msgspec.structs import replace
 
 from host.fake_machine import FakeStage, fake_node
 from host.nodes import MI, kubelet, pod_document
+from podqos.agent.events import MemoryNotified, Woken
 from podqos.errors import HostError
 from podqos.host.api.pod_list import PodList
 from podqos.host.node.node import Node
@@ -161,6 +163,26 @@ def test_a_rejected_pod_is_on_record_and_not_looked_at_twice(stage):
 
 
 # ---- evicting --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_urgent", [True, False], ids=["crossing", "regular"])
+@pytest.mark.parametrize("memory_bytes", [256 * MI, None], ids=["confined", "machine"])
+def test_a_pass_reads_the_memory_of_each_cgroup_once(monkeypatch, memory_bytes, is_urgent):
+    with fake_node(memory_bytes) as stage:
+        _up(stage, *(pod_document(name, "serve", resources=_requests("32Mi")) for name in ("a", "b", "c")))
+        for used, name in enumerate(("a", "b", "c"), 20):
+            stage.use(name, used)
+        stage.node.loop.step(0)
+        read: Counter[str] = Counter()
+        memory = stage.cgroups.memory
+        monkeypatch.setattr(stage.cgroups, "memory", lambda path: (read.update([path]), memory(path))[1])
+        if is_urgent:
+            stage.node.deliver(MemoryNotified())
+        else:
+            stage.node.driver.deliver(stage.node.driver.state.loop.wake_us, Woken())
+        pods = {pod.cgroup for pod in stage.node.world.pods.values()}
+        assert {stage.settings.own, stage.node.figures.kubepods, *pods} <= read.keys()
+        assert set(read.values()) == {1}
 
 
 def test_when_memory_crosses_its_level_the_pod_above_its_request_is_held_and_evicted(stage):
@@ -501,7 +523,7 @@ def test_a_node_that_ends_gives_pods_their_grace_and_leaves_nothing_behind(stage
 
 
 def test_a_node_that_ends_starts_no_pod_of_the_directory_that_it_was_reading(stage, monkeypatch):
-    monkeypatch.setattr("podqos.host.node.node._SLICE_SECONDS", 0)
+    monkeypatch.setattr("podqos.host.node.reconciliation._SLICE_SECONDS", 0)
     stage.put(*(pod_document(f"p{number}", "serve") for number in range(20)))
     stage.until(lambda: stage.node.world.pods)
     assert len(stage.node.world.pods) < 20

@@ -123,8 +123,8 @@ def _mutant(chance: random.Random, number: int) -> dict:
 
 def _settle(stage: FakeStage) -> None:
     """Have the directory read and everything done about it."""
-    stage.node._scan()
-    stage.until(lambda: not stage.node._is_scanning and stage.node._reconciling is None)
+    stage.node.manifests.scan()
+    stage.until(lambda: not stage.node.manifests.is_scanning and not stage.node.reconciliation.is_working)
 
 
 def test_no_value_of_any_field_ends_the_agent_or_touches_another_pod(stage):
@@ -140,7 +140,7 @@ def test_no_value_of_any_field_ends_the_agent_or_touches_another_pod(stage):
         msgspec.json.decode(b"".join(listed.pieces()))
     assert [line for line in stage.said if re.search("internal error|[a-z]Error|failed:", line)] == []
     assert len(stage.lines("Started")) > MUTANTS // 20, "some are harmless"
-    assert len(stage.node.refused) > BATCH // 20, "some are not"
+    assert len(stage.node.reconciliation.refused) > BATCH // 20, "some are not"
     assert _untouched(stage)
     ran = set(stage.node.world.pods)
     stage.lose_agent()
@@ -160,7 +160,7 @@ def test_three_thousand_manifests_at_once_never_hold_the_loop_up(stage):
         turns.append(time.thread_time())
         return len(stage.node.world.pods) + len(stage.node.world.over) == 3001
 
-    stage.node._scan()
+    stage.node.manifests.scan()
     stage.until(are_all_there, seconds=300)
     assert len(stage.node.world.pods) == stage.node.config.max_pods
     assert {state.reason for state in stage.node.world.over.values()} == {"OutOfpods"}
@@ -215,8 +215,8 @@ def test_what_the_api_server_refuses_is_refused_in_its_words_before_anything_is_
     wrong = pod_document("wrong", "serve", spec={"volumes": [{"name": "data", "emptyDir": {}}]})
     wrong["spec"]["containers"][0] |= change
     stage.put(wrong)
-    stage.until(lambda: stage.node.refused)
-    (refused,) = stage.node.refused.values()
+    stage.until(lambda: stage.node.reconciliation.refused)
+    (refused,) = stage.node.reconciliation.refused.values()
     assert refused.why.startswith('Pod "wrong" is invalid: ')
     assert words in refused.why
     assert f"wrong.json: default/wrong: {refused.why}" in stage.said
@@ -326,7 +326,7 @@ def test_a_pod_that_the_agent_itself_cannot_handle_is_refused_and_the_others_run
     monkeypatch.setattr(stage.node.driver, "deliver", some_fail)
     stage.put(pod_document("wrong", "serve"), pod_document("zright", "serve"))
     stage.until(lambda: stage.is_up("zright"))
-    (refused,) = stage.node.refused.values()
+    (refused,) = stage.node.reconciliation.refused.values()
     assert refused.why == "podqos cannot run it: KeyError: 'a mistake of ours'"
     assert any(line.startswith("internal error: KeyError") and "the node goes on" in line for line in stage.said)
     assert _untouched(stage)
@@ -384,13 +384,13 @@ def test_figures_that_cannot_be_read_do_not_end_the_watch_over_memory(stage, mon
 
 def test_a_directory_that_hangs_holds_nothing_up_and_is_said(stage, monkeypatch):
     gate = threading.Event()
-    monkeypatch.setattr(stage.node.folder, "scan", gate.wait)
-    stage.node._scan()
-    stage.node._rescan()
+    monkeypatch.setattr(stage.node.manifests.folder, "scan", gate.wait)
+    stage.node.manifests.scan()
+    stage.node.manifests.rescan()
     stage.node.loop.run_for(0.05)
     assert any(line.endswith("not read within 20 s: pods are left as they are until it is") for line in stage.said)
     assert _untouched(stage)
-    stage.node._is_outdated = False
+    stage.node.manifests._is_outdated = False
     gate.set()
 
 
@@ -465,11 +465,11 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(os, "fstat", grows)
         scan = folder.scan()
-    assert not scan.is_settled
+    assert not scan.reading.is_settled
     assert scan.wanted == (before,)
     assert scan.leaves("a.json")
     scan = folder.scan()
-    assert scan.is_settled
+    assert scan.reading.is_settled
     assert scan.wanted[0].run.container("main").command == ("other",)
 
 
@@ -477,6 +477,6 @@ def test_a_name_of_a_file_may_be_any_bytes(stage):
     name = os.fsencode(stage.manifests) + b"/\xff\n.json"
     with open(name, "wb") as file:  # noqa: PTH123 - no path of text
         file.write(msgspec.json.encode(pod_document("odd", "serve", ports=[{"containerPort": 0}])))
-    stage.until(lambda: stage.node.refused)
+    stage.until(lambda: stage.node.reconciliation.refused)
     assert all(line.isprintable() for line in stage.said)
-    msgspec.json.encode(list(stage.node.refused.values()))
+    msgspec.json.encode(list(stage.node.reconciliation.refused.values()))

@@ -9,7 +9,7 @@ import pytest
 from podqos.agent.reasons import OOMLevel
 from podqos.host.linux.cgroupfs import CgroupMemory
 from podqos.host.linux.kmsg import KernelKill
-from podqos.host.node.kernel_kills import oom_kill_entry
+from podqos.host.shell.kernel_kills import oom_kill_entry
 
 MI = 1 << 20
 POD, RUN = "/n/kubepods/podx", "/n/kubepods/podx/abc"

@@ -10,6 +10,10 @@ import pytest
 
 from podqos.host.linux import cgroupfs
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
+from podqos.host.runtimes.process import ProcessRuntime
+from podqos.host.runtimes.runtime import ContainerId
+
+CONTAINER = ContainerId("uid", "main", 0)
 
 
 class Crowd(CgroupsV2):
@@ -67,3 +71,40 @@ def test_more_processes_than_descriptors_are_killed_some_at_a_time(children, mon
     monkeypatch.setattr(cgroup, "processes", lambda _path: [child.pid for child in children])
     assert cgroup._kill_each("/n/pod")
     assert [child.wait(300) for child in children] == [-signal.SIGKILL] * 3
+
+
+class Watched(Crowd):
+    """A cgroup that says what was asked of it, and what the main process was doing by then."""
+
+    def __init__(self, main: subprocess.Popen[bytes]) -> None:
+        super().__init__(main.pid)
+        self.main = main
+        self.asked: list[str] = []
+
+    def holds(self, _path: str, pid: int) -> bool:
+        self.asked.append("holds")
+        return pid == self.main.pid
+
+    def kill(self, _path: str) -> bool:
+        self.asked.append("kill")
+        assert self.main.wait(30) == -signal.SIGKILL, "it is killed before the others are looked for"
+        return True
+
+
+@pytest.fixture
+def main_alone(children):
+    runtime = ProcessRuntime.__new__(ProcessRuntime)
+    runtime._cgroups = Watched(children[0])
+    runtime._running = {CONTAINER: (children[0].pid, "/n/pod/main")}
+    return runtime
+
+
+def test_the_main_process_is_killed_before_the_others_are_looked_for(main_alone):
+    main_alone.kill(CONTAINER)
+    assert main_alone._cgroups.asked == ["holds", "kill"]
+
+
+def test_where_the_main_process_is_is_asked_once_to_terminate_it(main_alone):
+    main_alone.terminate(CONTAINER)
+    assert main_alone._cgroups.asked == ["holds"]
+    assert main_alone._cgroups.main.wait(300) == -signal.SIGTERM

@@ -8,7 +8,7 @@ import pytest
 
 from host.virtual_loop import virtual_loop
 from podqos.host.linux.background import Background
-from podqos.host.linux.loop import Loop
+from podqos.host.linux.loop import Debounce, Loop
 
 
 @pytest.fixture
@@ -197,3 +197,16 @@ def test_work_that_hangs_holds_up_neither_the_loop_nor_other_work_nor_the_end(re
     gate.set()
     real_loop.run_for(0.05)
     assert found == ["done"], "what comes after the end is dropped"
+
+
+def test_events_that_come_in_a_group_are_answered_once_and_a_later_one_again(loop_and_clock):
+    loop, _clock = loop_and_clock
+    answered = []
+    changes = Debounce(loop, 0.05, lambda: answered.append(1))
+    for _ in range(3):
+        changes.heard()
+    loop.run_for(0.2)
+    assert answered == [1]
+    changes.heard()
+    loop.run_for(0.2)
+    assert answered == [1, 1]

@@ -64,7 +64,7 @@ def test_a_part_of_a_manifest_runs_under_the_name_of_its_file_and_is_noted(folde
     (tmp_path / "b.yaml").write_text("containers: [{name: main, image: x, command: [sleep, '1']}]\n")
     scan = folder.scan()
     assert [wanted.pod.metadata.name for wanted in scan.wanted] == ["a", "b"]
-    assert list(scan.notes) == ["a.yaml:1: no kind: taken for Pod a", "b.yaml:1: no kind: taken for Pod b"]
+    assert list(scan.reading.notes) == ["a.yaml:1: no kind: taken for Pod a", "b.yaml:1: no kind: taken for Pod b"]
 
 
 def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path):
@@ -72,7 +72,7 @@ def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path):
         (tmp_path / f"{name}.yaml").write_text(_pod("same"))
     scan = folder.scan()
     assert [wanted.source for wanted in scan.wanted] == ["a.yaml"]
-    assert "is already in a.yaml" in scan.notes[0]
+    assert "is already in a.yaml" in scan.reading.notes[0]
 
 
 def test_policies_beside_a_pod_decide_about_it(folder, tmp_path):

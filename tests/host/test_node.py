@@ -73,7 +73,7 @@ def test_a_pod_that_is_evicted_stays_so_until_its_manifest_is_another():
         greedy = pod_document("greedy", *PYTHON, GROW, "220", resources=_requests("8Mi"))
         stage.put(greedy)
         stage.until(lambda: stage.lines("CleanedUp"))
-        stage.node._scan()
+        stage.node.manifests.scan()
         stage.node.loop.run_for(0.3)
         assert stage.lines("Admitted") == [("Admitted", "greedy")]
         stage.put(pod_document("greedy", *_SLEEP, resources=_requests("8Mi")))

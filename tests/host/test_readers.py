@@ -13,7 +13,7 @@ from podqos.host.linux.capabilities import Capabilities, detect, find_mounts
 from podqos.host.linux.cgroupfs import CgroupMemory
 from podqos.host.linux.cgroupfs_v1 import CgroupsV1
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.host.linux.psi import read_pressure
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -33,6 +33,18 @@ class TestProcfs:
             **dict.fromkeys(("pids", "memory", "cpu", "cpuacct"), "/podqos/kubepods/podx/abc"),
             "": "/user.slice",
         }
+
+    def test_a_file_is_read_to_its_end_however_long_it_is(self, tmp_path):
+        file = tmp_path / "cgroup.procs"
+        for text in ("", "7\n", "".join(f"{pid}\n" for pid in range(50_000))):
+            file.write_text(text)
+            assert read_text(file) == text
+
+    def test_bytes_that_are_no_text_and_a_directory_end_nothing(self, tmp_path):
+        (tmp_path / "comm").write_bytes(b"caf\xe9\r\n")
+        assert read_text(tmp_path / "comm") == "caf\ufffd\r\n"
+        assert read_text(tmp_path) is None
+        assert read_text(tmp_path / "gone") is None
 
     def test_what_is_gone_is_none(self):
         assert PROC.stat(1) == []

@@ -401,6 +401,69 @@ def test_a_level_that_is_passed_while_it_is_set_is_looked_at_again(loop, asked):
 
 
 @BOTH
+def test_the_figures_of_the_pass_that_asks_are_not_read_again(loop, asked):
+    kernel = Kernel(700, 20)
+    watch, told = _watching(kernel, loop, asked)
+    seen, before = kernel.look(), kernel.looks
+    watch.watch(asked, seen)
+    assert (kernel.looks, told) == (before, [])
+    watch.close()
+
+
+@BOTH
+def test_a_level_that_is_passed_between_a_pass_and_its_setting_is_told(loop, asked):
+    kernel = Kernel(880)
+    seen, told = kernel.look(), []
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
+    kernel.use(950)
+    watch.watch(asked, seen)
+    assert kernel.looks == 2
+    assert told == [], "the agent is in the middle of a pass"
+    loop.step(0)
+    assert told == [True]
+    watch.close()
+
+
+def test_the_next_look_counts_from_when_the_figures_of_a_pass_were_read():
+    """A pass over many pods takes longer than memory may be left alone."""
+    with virtual_loop() as (loop, clock):
+        kernel = Unsignalled(500)
+        told: list[float] = []
+        watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(clock.now))
+        wait = look_again_seconds(kernel.available - LEVEL.below_bytes)
+        watch.watch(FAST, kernel.look()._replace(age_seconds=wait / 2))
+        kernel.use(950)
+        loop.run_for(1)
+        assert told == [pytest.approx(wait / 2)]
+        watch.watch(FAST, Look({Signal.MEMORY: MemorySeen(500 * MI, 500 * MI, 0, LIMIT)}, (), age_seconds=5))
+        loop.step(0)
+        assert len(told) == 2, "too old: at once"
+        watch.close()
+
+
+def test_figures_that_cannot_be_read_do_not_end_the_looking(loop):
+    kernel = Kernel(1000, 500)
+    watch, told = _watching(kernel, loop)
+    watch._take_look = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        watch.watch(FAST)
+    watch._take_look = kernel.look
+    kernel.use(1000, 50)
+    loop.run_for(0.1)
+    assert told == [True]
+    watch.close()
+
+
+def test_a_look_that_finds_memory_short_tells_at_once_rather_than_in_the_next_turn(loop):
+    kernel = Kernel(1000, 500)
+    watch, told = _watching(kernel, loop)
+    kernel.use(1000, 50)
+    watch.look()
+    assert told == [True]
+    watch.close()
+
+
+@BOTH
 @pytest.mark.parametrize("wanted", [True, False], ids=["wanted", "not wanted"])
 def test_memory_that_is_below_the_level_already_is_told_only_if_that_is_wanted(loop, wanted, asked):
     level = MemoryLevel(Signal.MEMORY, 100 * MI, wanted)

@@ -470,6 +470,25 @@ def test_kubectl_completes_what_follows_the_plugin(words, expected, served, caps
     assert [line.partition("\t")[0] for line in lines[:-1]] == [each.partition("\t")[0] for each in expected[:-1]]
 
 
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        ("po", "pods"),
+        ("deploy", "deployments"),
+        ("rs", "replicasets"),
+        ("sts", "statefulsets"),
+        ("ds", "daemonsets"),
+        ("job", "jobs"),
+        ("cj", "cronjobs"),
+    ],
+)
+def test_names_of_every_kind_that_holds_pods_are_completed(kind, asked, served):
+    server = served()
+    plugin_completion.main(("explain", f"{kind}/"))
+
+    assert server.requests[-1].path.endswith(f"/{asked}")
+
+
 def test_a_directory_that_is_called_as_a_kind_is_completed_as_one(served, capsys, tmp_path):
     served()
     (tmp_path / "deploy").mkdir()

@@ -132,6 +132,23 @@ def test_thresholds_say_that_the_kubelet_was_not_asked_and_why(served, capsys):
     assert "kubelet settings: defaults (--kubelet-config)" in unknown
 
 
+def test_a_kubelet_that_cannot_measure_its_disks_still_says_what_memory_pods_use(served, capsys):
+    def without_disks(request: Request) -> object:
+        if request.path.endswith("/summary") and "only_cpu_and_memory" not in request.query:
+            return status(500, "InternalError", "failed to get rootFs stats")
+        return api_server(request)
+
+    served()
+    measured = json.loads(podqos(capsys, "rank", "atlas-1", "-o", "json")[1])
+    served(without_disks)
+    code, out, _ = podqos(capsys, "rank", "atlas-1", "-o", "json")
+
+    assert code == 0
+    assert json.loads(out)["evictionOrder"] == measured["evictionOrder"]
+    (missing,) = (each for each in json.loads(out)["assumptions"] if each["what"] == "disk usage of node atlas-1")
+    assert missing["value"] == "not known: cannot get nodes/proxy: 500 failed to get rootFs stats"
+
+
 def test_manifests_are_held_against_what_runs(served, capsys):
     served()
     Path("new.yaml").write_text(

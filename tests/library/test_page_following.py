@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.answers.page.cluster import change
-from podqos.cluster.watching import Kind
+from podqos.cluster.following import Kind
 from podqos.library.page import nodes as page_nodes
 from podqos.library.page.feeds import of_cluster
 from podqos.library.page.page import Page

@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from manifest.yaml_documents import documents
 from podqos.manifest import fastyaml, strictyaml
-from podqos.manifest.fastyaml import UNREAD, UNREAD_PROBES, NotPlain, read_plain
+from podqos.manifest.fastyaml import UNREAD_PROBES, NotPlain, read_plain
 from podqos.manifest.kinds import Scale
 from podqos.manifest.objects import _Controller, _Template
 from podqos.manifest.plain import Number, Plain
@@ -129,6 +129,9 @@ def damaged_container(seed: int) -> bytes:
             case _:
                 lines[at] = lines[at][:column] + random.choice(DAMAGE) + lines[at][column + 2 :]
     return "\n".join([*lines, ""] if random.random() < 0.9 else lines).encode()
+
+
+UNREAD = ("args", "env", "volumeMounts")
 
 
 def without_unread(value: Plain) -> Plain:

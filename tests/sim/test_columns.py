@@ -23,7 +23,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve, Knots, constant, kept
-from podqos.sim.engine.gauge import ONE, Gauge
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.run import Simulation, simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
 from podqos.sim.scenario.scenario import (
@@ -222,7 +222,7 @@ def test_a_part_never_holds_more_than_between_the_ends_of_its_column(curve, star
         inside = [at_us for at_us, _ in curve.knots if begin_us <= at_us + offset_us < end_us]
         for at_us in {begin_us, (begin_us + end_us) // 2, end_us - 1, *(each + offset_us for each in inside)}:
             most = start + Fraction((end - start) * (at_us - begin_us), end_us - begin_us)
-            assert part.unseen(at_us, at_us) <= most * ONE
+            assert part.unseen(at_us, at_us) <= most * (1 << FRACTION_BITS)
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), min_size=1, max_size=60), st.integers(-5, 105))

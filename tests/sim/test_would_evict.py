@@ -10,7 +10,7 @@ from podqos.eviction.ranking import Policy, Ranking, rank
 from podqos.eviction.signals import Signal
 from podqos.model.profile import LATEST
 from podqos.model.stats import MemoryStats, PodStats
-from podqos.sim.engine.gauge import ONE
+from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimPod
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
@@ -33,7 +33,7 @@ def test_it_names_the_first_of_the_ranking_that_may_be_evicted(described, policy
     for index, (request, usage, priority) in enumerate(described):
         made = pod(f"p{index}", request, priority=priority)
         held = SimPod(made, MemoryGroup("/", None, None), None, requests.of(made).nanos)
-        held.working_set.change(0, usage * ONE, 0)
+        held.working_set.change(0, usage << FRACTION_BITS, 0)
         running.append(held)
     found = would_evict(running, 0, ranking, threshold_met=True)
     stats = {each.uid: PodStats(memory=MemoryStats(working_set_bytes=each.working_set_bytes(0))) for each in running}

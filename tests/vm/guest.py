@@ -59,7 +59,7 @@ def watermarks() -> None:
 
 
 def high() -> None:
-    """Let a process grow above memory.high; report how long it takes, and the pressure meanwhile."""
+    """Let a process grow above memory.high; report how long it takes."""
     folder = CGROUPS / f"podqos-test-{os.getpid()}-high"
     folder.mkdir()
     (folder / "memory.high").write_text(str(HIGH_BYTES))
@@ -77,11 +77,7 @@ def high() -> None:
         hog.stdout.readline()
         started = time.monotonic()
         start_bytes = int((folder / "memory.current").read_text())
-        os.set_blocking(hog.stdout.fileno(), False)
-        samples = []
-        while not hog.stdout.readline():
-            samples.append((round((time.monotonic() - started) * 1e6), (folder / "memory.pressure").read_text()))
-            time.sleep(0.05)
+        hog.stdout.readline()
         seconds = time.monotonic() - started
         end_bytes = int((folder / "memory.current").read_text())
         hog.kill()
@@ -93,7 +89,6 @@ def high() -> None:
         else:
             break
     report(check="high", seconds=seconds, start_bytes=start_bytes, end_bytes=end_bytes, high_bytes=HIGH_BYTES)
-    report(check="pressure", samples=samples)
 
 
 if __name__ == "__main__":

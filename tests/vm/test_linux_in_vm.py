@@ -6,7 +6,6 @@ import fcntl
 import itertools
 import json
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import pytest
 from kernel.trials import GLOBAL_MARGIN_PAGES, MARGIN_PAGES
 from podqos.kernel.charge import CHARGE_BATCH_PAGES, high_delay_usec
 from podqos.kernel.memory import Zone, zone_watermarks
-from podqos.kernel.psi import DECAYS, FIXED_1, decayed
 from vm.boot import run_in_vm
 from vm.packages import Missing
 
@@ -96,25 +94,3 @@ def test_above_high_a_process_sleeps_as_long_as_the_model_says(reports):
     usages = range(grown["start_bytes"] + batch, grown["end_bytes"] + 1, batch)
     delays = [high_delay_usec(usage, grown["high_bytes"], CHARGE_BATCH_PAGES) for usage in usages]
     assert grown["seconds"] == pytest.approx(sum(delays) / 1e6, rel=0.35)
-
-
-def test_pressure_averages_follow_from_stalled_time(reports):
-    """Each time the averages change, they change by what was stalled since the last time."""
-    (found,) = reports["pressure"]
-    samples = [(moment, *_some(text)) for moment, text in found["samples"]]
-    updates = [new for old, new in itertools.pairwise(samples) if new[1] != old[1]]
-    assert len(updates) >= 2 or samples[-1][0] < 5_000_000
-    for (start, before, total), (end, after, new_total) in itertools.pairwise(updates):
-        percent = min(100, 100 * (new_total - total) // (end - start))
-        expected = [
-            decayed(round(average * FIXED_1), decay, percent * FIXED_1) / FIXED_1
-            for average, decay in zip(before, DECAYS, strict=True)
-        ]
-        # Samples are 50 ms apart or more: the interval and what was stalled in it are known to a few percent.
-        assert after == pytest.approx(expected, abs=2)
-
-
-def _some(text: str) -> tuple[tuple[float, ...], int]:
-    line = re.match(r"some avg10=(\S+) avg60=(\S+) avg300=(\S+) total=(\d+)", text)
-    assert line is not None
-    return tuple(float(line[index]) for index in (1, 2, 3)), int(line[4])

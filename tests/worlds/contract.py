@@ -24,7 +24,7 @@ from podqos.agent.commands import (
     StopPod,
     WatchMemory,
 )
-from podqos.agent.driver import Driver
+from podqos.agent.driver import Driver, World
 from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
@@ -37,7 +37,6 @@ from podqos.agent.events import (
     Woken,
 )
 from podqos.agent.journal import Entry
-from podqos.agent.ports import World
 from podqos.agent.state import AgentConfig, MemoryNotification
 from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
 from podqos.eviction.manager import configure

@@ -14,13 +14,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.admission.limit_range import CLAIM, CONTAINER, POD
+from podqos.admission.limit_range import CONTAINER, POD
 from podqos.admission.refusal import Denied, joined
 from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange, LimitRangeItem
 from podqos.model.quantity import ZERO, Quantity
-from podqos.model.resources import QOS_RESOURCES, ResourceList, ResourceRequirements
+from podqos.model.resources import QOS_RESOURCES, ResourceRequirements
 
 # Above this many units upstream compares whole units, because thousandths would not fit 64 bits.
 _MAX_VALUE = 2**63 - 1
@@ -108,19 +108,6 @@ def first_denial(pod: Pod, limit_ranges: Sequence[LimitRange]) -> LimitRangeDeni
     return None
 
 
-def claim_violations(requests: ResourceList, limit_range: LimitRange) -> tuple[Violation, ...]:
-    """Return every bound that a persistent volume claim with these requests breaks. A claim has no limits."""
-    found: list[Violation | None] = []
-    subject = Subject(limit_range.metadata.name, CLAIM)
-    for item in limit_range.spec.limits:
-        if item.type == CLAIM:
-            for name, least in sorted(item.min.items()):
-                found.append(_below(subject, name, least, requests.get(name), None))
-            for name, most in sorted(item.max.items()):
-                found.append(_claim_above(subject, name, most, requests.get(name)))
-    return tuple(violation for violation in found if violation is not None)
-
-
 def _pod_sums(pod: Pod) -> ResourceRequirements:
     """Return what the containers add up to, replaced by the pod's own cpu and memory; overhead is left out."""
     requests = sum_of_containers(pod, lambda container: container.resources.requests)
@@ -170,14 +157,6 @@ def _above(
     if request is not None and asked > bound:
         return Violation(subject, Bound.MAX, name, most, Fault.REQUEST, request)
     return None
-
-
-def _claim_above(subject: Subject, name: str, most: Quantity, request: Quantity | None) -> Violation | None:
-    """Check a claim's maximum: it is the request that must be there and keep to it."""
-    asked, _, bound = _comparable(request, None, most)
-    if request is None:
-        return Violation(subject, Bound.MAX, name, most, Fault.NO_REQUEST)
-    return Violation(subject, Bound.MAX, name, most, Fault.REQUEST, request) if asked > bound else None
 
 
 def _beyond_ratio(

@@ -105,11 +105,11 @@ def arguments_name_cluster(arguments: argparse.Namespace) -> bool:
     return not files and bool(given.get("namespace") or given.get("selector") or given.get("objects"))
 
 
-def profile_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> Profile:
+def profile_of(arguments: argparse.Namespace) -> Profile:
     """Return the rules to go by: those of ``--kubernetes-version``, of the cluster, or the newest."""
     if arguments.kubernetes_version is not None:
         return parse_version(arguments.kubernetes_version)
-    cluster = cluster_of(arguments, part) if "snapshot" in arguments else None
+    cluster = cluster_of(arguments) if "snapshot" in arguments else None
     return LATEST if cluster is None else cluster.profile
 
 

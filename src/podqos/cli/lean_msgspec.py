@@ -1,12 +1,14 @@
-"""Importing this loads msgspec without ``typing_extensions``: a tenth of the time that a command takes to start.
+"""Imports msgspec without ``typing_extensions``, which would make every command start more slowly.
 
-msgspec takes a few names from there where it is installed, and otherwise from ``typing``, which has them since Python
-3.11. It has no switch for that, and cannot be told any other way than that the module is not there: ``None`` in
-``sys.modules`` is Python's own mark for that (https://docs.python.org/3/reference/import.html#the-module-cache). The
-mark is removed at once, so whoever imports ``typing_extensions`` later gets it. Only the program does this: ``import
-podqos`` leaves the process of others as it is.
+msgspec takes three names from ``typing_extensions`` where that is installed, and otherwise the same three from
+``typing``. To import ``typing_extensions`` takes long (it imports ``inspect``), and msgspec has no setting to leave it
+out. So it is marked as not installed while msgspec is imported: ``None`` in ``sys.modules`` is Python's own mark for
+that (https://docs.python.org/3/reference/import.html#the-module-cache). The mark is removed at once, and whoever
+imports ``typing_extensions`` later gets it. Where it is not installed this changes nothing: podqos does not need it.
+Only the program does this. ``import podqos`` leaves the process of others as it is.
 
-Measured with Python 3.11: 115 ms of CPU time to start, 129 ms with ``typing_extensions`` (which imports ``inspect``).
+Measured with Python 3.11, in CPU time: ``podqos --version`` 51 ms, without this 61 ms; ``podqos explain`` 111 and
+123 ms.
 """
 
 from __future__ import annotations

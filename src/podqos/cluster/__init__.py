@@ -19,5 +19,6 @@ fails raises ``InputError`` (the kubeconfig) or ``ClusterError`` (the rest), in 
 Pure: ``kubeconfig`` (text to access), ``resources``, ``proxies``, ``certificates``, ``patience`` (when to ask again),
 ``refusals`` (what a status means, and the RBAC that would help), ``pages`` and ``events`` (bytes to values),
 ``sources``. With I/O, each over the one before: ``access``, ``tls``, ``exec_plugin``, ``credentials``, ``tunnels``,
-``transport`` (one GET), ``asking`` (with retries), ``watching``, ``cluster``.
+``transport`` (one GET), ``asking`` (with retries), ``watching``, ``cluster``, ``following`` (objects kept up to date by
+threads that watch).
 """

@@ -161,9 +161,7 @@ class Cluster:
         def pages() -> Iterator[Page[Model]]:
             return self.pages(resource, namespace, selector=selector, field_selector=field_selector)
 
-        path = resource.path(namespace)
-        watch = Watch(self.client, resource, path, selection, pages, namespace=namespace, on_trouble=on_trouble)
-        return watch.events()
+        return Watch(self.client, resource, namespace, selection, pages, on_trouble=on_trouble).events()
 
 
 def _selection(selector: str, field_selector: str) -> list[tuple[str, str]]:

@@ -13,7 +13,6 @@ import binascii
 import posixpath
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,7 +23,6 @@ from podqos.errors import InputError
 from podqos.manifest.plain import Plain
 from podqos.wording import listed, nearest
 
-Entry = TypeVar("Entry", bound=Struct)
 _SHOWN_CONTEXTS = 8
 
 

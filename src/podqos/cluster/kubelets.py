@@ -7,7 +7,7 @@ certificate that the cluster's authority signed: a token is shown to no one else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,11 +20,7 @@ from podqos.cluster.refusals import question
 from podqos.cluster.resources import NODES, Model, Resource
 from podqos.cluster.sources import Found, missing
 from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFound, Refused, Unauthorized, Unreachable
-from podqos.eviction.observation import decode_summary
-from podqos.manifest.kubelet import KubeletSettings, kubelet_settings_in
-from podqos.model.stats import Summary
 
-_AT_ONCE = 16
 _ENOUGH = 16
 _INTERNAL_ERROR = 500
 _PATIENCE = replace(ONCE, connect_seconds=5.0)
@@ -77,67 +73,37 @@ class Kubelets:
         self._failures: list[Unreachable] = []
         """Of kubelets that were asked directly: how many said something, and why others did not."""
 
-    def answer(self, node: str, path: str, read: Callable[[bytes], Model], what: str, option: str) -> Found[Model]:
-        """Return what a kubelet answers at a path, read from the bytes; ``what`` names it where it does not."""
+    def summary(self, node: str, read: Callable[[bytes], Model]) -> Found[Model]:
+        """Return what a node and its pods use, read from the bytes; at least memory and CPU."""
+        path, option = "stats/summary", "--stats FILE"
 
-        def decoded(node: str, path: str) -> Found[Model]:
-            return Found(self.ask(node, path, read))
+        def asked() -> Found[Model]:
+            try:
+                return Found(self.ask(node, path, read))
+            except Refused as error:
+                if error.status != _INTERNAL_ERROR:
+                    raise
+                # A kubelet that cannot find a filesystem still knows memory.
+                summary = self.ask(node, path, read, [("only_cpu_and_memory", "true")])
+                return Found(summary, (missing(f"disk usage of node {node}", error, option),))
 
-        return self._found(node, path, decoded, f"{what} of node {node}", option)
+        return _found(asked, path, f"usage of node {node}", option)
 
-    def ask(self, node: str, path: str, read: Callable[[bytes], Model]) -> Model:
+    def settings(self, node: str, read: Callable[[bytes], Model]) -> Found[Model]:
+        """Return a kubelet's settings, read from the bytes."""
+        path = "configz"
+        what = f"kubelet settings of node {node}"
+        return _found(lambda: Found(self.ask(node, path, read)), path, what, "--kubelet-config FILE")
+
+    def ask(self, node: str, path: str, read: Callable[[bytes], Model], query: Query = ()) -> Model:
         """Return what a kubelet answers at a path, read from the bytes; raise ClusterError where it does not."""
-        data = self._get(node, path)
+        data = self._get(node, path, query)
         try:
             return read(data)
         except InputError as error:
             raise BadAnswer(str(error)) from error
 
-    def summary(self, node: str) -> Found[Summary]:
-        """Return what a node and its pods use."""
-        return self._found(node, "stats/summary", self._decoded_summary, f"usage on node {node}", "--stats FILE")
-
-    def summaries(self, nodes: Iterable[str]) -> Iterator[tuple[str, Found[Summary]]]:
-        """Yield what nodes and their pods use, in the order of the names; several are asked at once."""
-        return _at_once(self.summary, nodes)
-
-    def settings(self, node: str) -> Found[KubeletSettings]:
-        """Return a kubelet's settings."""
-
-        def decoded(node: str, path: str) -> Found[KubeletSettings]:
-            data = self._get(node, path)
-            return Found(kubelet_settings_in(f"configz of node {node}", data))
-
-        return self._found(node, "configz", decoded, f"kubelet settings of node {node}", "--kubelet-config FILE")
-
-    def _found(
-        self, node: str, path: str, decoded: Callable[[str, str], Found[Model]], what: str, option: str
-    ) -> Found[Model]:
-        try:
-            return decoded(node, path)
-        except Unauthorized:
-            raise
-        except InputError as error:
-            wrong = BadAnswer(str(error))
-            return Found(assumptions=(missing(what, wrong, option),))
-        except Forbidden as error:
-            subresource = path.partition("/")[0]
-            allow = f"RBAC: get nodes/proxy, or get nodes/{subresource} for the kubelet itself; or {option}"
-            return Found(assumptions=(missing(what, error, allow),))
-        except ClusterError as error:
-            return Found(assumptions=(missing(what, error, option),))
-
-    def _decoded_summary(self, node: str, path: str) -> Found[Summary]:
-        try:
-            return Found(decode_summary(self._get(node, path)))
-        except Refused as error:
-            if error.status != _INTERNAL_ERROR:
-                raise
-            # A kubelet that cannot find a filesystem still knows memory.
-            summary = decode_summary(self._get(node, path, [("only_cpu_and_memory", "true")]))
-            return Found(summary, (missing(f"disk usage on node {node}", error, "--stats FILE"),))
-
-    def _get(self, node: str, path: str, query: Query = ()) -> bytes:
+    def _get(self, node: str, path: str, query: Query) -> bytes:
         if self._is_proxied:
             asked = question("get", NODES, subresource="proxy")
             try:
@@ -175,12 +141,17 @@ class Kubelets:
             client.close()
 
 
-def _at_once(ask: Callable[[str], Model], names: Iterable[str]) -> Iterator[tuple[str, Model]]:
-    from concurrent.futures import ThreadPoolExecutor
-
-    every = list(names)
-    pool = ThreadPoolExecutor(_AT_ONCE)
+def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str) -> Found[Model]:
+    """Return an answer; where there is none, ``what`` names it and ``option`` states it instead."""
     try:
-        yield from zip(every, pool.map(ask, every), strict=True)
-    finally:  # whoever stops listening need not wait for the rest
-        pool.shutdown(cancel_futures=True)
+        return asked()
+    except Unauthorized:
+        raise
+    except InputError as error:
+        return Found(assumptions=(missing(what, BadAnswer(str(error)), option),))
+    except Forbidden as error:
+        subresource = path.partition("/")[0]
+        allow = f"RBAC: get nodes/proxy, or get nodes/{subresource} for the kubelet itself; or {option}"
+        return Found(assumptions=(missing(what, error, allow),))
+    except ClusterError as error:
+        return Found(assumptions=(missing(what, error, option),))

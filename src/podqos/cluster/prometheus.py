@@ -10,35 +10,17 @@ from __future__ import annotations
 import math
 from typing import Self
 
-import msgspec
-from msgspec import Struct
-
 from podqos.cluster.asking import Client
 from podqos.cluster.kubeconfig import Access, User
 from podqos.cluster.patience import Patience
 from podqos.cluster.proxies import address_of
 from podqos.errors import BadAnswer, InputError, NotFound
-from podqos.manifest.decode import REFUSALS
 from podqos.manifest.samples import PrometheusSeries, read_samples
 
 _MOST_POINTS = 10_000
 """Of one series in one answer; Prometheus refuses more than 11,000."""
 _PATIENCE = Patience(attempts=3, stall_seconds=120.0, total_seconds=300.0)
 """Prometheus says nothing while it computes, by default for up to two minutes."""
-
-
-class _Sample(Struct, frozen=True):
-    metric: dict[str, str]
-    value: tuple[float, str]
-
-
-class _Data(Struct, frozen=True, rename="camel"):
-    result_type: str
-    result: msgspec.Raw
-
-
-class _Answer(Struct, frozen=True):
-    data: _Data
 
 
 class Prometheus:
@@ -60,23 +42,6 @@ class Prometheus:
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
-
-    def instant(self, query: str, *, at: float | None = None) -> tuple[PrometheusSeries, ...]:
-        """Return the value of a query at one time, now unless it is given in seconds since 1970."""
-        parameters = [("query", query)]
-        if at is not None:
-            parameters.append(("time", f"{at:.3f}"))
-        data = self._ask("/api/v1/query", parameters)
-        try:
-            answer = msgspec.json.decode(data, type=_Answer).data
-            if answer.result_type == "vector":
-                samples = msgspec.json.decode(answer.result, type=tuple[_Sample, ...])
-                return tuple(PrometheusSeries(each.metric, (each.value,)) for each in samples)
-            if answer.result_type == "scalar":
-                return (PrometheusSeries({}, (msgspec.json.decode(answer.result, type=tuple[float, str]),)),)
-        except REFUSALS as error:
-            raise self._bad(f"not an answer of Prometheus: {error}") from None
-        raise self._bad(f"the query gives a {answer.result_type}, not numbers")
 
     def range(self, query: str, *, start: float, end: float, step_seconds: float) -> tuple[PrometheusSeries, ...]:
         """Return the values of a query from start to end, in seconds since 1970, as ``query_range`` gives them.

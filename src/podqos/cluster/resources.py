@@ -10,6 +10,7 @@ from msgspec import Struct
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.event import Event
+from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
@@ -68,5 +69,10 @@ DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", Workload)
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", Workload)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", Workload)
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", Workload)
+"""Asked for by kind alone, where ``kubectl podqos explain rs/`` is completed."""
 JOBS = Resource("batch", "v1", "jobs", "Job", Workload)
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", Workload)
+
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", PodMetrics)
+NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", NodeMetrics, is_namespaced=False)
+"""Of metrics-server, or an adapter in its place."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Generic
+from typing import Generic
 
 from msgspec.structs import replace
 
@@ -44,16 +44,15 @@ class Watch(Generic[Model]):
         self,
         client: Client,
         resource: Resource[Model],
-        path: str,
+        namespace: str,
         selection: list[tuple[str, str]],
         pages: Callable[[], Iterator[Page[Model]]],
         *,
-        namespace: str = "",
         on_trouble: Trouble | None = None,
     ) -> None:
         self._client = client
         self._resource = resource
-        self._path = path
+        self._path = resource.path(namespace)
         self._selection = selection
         self._pages = pages
         self._asked = question("watch", resource, namespace)
@@ -167,32 +166,3 @@ class Watch(Generic[Model]):
                 self._failures = 0
                 if not is_initial and version:
                     self._version = version
-
-
-class Kind:
-    """The objects of one resource, as a watch tells of them."""
-
-    def __init__(self, resource: Resource[Any]) -> None:
-        self.resource = resource
-        self.objects: dict[str, Any] = {}
-        self._again: dict[str, Any] | None = None
-        """Where everything comes once more, what has come of it: until it is complete, what was known counts."""
-        self.is_complete = False
-        self.changes = 0
-        self.refusal: Refused | None = None
-        self.trouble = ""
-        """What interrupts its watch."""
-
-    def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
-        """Note what happened."""
-        self.changes += 1
-        objects = self.objects if self._again is None else self._again
-        match event:
-            case EventType.RESET:
-                self._again = {}
-            case EventType.SYNCED:
-                self.objects, self._again, self.is_complete = objects, None, True
-            case EventType.DELETED:
-                objects.pop(item.metadata.uid, None)
-            case _:
-                objects[item.metadata.uid] = item

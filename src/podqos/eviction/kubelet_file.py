@@ -2,13 +2,19 @@
 
 What is wrong with the settings alone, such as a soft threshold without a grace period, is reported here with its
 position in the file; ``placement.kubelet_start`` checks whether they fit a node.
+
+Source: Kubernetes v1.36 pkg/kubelet/apis/config/validation/validation.go (ValidateKubeletConfiguration),
+pkg/kubelet/cm/container_manager_linux.go and pkg/kubelet/cm/cpumanager/policy_static.go (NewStaticPolicy).
 """
 
 from __future__ import annotations
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_start import check_settings
+from podqos.eviction.thresholds import parse_thresholds
 from podqos.manifest.kubelet import KubeletSettings, kubelet_settings_in
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import CPU
 
 
 def read_kubelet(source: str, data: bytes) -> KubeletSettings:
@@ -28,3 +34,15 @@ def check_alone(settings: KubeletSettings) -> None:
     except InvalidConfiguration as error:
         where, fix = settings.notation.place(error.where), settings.notation.words(error.fix)
         raise InvalidConfiguration(error.what, where=where, fix=fix) from None
+
+
+def check_settings(config: KubeletConfiguration, profile: Profile = LATEST) -> None:
+    """Raise ``InvalidConfiguration`` for the first setting with which the kubelet does not start."""
+    parse_thresholds(config, profile)
+    if not config.cgroups_per_qos and config.enforce_node_allocatable:
+        what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
+        raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")
+    reserved = (config.reserved_for_kube, config.reserved_for_system)
+    if config.cpu_manager_policy == "static" and not any(amounts.get(CPU) for amounts in reserved):
+        what = "static needs CPUs that are reserved for the system: the kubelet does not start"
+        raise InvalidConfiguration(what, where="cpuManagerPolicy", fix='add reservedSystemCPUs: "0"')

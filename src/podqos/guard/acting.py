@@ -64,7 +64,6 @@ from podqos.host.linux.background import Background
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.loop import Loop
 from podqos.host.linux.memory_release import release_memory
-from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup_paths import CgroupLevel, place_of
 
 LATE_SECONDS = 30.0
@@ -128,6 +127,17 @@ class _Running:
         return self.intent.eviction.victim
 
 
+class Instruments(Struct, frozen=True):
+    """What evictions are carried out with, besides the pods' cgroups."""
+
+    sender: Sender
+    """Tells the API server."""
+    intents: Intents
+    """Keep on file what is about to be done."""
+    lifeline: Lifeline | None = None
+    """Thaws what is held if the guard is killed."""
+
+
 class Acting:
     """Evicts pods of one node."""
 
@@ -135,19 +145,16 @@ class Acting:
         self,
         loop: Loop,
         cgroups: Cgroups,
-        procfs: Procfs,
-        sender: Sender,
-        intents: Intents,
+        instruments: Instruments,
         *,
         kill_when: KillWhen,
         tell: Callable[[Victim, Noted], None],
         is_falling: Callable[[], bool],
-        lifeline: Lifeline | None = None,
     ) -> None:
         """``tell`` hears every step, in a later turn of the loop; ``is_falling``: memory is short in spite of holds."""
-        self._loop, self._cgroups, self._procfs = loop, cgroups, procfs
-        self._sender, self._intents, self._kill_when = sender, intents, kill_when
-        self._tell, self._is_falling, self._lifeline = tell, is_falling, lifeline
+        self._loop, self._cgroups = loop, cgroups
+        self._sender, self._intents, self._lifeline = instruments.sender, instruments.intents, instruments.lifeline
+        self._kill_when, self._tell, self._is_falling = kill_when, tell, is_falling
         self._freeing = Background(loop, "freeing")
         self._own_pod = next((uid for uid, path in pod_paths(cgroups) if os.getpid() in cgroups.charged(path)), "")
         self._running: dict[str, _Running] = {}
@@ -373,7 +380,7 @@ class Acting:
             return []
         pod = pod_at(self._cgroups, running.victim.uid, intent.cgroup)
         if intent.spared_ids is None:
-            found = list(containers_to_kill(self._cgroups, self._procfs, pod, intent.known_ids))
+            found = list(containers_to_kill(self._cgroups, pod, intent.known_ids))
             spared = tuple(each.id for each in pod.containers if each not in found)
             running.intent = replace(intent, spared_ids=spared)
             return found

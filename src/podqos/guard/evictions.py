@@ -16,10 +16,11 @@ from podqos.guard.acting import Acting, Did, Noted
 from podqos.guard.brakes import Brakes
 from podqos.guard.eviction import Answered, Outcome, Victim
 from podqos.guard.known_pods import GuardedPod
-from podqos.guard.node_pods import Journal
+from podqos.guard.node_pods import Journal, NodePods
 from podqos.guard.sender import Reply, Sender
 from podqos.guard.world import GuardWorld, Reaction
 from podqos.host.linux.loop import Loop
+from podqos.host.shell.agent_thread import AgentThread
 
 _REFUSED_US = 60_000_000
 _REHEARSAL_SECONDS, _NO_POD_SECONDS = 300.0, 1.0
@@ -33,17 +34,16 @@ class Evictions:
     def __init__(
         self,
         world: GuardWorld,
+        pods: NodePods,
         brakes: Brakes,
+        thread: AgentThread,
         *,
         deliver: Callable[[Event], None],
         journal: Journal,
-        refresh: Callable[[], None],
-        note: Callable[[str], None],
-        now_us: Callable[[], int],
     ) -> None:
-        self._world, self._brakes = world, brakes
-        self._deliver, self._journal, self._refresh, self._note = deliver, journal, refresh, note
-        self._now_us = now_us
+        self._world, self._pods, self._brakes = world, pods, brakes
+        self._note, self._now_us = thread.note, thread.now_us
+        self._deliver, self._journal = deliver, journal
         self.acting: Acting | None = None
         self.reactions_us: deque[int] = deque(maxlen=_REACTIONS_KEPT)
         """Of the last evictions: from the kernel's signal to the kill."""
@@ -108,7 +108,7 @@ class Evictions:
             self._world.pods.pop(victim.uid, None)
             if noted.outcome is Outcome.REFUSED:
                 self._brakes.refused_until_us = self._now_us() + _REFUSED_US
-        self._refresh()
+        self._pods.refresh(anew=True)
 
     # ---- beforehand ----------------------------------------------------------------------------------------------
 

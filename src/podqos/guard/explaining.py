@@ -5,8 +5,6 @@ That takes longer than a reaction may: it is done a moment later, on another thr
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from podqos.agent.journal import By, Entry, Kind
@@ -16,8 +14,8 @@ from podqos.eviction.manager import ManagerConfig
 from podqos.eviction.observation import Observation
 from podqos.guard.node_pods import Journal
 from podqos.host.linux.background import Background
-from podqos.host.linux.loop import Loop
 from podqos.host.linux.notes import words
+from podqos.host.shell.agent_thread import AgentThread
 
 _LATER_SECONDS = 0.3
 _AGAIN_US = 60_000_000
@@ -35,17 +33,8 @@ class Decided(Struct, frozen=True):
 class Explaining:
     """Writes down what would have saved pods; of one that is chosen again and again in shadow, now and then."""
 
-    def __init__(
-        self,
-        config: ManagerConfig,
-        loop: Loop,
-        background: Background,
-        *,
-        journal: Journal,
-        note: Callable[[str], None],
-    ) -> None:
-        self._config, self._loop, self._background = config, loop, background
-        self._journal, self._note = journal, note
+    def __init__(self, config: ManagerConfig, thread: AgentThread, background: Background, journal: Journal) -> None:
+        self._config, self._thread, self._background, self._journal = config, thread, background, journal
         self._last_us: dict[str, int] = {}
 
     def explain(self, decided: Decided, observation: Observation) -> None:
@@ -58,11 +47,11 @@ class Explaining:
 
         def done(result: WouldHaveSaved | Exception) -> None:
             if isinstance(result, Exception):
-                self._note(f"what would have saved {pod} is not known: {words(result)}")
+                self._thread.note(f"what would have saved {pod} is not known: {words(result)}")
             else:
                 self._journal(Kind.EXPLAINED, pod, By.GUARD, result)
 
-        self._loop.call_after(
+        self._thread.loop.call_after(
             _LATER_SECONDS,
             lambda: self._background.run(lambda: what_would_have_saved(self._config, decided, observation), done),
         )

@@ -20,7 +20,7 @@ from podqos.guard.known_pods import GuardedPod
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
-from podqos.host.linux.tree_memory import TreeMemory, cached_bytes
+from podqos.host.linux.tree_memory import NodeMemory, TreeMemory
 from podqos.host.linux.watch import Look
 from podqos.model.stats import ContainerStats, NodeStats, PodReference, PodStats, ProcessStats, RlimitStats, Summary
 
@@ -84,16 +84,19 @@ class GuardFigures:
         """Return what is there of memory now, and nothing else."""
         return self._memory.look(pods)
 
+    def last_look(self) -> Look | None:
+        """Return the memory of the last summary, without reading it again."""
+        return self._memory.last_look()
+
     def at_least(self) -> Mapping[Signal, int]:
         """Return what is available at least, at a glance."""
         return self._memory.at_least()
 
     def quick(self, pods: Sequence[WatchedPod]) -> Summary:
         """Return current memory figures, and the rest from the last full summary."""
-        cached = cached_bytes(self._memory.add_up(pods))
-        all_pods, memory = self._memory.of_all_pods(cached), self._memory.of_node(cached)
-        node = replace(self._node, system_containers=(all_pods,), memory=memory)
-        return Summary(node, self._with_memory(pods))
+        memory = self._memory.read(pods)
+        node = replace(self._node, system_containers=(memory.all_pods,), memory=memory.node)
+        return Summary(node, self._with_memory(pods, memory))
 
     def full(self, pods: Sequence[WatchedPod]) -> Summary:
         """Return all current figures."""
@@ -105,11 +108,12 @@ class GuardFigures:
         self._memory.forget_others(pod.uid for pod in pods)
         return self.quick(pods)
 
-    def _with_memory(self, pods: Sequence[WatchedPod]) -> tuple[PodStats, ...]:
+    def _with_memory(self, pods: Sequence[WatchedPod], known: NodeMemory) -> tuple[PodStats, ...]:
         """Return the pods' figures; those of containers, which an eviction's message names, of the largest pods."""
         for pod in pods:
-            pod.stats = replace(pod.stats, memory=self._memory.of_cgroup(pod.cgroup))
+            pod.stats = replace(pod.stats, memory=self._memory.of_cgroup(pod.cgroup, known))
         for pod in heapq.nlargest(_WITH_CONTAINERS, pods, key=lambda each: memory_bytes(each.stats.memory)):
-            containers = (ContainerStats(each.name, self._memory.of_cgroup(each.cgroup)) for each in pod.runs.values())
+            runs = pod.runs.values()
+            containers = (ContainerStats(each.name, self._memory.of_cgroup(each.cgroup, known)) for each in runs)
             pod.stats = replace(pod.stats, containers=tuple(containers))
         return tuple(pod.stats for pod in pods)

@@ -12,23 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.events import Event as WatchEvent
-from podqos.cluster.patience import pause_seconds
+from podqos.cluster.following import Follower, Kind
 from podqos.cluster.refusals import as_line
 from podqos.cluster.resources import NODES, PODS, Resource
-from podqos.cluster.watching import Kind
-from podqos.errors import ClusterError, PodqosError
+from podqos.errors import PodqosError
 from podqos.host.storage.writing import replace_file
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.decode import REFUSALS, model_decoder
@@ -163,10 +159,11 @@ class KnownPods:
     def __init__(self, cluster: Cluster | None, node: str, file: Path, note: Callable[[str], None]) -> None:
         """Read what was last known; nothing is asked of the cluster yet. Without one nothing new comes."""
         self._cluster, self._node, self._file, self._note = cluster, node, file, note
-        self._lock = threading.Lock()
-        self._pods, self._own_node = Kind(_PODS), Kind(_NODE)
+        self._pods, self._own_node = Kind(_PODS, self._read), Kind(_NODE)
+        kinds = (self._pods, self._own_node)
+        self._follower = Follower(kinds, node=node, on_change=self._changed, on_trouble=self._interrupted)
+        self._lock = self._follower.lock
         self._taken: Mapping[str, GuardedPod] | None = None
-        self._troubles: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self.synced_us: int | None = None
         """When the pods were last all known to be as the server has them, by the wall clock."""
@@ -210,56 +207,33 @@ class KnownPods:
     @property
     def trouble(self) -> str:
         """Why this may not be up to date; empty where it is."""
-        with self._lock:
-            return next(filter(None, self._troubles.values()), "")
+        return next(iter(self._follower.troubles), "")
 
     # ---- the threads ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to watch."""
-        if self._cluster is None:
-            return
-        before = threading.stack_size(_STACK_BYTES)
-        for kind, field in ((self._pods, "spec.nodeName"), (self._own_node, "metadata.name")):
-            name = kind.resource.plural
-            threading.Thread(target=self._follow, args=(kind, f"{field}={self._node}"), name=name, daemon=True).start()
-        threading.stack_size(before)
+        if self._cluster is not None:
+            self._follower.start(self._cluster, stack_bytes=_STACK_BYTES)
 
     def close(self) -> None:
         """Stop watching; the threads end when their connections do."""
+        self._follower.close()
         with self._lock:
             self._is_closed = True
             os.close(self._event)
 
-    def _follow(self, kind: Kind, only: str) -> None:
-        """Watch for ever: what the server refuses now it may grant later."""
-        assert self._cluster is not None
-        failures = 0
-        while not self._is_closed and not self._cluster.client.is_closed():
-            try:
-                for event in self._cluster.watch(
-                    kind.resource, field_selector=only, on_trouble=lambda error: self._tell(kind, error)
-                ):
-                    failures = 0
-                    self._take(kind, event)
-            except PodqosError as error:
-                self._tell(kind, error)
-            except Exception as error:  # noqa: BLE001 - a thread that ends would leave the guard blind
-                self._tell(kind, ClusterError(f"{type(error).__name__}: {error}"))
-            self._cluster.client.pause(pause_seconds(failures, None, 0.5))
-            failures += 1
+    def _changed(self, kind: Kind) -> None:
+        """Note, with the lock held, what has come."""
+        if kind is self._pods:
+            self._taken = None
+            if kind.is_complete:
+                self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
+        self._wake()
 
-    def _take(self, kind: Kind, event: WatchEvent[Any]) -> None:
-        item = self._read(event.object) if isinstance(event.object, msgspec.Raw) else event.object
+    def _interrupted(self) -> None:
         with self._lock:
-            if item is not None or event.object is None:
-                kind.take(event.type, item)
-            if kind is self._pods:
-                self._taken = None
-                if kind.is_complete:
-                    self.synced_us, self.is_from_disk = time.time_ns() // 1000, False
             self._wake()
-        self._tell(kind, None)
 
     def _read(self, data: msgspec.Raw) -> GuardedPod | None:
         """Return a pod, or its name where the rest cannot be read; None where not even that can be."""
@@ -279,13 +253,6 @@ class KnownPods:
     def _wake(self) -> None:
         if not self._is_closed:
             os.eventfd_write(self._event, 1)
-
-    def _tell(self, kind: Kind, error: PodqosError | None) -> None:
-        said = "" if error is None else str(error)
-        with self._lock:
-            if self._troubles.get(kind.resource.plural, "") != said:
-                self._troubles[kind.resource.plural] = said
-                self._wake()
 
     # ---- on disk -------------------------------------------------------------------------------------------------
 

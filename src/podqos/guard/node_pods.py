@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from podqos.agent.driver import Driver
 from podqos.agent.events import Event, PodAdopted, PodDeleted, PodStopped
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because, SeenEvicted
-from podqos.agent.state import PodRecord, Stage
+from podqos.agent.state import Stage
 from podqos.guard.figures import WatchedPod
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
 from podqos.guard.tree import pod_at, pod_paths
 from podqos.guard.world import GuardWorld
-from podqos.host.linux.cgroupfs import Cgroups
 from podqos.qos.cgroup_paths import cgroup_uid
 
 Journal = Callable[[Kind, str | None, By, Because | None], None]
@@ -27,18 +27,17 @@ class NodePods:
 
     def __init__(
         self,
-        node: str,
         known: KnownPods,
-        cgroups: Cgroups,
         world: GuardWorld,
+        driver: Driver,
         *,
-        records: Callable[[], Mapping[str, PodRecord]],
         deliver: Callable[[Event], None],
         journal: Journal,
     ) -> None:
-        """Take the agent's ``records``; what is delivered while another event is handled is handled after it."""
-        self._node, self._known, self._cgroups, self._world = node, known, cgroups, world
-        self._records, self._deliver, self._journal = records, deliver, journal
+        """Take the agent's ``driver``; what is delivered while another event is handled is handled after it."""
+        self.known = known
+        self._world, self._cgroups = world, world.cgroups
+        self._driver, self._deliver, self._journal = driver, deliver, journal
         self._paths: Mapping[str, str] = {}
         self._seen_evicted: set[str] = set()
         self.unknown = 0
@@ -47,7 +46,7 @@ class NodePods:
     def refresh(self, *, anew: bool = False) -> None:
         """Tell what has changed; ``anew``: also where the server and the cgroups are as they were."""
         world, before = self._world, self._world.known
-        known, paths = self._known.take(), dict(pod_paths(self._cgroups))
+        known, paths = self.known.take(), dict(pod_paths(self._cgroups))
         if known is before and paths == self._paths and not anew:
             return
         world.known, self._paths = known, dict(paths)
@@ -89,7 +88,7 @@ class NodePods:
     def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
         """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""
         is_there = not pod.is_over and uid not in self._world.evicted
-        return is_there and (pod.is_critical or not never_evicted(pod, self._node))
+        return is_there and (pod.is_critical or not never_evicted(pod, self._world.node))
 
     def _adopt(self, uid: str, pod: GuardedPod, path: str) -> None:
         self._world.pods[uid] = WatchedPod(pod, pod_at(self._cgroups, uid, path))
@@ -98,6 +97,6 @@ class NodePods:
     def _leave(self, uid: str, watched: WatchedPod) -> None:
         del self._world.pods[uid]
         self._cgroups.forget(watched.cgroup)
-        record = self._records().get(uid)
+        record = self._driver.state.pods.get(uid)
         if record is not None:
             self._deliver(PodStopped(uid) if record.stage is Stage.STOPPING else PodDeleted(uid))

@@ -11,79 +11,62 @@ only written down is asked anew for each (``brakes``).
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
-import resource
-from collections import deque
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import msgspec
 from msgspec.structs import replace
 
 from podqos.agent.agent import handle
-from podqos.agent.driver import Driver
-from podqos.agent.events import (
-    Event,
-    MemoryNotified,
-    Observed,
-    Woken,
-)
-from podqos.agent.guard_status import FILE, ApiStatus, ExcludedPod, GuardStatus, SignalStatus
+from podqos.agent.events import Event, MemoryNotified, Observed, Woken
+from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, GuardMode
-from podqos.agent.state import Looking, Resting
+from podqos.agent.state import Looking
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.writing import Writer
 from podqos.errors import HostError
 from podqos.eviction.thresholds import Threshold, ThresholdValue
-from podqos.guard.acting import Acting
+from podqos.guard.acting import Acting, Instruments
 from podqos.guard.brakes import Brakes, HeldBack, earlier_evictions
+from podqos.guard.decisions import Decisions
 from podqos.guard.evictions import Evictions
-from podqos.guard.explaining import Decided, Explaining
+from podqos.guard.explaining import Explaining
 from podqos.guard.figures import GuardFigures
 from podqos.guard.intents import Intents
-from podqos.guard.known_pods import KnownPods, never_evicted
+from podqos.guard.known_pods import KnownPods
+from podqos.guard.kubelet_follower import KubeletFollower
 from podqos.guard.lifeline import Lifeline
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.node_pods import NodePods
 from podqos.guard.sender import Sender
 from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
+from podqos.guard.status import StatusParts, guard_status
 from podqos.guard.tree import find_kubepods
 from podqos.guard.world import GuardWorld
 from podqos.host.api.http_server import HttpServer
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import detect
-from podqos.host.linux.kmsg import KernelLog
-from podqos.host.linux.loop import Loop, Timer
-from podqos.host.linux.notes import Notes
-from podqos.host.linux.procfs import PAGE_BYTES, Procfs
+from podqos.host.linux.loop import Debounce
+from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.psi import PressureWatch
-from podqos.host.linux.stopping import on_stop, stop_at_once
-from podqos.host.linux.undisturbed import Undisturbed, journal_clock
-from podqos.host.node.delivery import Delivery
-from podqos.host.node.kernel_kills import oom_kill_entry
-from podqos.host.node.protection import Protection
-from podqos.host.storage.journal_file import JournalFile
-from podqos.host.storage.syncing import Syncing
+from podqos.host.linux.stopping import stop_at_once
+from podqos.host.shell.agent_shell import JOURNAL, AgentShell
+from podqos.host.shell.protection import Protection
 from podqos.host.storage.writing import replace_file
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.version import __version__
 
-_JOURNAL = "journal.jsonl"
 _EVERY_SECONDS = 1.0
 _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
-_ASK_SECONDS, _ASK_AGAIN_SECONDS, _ASK_SOON_SECONDS = 30.0, 300.0, 1.0
 _STALL_US, _WINDOW_US = 10_000, 500_000
-# What agents note of pods that come and go is the kubelet's doing.
-_NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
 
 
-class Guard:
+class Guard(AgentShell):
     """A guard beside a kubelet."""
 
     def __init__(
@@ -95,108 +78,46 @@ class Guard:
         ask: Callable[[], GuardSettings] | None = None,
     ) -> None:
         """``ask`` returns the settings as they are now, for which it may wait."""
+        super().__init__(settings.node, say, "the guard")
         self.settings = settings
-        self._ask = ask
+        self.started_us = self.now_us()
         self.newer: GuardSettings | None = None
         """Those to begin anew with; None where it was told to stop."""
-        self._procfs = procfs or Procfs()
-        self._cluster = cluster
-        self._notes = Notes(say, "the guard")
-        self.note = self._notes.add
-        self.loop = Loop()
-        self.loop.failed = self._notes.add_error
-        self.now_us = journal_clock()
-        self.started_us = self.now_us()
-        self._open = contextlib.ExitStack()
-        self._open.callback(self.loop.close)
-        try:
+        self._mode = GuardMode(settings.enforce, "not begun")
+        self._unprotected: list[str] = []
+        with self._opening():
+            self._claim()
+            self._protect(procfs or Procfs())
+            self._open_journal(settings.state)
+            self.known = self._keep(KnownPods(cluster, settings.node, settings.state / "pods.json", self.note))
+            self.kubelet = self._keep(KubeletFollower(settings, ask, self.thread, self._begin_anew))
             self._begin()
-        except BaseException:
-            self._open.close()
-            raise
+            self._open_acting(cluster)
 
     def _begin(self) -> None:
-        settings = self.settings
-        self._unprotected: list[str] = []
-        self._make_folders()
-        procfs = self._procfs
-        capabilities = detect(procfs)
-        self.cgroups = find_kubepods(cgroups_of(settings, capabilities.version, procfs), procfs)
-        self.config = agent_config(settings, self.cgroups.version, procfs)
-        self._protection = Protection(settings, self.cgroups, capabilities, procfs, self._lacks)
-        self._protection.begin()
-        self._open.callback(self._protection.end)
-        self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
-        self._background = self._open.enter_context(contextlib.closing(Background(self.loop, "guard")))
-        self._asking = self._open.enter_context(contextlib.closing(Background(self.loop, "asking")))
-        self.journal = JournalFile(settings.state / _JOURNAL, self.note, sync=self._syncing.later)
-        self._open.callback(self.journal.close)
-        self.known = KnownPods(self._cluster, settings.node, settings.state / "pods.json", self.note)
-        self._open.callback(self.known.close)
-        since_us = self.now_us() - settings.most_within_us
-        earlier = earlier_evictions(settings.state / _JOURNAL, since_us)
+        """Put the agent into its world, and around it what it hears and what hears it."""
+        settings, thread = self.settings, self.thread
+        earlier = earlier_evictions(settings.state / JOURNAL, self.now_us() - settings.most_within_us)
         self.brakes = Brakes(settings, lambda: self.known.is_switched_off, earlier)
-        self.figures = GuardFigures(settings.node, self.cgroups, procfs)
-        self.world = GuardWorld(
-            node=settings.node,
-            cgroups=self.cgroups,
-            figures=self.figures,
-            loop=self.loop,
-            on_crossing=self._crossed,
-            note=self.note,
-            now_us=self.now_us,
-        )
+        figures = GuardFigures(settings.node, self.cgroups, self._procfs)
+        self.world = GuardWorld(settings.node, self.cgroups, figures, thread, self._crossed)
         self._open.callback(self.world.memory_watch.close)
-        self.driver = Driver(self.config, self.world, self._write)
-        self.deliver = Delivery(
-            self.loop,
-            self.now_us,
-            handle=self._handle,
-            settled=self._settled,
-            wake_us=lambda: self.driver.wake_us,
-            wake=self._regular_look,
-        ).deliver
-        self._again: Timer | None = None
-        self._settling: Timer | None = None
-        self._to_ask: Timer | None = None
-        self._kubelet_says: object = ()
-        self._entries: deque[Entry] = deque()
-        """What is yet to be written."""
-        self._decided: list[Decided] = []
-        self._mode = GuardMode(settings.enforce, "not begun")
-        self._count = 0
-        self._is_unsaved = False
-        self._undisturbed = Undisturbed()
-        self.pods = NodePods(
-            settings.node,
-            self.known,
-            self.cgroups,
-            self.world,
-            records=lambda: self.driver.state.pods,
-            deliver=self.deliver,
-            journal=self._journal,
-        )
+        self._background = self._keep(Background(self.loop, "guard"))
+        explaining = Explaining(self.config.eviction, thread, self._background, self._journal)
+        self.decisions = Decisions(self.world, self.brakes, explaining, thread, self._crossed)
+        self._run_agent(self.config, self.world, self.decisions.take)
+        self.pods = NodePods(self.known, self.world, self.driver, deliver=self.deliver, journal=self._journal)
         self.evictions = Evictions(
-            self.world,
-            self.brakes,
-            deliver=self.deliver,
-            journal=self._journal,
-            refresh=lambda: self.pods.refresh(anew=True),
-            note=self.note,
-            now_us=self.now_us,
+            self.world, self.pods, self.brakes, thread, deliver=self.deliver, journal=self._journal
         )
-        self._explaining = Explaining(
-            self.config.eviction, self.loop, self._background, journal=self._journal, note=self.note
-        )
-        self._open_acting()
+        self._changes = Debounce(self.loop, _SETTLE_SECONDS, self._changes_settled)
+        self._is_unsaved = False
 
     # ---- life cycle ----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Guard until told to stop, or until the kubelet has other settings."""
-        on_stop(self.loop, self._stop)
-        self.start()
-        self.loop.run()
+        self._run_until_stopped(self._stop)
         self.close()
         stop_at_once()
 
@@ -214,7 +135,7 @@ class Guard:
         self.loop.call_every(_EVERY_SECONDS, self._every_second)
         self.loop.call_every(_STATUS_SECONDS, self._write_status)
         self.loop.call_every(_SAVE_SECONDS, self._save)
-        self._ask_kubelet()
+        self.kubelet.ask()
         if self._sender is not None and self.settings.enforce:
             self.evictions.rehearse(self.loop, self._sender)
         self._undisturbed.begin()
@@ -223,7 +144,7 @@ class Guard:
         """Let everything go; what was begun is finished by the next guard."""
         self._journal(Kind.WATCHING, because=GuardMode(self.settings.enforce, self._mode.held_back, ended=True))
         self._write_status()
-        self._open.close()
+        self._release()
         self._undisturbed.end()
 
     def serve_metrics(self, host: str, port: int) -> int:
@@ -234,7 +155,7 @@ class Guard:
         self._open.callback(server.close)
         return server.listen_tcp(host, port)
 
-    def _make_folders(self) -> None:
+    def _claim(self) -> None:
         """Make the directories, and be the only guard in this run directory."""
         for folder in (self.settings.state, self.settings.run):
             try:
@@ -248,40 +169,40 @@ class Guard:
         except BlockingIOError:
             raise HostError(f"{self.settings.run}: another guard is running (choose another with --run)") from None
 
-    def _open_acting(self) -> None:
+    def _protect(self, procfs: Procfs) -> None:
+        """Find the kubelet's cgroups, and claim what the machine allows for the guard itself."""
+        self._procfs, capabilities = procfs, detect(procfs)
+        self.cgroups = find_kubepods(cgroups_of(self.settings, capabilities.version, procfs), procfs)
+        self.config = agent_config(self.settings, self.cgroups.version, procfs)
+        self._protection = Protection(self.settings, self.cgroups, capabilities, procfs, self._lacks)
+        self._protection.begin()
+        self._open.callback(self._protection.end)
+
+    def _open_acting(self, cluster: Cluster | None) -> None:
         """Prepare to evict; what an earlier guard had begun is finished in any case."""
         intents = Intents(self.settings.run / "evictions")
         self._sender: Sender | None = None
-        if self._cluster is None or not (self.settings.enforce or any(intents.left())):
+        if cluster is None or not (self.settings.enforce or any(intents.left())):
             return
-        self._sender = Sender(self.loop, Writer(self._cluster.client))
+        self._sender = Sender(self.loop, Writer(cluster.client))
         lifeline: Lifeline | None = None
         try:
-            lifeline = self._open.enter_context(contextlib.closing(Lifeline()))
+            lifeline = self._keep(Lifeline())
         except HostError as error:
             self._lacks(str(error))
         acting = Acting(
             self.loop,
             self.cgroups,
-            self._procfs,
-            self._sender,
-            intents,
+            Instruments(self._sender, intents, lifeline),
             kill_when=self.settings.kill_when,
             tell=self.evictions.told,
             is_falling=self.world.is_falling,
-            lifeline=lifeline,
         )
-        self._open.callback(acting.close)
-        self.evictions.carry_out_with(acting)
+        self.evictions.carry_out_with(self._keep(acting))
 
     def _listen(self) -> None:
         """Hear what the kernel says about kills and about pressure."""
-        try:
-            log = self._open.enter_context(contextlib.closing(KernelLog()))
-        except OSError as error:
-            self.note(f"/dev/kmsg: {error.strerror}: kills of the kernel are not seen")
-        else:
-            self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))
+        self._journal_kernel_kills(self.cgroups, self.world.pods.values, "kills of the kernel are not seen")
         files = [self._procfs.root / "pressure" / "memory"]
         if self.cgroups.version is CgroupVersion.V2:
             files.append(self.cgroups.folder(self.cgroups.own) / "memory.pressure")
@@ -306,56 +227,31 @@ class Guard:
 
     def _settled(self) -> None:
         self.world.noticed_us = None
-        # Only now: a disk that is busy, as it is when memory is short, is not waited for before a kill.
-        while self._entries:
-            self.journal.write(self._entries.popleft())
-        if self._decided:
-            self._follow_up()
+        self.decisions.settle(self.journal.write)
 
-    def _handle(self, event: Event) -> None:
-        now_us, before = self.now_us(), self.driver.state
+    def _handle(self, now_us: int, event: Event) -> None:
         held_back = self.brakes.held_back(now_us) or ""
         if held_back != self.driver.config.held_back or self.driver.config.shadow != bool(held_back):
             self.driver.config = replace(self.config, shadow=bool(held_back), held_back=held_back)
-        decided = len(self._decided)
-        try:
-            self.driver.deliver(now_us, event)
-        except Exception as error:  # noqa: BLE001 - the other events still count
-            self._notes.add_error(error)
-        self._decided[decided:] = [replace(each, before=before, now_us=now_us) for each in self._decided[decided:]]
+        self.decisions.begin(self.driver.state, now_us)
+        super()._handle(now_us, event)
 
     def _crossed(self) -> None:
         """Decide at once: memory is short."""
+        self._look(MemoryNotified())
+
+    def _wake(self) -> None:
+        self._look(Woken())
+
+    def _look(self, event: MemoryNotified | Woken) -> None:
+        """Let the agent look at the pods that there are now."""
         noticed_us = self.now_us()
         self.pods.refresh()
         self.world.noticed_us = noticed_us
-        self.deliver(MemoryNotified())
-
-    def _write(self, entry: Entry) -> None:
-        """Write what the agent notes: by the guard, and without what is the kubelet's doing."""
-        if entry.kind in _NOT_OURS and not self._is_of_victim(entry):
-            return
-        own = replace(entry, by=By.GUARD) if entry.by is By.KUBELET else entry
-        if own.kind is Kind.EVICTED:
-            self.brakes.evicted(own.time_us)
-            self._count += 1
-        if own.kind in {Kind.EVICTED, Kind.WOULD_EVICT}:
-            self.world.because = own.because
-            self._decided.append(Decided(own, self.driver.state, own.time_us))
-        self._entries.append(own)
-
-    def _is_of_victim(self, entry: Entry) -> bool:
-        is_evicted = any(each.pod == entry.pod for each in self.world.reactions.values())
-        return entry.kind is Kind.STOPPED and is_evicted
+        self.deliver(event)
 
     def _journal(self, kind: Kind, pod: str | None = None, by: By = By.GUARD, because: Because | None = None) -> None:
         self.journal.write(Entry(self.now_us(), self.settings.node, kind, pod, None, by, because))
-
-    def _regular_look(self) -> None:
-        noticed_us = self.now_us()
-        self.pods.refresh()
-        self.world.noticed_us = noticed_us
-        self.deliver(Woken())
 
     def _check_mode(self) -> None:
         """Write down a change of mode; look again where nothing holds decisions back any more."""
@@ -368,68 +264,23 @@ class Guard:
         if not mode.held_back and self.driver.state.manager.thresholds_met:
             self._crossed()
 
-    def _follow_up(self) -> None:
-        """See to what follows from decisions: look again when they can be carried out, and explain them."""
-        decided, self._decided = self._decided, []
-        now_us = self.now_us()
-        free_us = self.brakes.free_again_us(now_us)
-        if free_us is not None and any(each.entry.kind is Kind.WOULD_EVICT for each in decided):
-            if self._again is not None:
-                self._again.cancel()
-            self._again = self.loop.call_after(max(0.0, (free_us - now_us) / 1e6), self._crossed)
-        for each in decided:
-            self._explaining.explain(each, self.world.observed)
-
-    # ---- pods ----------------------------------------------------------------------------------------------------
+    # ---- pods and the kubelet ------------------------------------------------------------------------------------
 
     def _pods_changed(self) -> None:
-        """Wait a moment: changes often come in groups."""
         self.known.heard()
         self.evictions.seen(self.known.take())
-        if self._settling is None or self._settling.callback is None:
-            self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
+        self._changes.heard()
 
     def _changes_settled(self) -> None:
-        self._settling = None
         self._is_unsaved = True
         self.pods.refresh()
         self._check_mode()
-        before, self._kubelet_says = self._kubelet_says, self.known.kubelet_says
-        if before and before != self._kubelet_says:
-            self._ask_after(_ASK_SOON_SECONDS)
+        self.kubelet.seen(self.known.kubelet_says)
 
-    def _hear_kernel(self, log: KernelLog) -> None:
-        for kill in log.kills():
-            entry = oom_kill_entry(kill, self.now_us(), self.settings.node, self.cgroups, self.world.pods.values())
-            if entry is not None:
-                self.journal.write(entry)
-
-    # ---- the kubelet's settings ----------------------------------------------------------------------------------
-
-    def _ask_kubelet(self) -> None:
-        """Go on with the last known settings until the kubelet says otherwise.
-
-        It is asked until it answers, then every few minutes, and soon after the node shows that it has started anew.
-        """
-        self._to_ask = None
-        if self._ask is not None:
-            self._asking.run(self._ask, self._heard_kubelet)
-
-    def _ask_after(self, seconds: float) -> None:
-        if self._to_ask is not None:
-            self._to_ask.cancel()
-        self._to_ask = self.loop.call_after(seconds, self._ask_kubelet)
-
-    def _heard_kubelet(self, result: GuardSettings | Exception) -> None:
-        if isinstance(result, GuardSettings) and result != self.settings:
-            self.note("the kubelet has other settings by now: the guard begins anew with them")
-            self.newer = result
-            self.loop.stop()
-            return
-        if isinstance(result, Exception):
-            self.note(f"the last known settings count: {result}")
-        if self._to_ask is None:
-            self._ask_after(_ASK_SECONDS if isinstance(result, Exception) else _ASK_AGAIN_SECONDS)
+    def _begin_anew(self, settings: GuardSettings) -> None:
+        self.note("the kubelet has other settings by now: the guard begins anew with them")
+        self.newer = settings
+        self.loop.stop()
 
     def _stop(self) -> None:
         self.newer = None
@@ -440,8 +291,7 @@ class Guard:
     def _every_second(self) -> None:
         self.journal.sync()
         self._check_mode()
-        if isinstance(self.driver.state.loop, Resting):
-            self._undisturbed.collect()
+        self._collect_garbage()
 
     def _save(self) -> None:
         """Keep what is known of pods, in case the server is away at the next start."""
@@ -457,54 +307,18 @@ class Guard:
 
     def status(self) -> GuardStatus:
         """Return how the guard is."""
-        known, used = self.world.known, resource.getrusage(resource.RUSAGE_SELF)
-        excluded = [
-            ExcludedPod(pod.key, why)
-            for pod in known.values()
-            if not pod.is_over and (why := never_evicted(pod, self.settings.node))
-        ]
-        return GuardStatus(
-            node=self.settings.node,
-            pid=os.getpid(),
-            version=__version__,
-            started_us=self.started_us,
-            updated_us=self.now_us(),
-            enforce=self.settings.enforce,
-            held_back=self._mode.held_back,
-            kubepods=self.cgroups.own,
-            cgroup=self.cgroups.version.value,
-            signals=tuple(self._signals()),
-            known=sum(not pod.is_over for pod in known.values()),
-            candidates=sum(not each.pod.is_critical for each in self.world.pods.values()),
-            excluded=tuple(excluded),
-            unknown_cgroups=self.pods.unknown,
-            api=ApiStatus(self.known.trouble, self.known.synced_us, self.known.is_from_disk),
-            evictions=self._count,
-            limit=self.brakes.limit(self.now_us()),
-            stop_file=self.brakes.has_stop_file,
-            node_annotation=self.known.is_switched_off,
-            unprotected=tuple(self._unprotected),
-            reactions_us=tuple(self.evictions.reactions_us),
-            notes=tuple(self._notes.counts),
-            cpu_seconds=used.ru_utime + used.ru_stime,
-            rss_bytes=_resident_bytes(),
+        parts = StatusParts(
+            settings=self.settings,
+            thread=self.thread,
+            driver=self.driver,
+            world=self.world,
+            pods=self.pods,
+            brakes=self.brakes,
+            decisions=self.decisions,
+            evictions=self.evictions,
         )
+        return guard_status(parts, self._mode, self.started_us, self._unprotected)
 
     def _lacks(self, what: str) -> None:
         self._unprotected.append(what)
         self.note(what)
-
-    def _signals(self) -> Iterator[SignalStatus]:
-        """Yield the thresholds with the figures of this moment, or of the last pass where there are no others."""
-        fresh = self.figures.look(self.world.pods.values()).signals
-        for threshold in self.config.eviction.thresholds:
-            seen = self.driver.state.manager.last_signals.get(threshold.signal)
-            if seen is not None:
-                now = fresh.get(threshold.signal)
-                available = seen.available if now is None else now.available_bytes
-                amount = threshold.amount(seen.capacity).value
-                yield SignalStatus(threshold.signal, amount, available, seen.capacity, threshold.is_hard)
-
-
-def _resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES

@@ -88,7 +88,7 @@ class GuardSettings(Struct, frozen=True, kw_only=True):
     """In place of the kubelet's thresholds of memory."""
     realtime: bool = False
 
-    # ---- as ``host.node.protection`` asks for it
+    # ---- as ``host.shell.protection`` asks for it
     @property
     def configuration(self) -> KubeletConfiguration:
         """The settings of a process that dies last."""

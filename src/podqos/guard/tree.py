@@ -71,9 +71,7 @@ def pod_at(cgroups: Cgroups, uid: str, path: str) -> PodCgroup:
     return PodCgroup(uid, path, tuple(_containers(cgroups, path)))
 
 
-def containers_to_kill(
-    cgroups: Cgroups, procfs: Procfs, pod: PodCgroup, known_ids: Iterable[str]
-) -> Iterator[ContainerCgroup]:
+def containers_to_kill(cgroups: Cgroups, pod: PodCgroup, known_ids: Iterable[str]) -> Iterator[ContainerCgroup]:
     """Yield the containers of a pod without its sandbox.
 
     ``known_ids`` are those that the API server knows as containers. Another one is the sandbox, or a container that has
@@ -84,12 +82,8 @@ def containers_to_kill(
     unknown = [each for each in pod.containers if each.id not in known]
     oldest = min(unknown, key=lambda each: _number(cgroups, each.path), default=None)
     for each in pod.containers:
-        if each.id in known or (each is not oldest and not _is_sandbox(cgroups, procfs, each)):
+        if each.id in known or (each is not oldest and _SANDBOX_NAME not in cgroups.process_names(each.path)):
             yield each
-
-
-def _is_sandbox(cgroups: Cgroups, procfs: Procfs, container: ContainerCgroup) -> bool:
-    return any(procfs.name(pid) == _SANDBOX_NAME for pid in cgroups.processes(container.path))
 
 
 def _number(cgroups: Cgroups, path: str) -> int:

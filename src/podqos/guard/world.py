@@ -1,4 +1,4 @@
-"""A node whose kubelet is another program: the third world of the agent (``agent.ports``).
+"""A node whose kubelet is another program: the third world of the agent (``agent.driver``).
 
 Figures are the kernel's, pods are those that the API server knows and that have a cgroup below ``kubepods``. Of what
 the agent asks for, two things are done: memory is watched, and a pod is evicted. Cgroups, containers and clean-ups are
@@ -28,9 +28,9 @@ from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.known_pods import GuardedPod, never_evicted
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups, KernelSignal
-from podqos.host.linux.loop import Loop
 from podqos.host.linux.notes import words
 from podqos.host.linux.watch import MemoryWatch
+from podqos.host.shell.agent_thread import AgentThread
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_paths import CgroupLevel, cgroup_uid, place_of
@@ -90,15 +90,13 @@ class GuardWorld:
 
     def __init__(
         self,
-        *,
         node: str,
         cgroups: Cgroups,
         figures: GuardFigures,
-        loop: Loop,
+        thread: AgentThread,
         on_crossing: Callable[[], None],
-        note: Callable[[str], None],
-        now_us: Callable[[], int],
     ) -> None:
+        self.node, self.cgroups, self.figures = node, cgroups, figures
         self.pods: dict[str, WatchedPod] = {}
         """Those that the agent has adopted, by uid."""
         self.known: Mapping[str, GuardedPod] = {}
@@ -113,13 +111,12 @@ class GuardWorld:
         self.evicted: set[str] = set()
         """The uids of pods that were evicted: they are over, whatever the server still says."""
         self.noticed_us: int | None = None
-        self._node, self._cgroups, self._figures = node, cgroups, figures
-        self._note, self._now_us = note, now_us
+        self._note, self._now_us = thread.note, thread.now_us
         self._least_available: int | None = None
         self._is_blind = False
         self.memory_watch = MemoryWatch(
             Restrained(cgroups),
-            loop,
+            thread.loop,
             {Signal.MEMORY: _MACHINE, Signal.ALLOCATABLE_MEMORY: cgroups.own},
             lambda: figures.look(self.pods.values()),
             on_crossing,
@@ -132,7 +129,7 @@ class GuardWorld:
         """Return the figures of node and pods; none if they cannot be read."""
         there = tuple(self.pods.values())
         try:
-            summary = self._figures.quick(there) if is_urgent else self._figures.full(there)
+            summary = self.figures.quick(there) if is_urgent else self.figures.full(there)
             self._is_blind = False
         except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
             self._note(f"figures cannot be read: {words(error)}")
@@ -148,7 +145,9 @@ class GuardWorld:
                 return self._evict(command)
             case WatchMemory():
                 # An agent that has no figures knows no levels: the last ones stay.
-                self.memory_watch.watch(self.memory_watch.asked if self._is_blind else command)
+                is_blind = self._is_blind
+                asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self.figures.last_look())
+                self.memory_watch.watch(asked, seen)
             case StopPod(pod) | PreemptPod(pod):
                 return (PodStopped(pod.metadata.uid),)
             case RemoveCgroup(uid):
@@ -161,7 +160,7 @@ class GuardWorld:
 
     def is_falling(self) -> bool:
         """Whether memory goes on falling, although a victim is held."""
-        signals = self._figures.look(self.pods.values()).signals
+        signals = self.figures.look(self.pods.values()).signals
         asked = {level.signal for level in self.memory_watch.asked.levels}
         available = min((seen.available_bytes for signal, seen in signals.items() if signal in asked), default=0)
         before, self._least_available = self._least_available, available
@@ -184,7 +183,7 @@ class GuardWorld:
             if isinstance(because, Reclaiming) and not because.threshold.is_hard:
                 self.acting.evict_through_api(victim, command.grace_period_seconds)
             else:
-                tree = pod_at(self._cgroups, cgroup_uid(watched.pod), watched.cgroup)
+                tree = pod_at(self.cgroups, cgroup_uid(watched.pod), watched.cgroup)
                 self.acting.evict(victim, tree, watched.pod.container_names)
         except Exception as error:  # noqa: BLE001 - the agent goes on with the next pod
             del self.reactions[uid]
@@ -205,7 +204,7 @@ class GuardWorld:
             decided_at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
             generation=pod.metadata.generation,
             threshold=threshold,
-            node=self._node,
+            node=self.node,
             annotations=dict(annotations or {}),
         )
 
@@ -215,12 +214,12 @@ class GuardWorld:
         watched, known = self.pods.get(uid), self.known.get(uid)
         if watched is None or known is None:
             return "no pod of this uid is known"
-        why = never_evicted(known, self._node) or never_evicted(watched.pod, self._node)
+        why = never_evicted(known, self.node) or never_evicted(watched.pod, self.node)
         if why:
             return why
         if known.key != pod.key:
             return "another name has its uid"
-        own, place = self._cgroups.own, place_of(watched.cgroup)
+        own, place = self.cgroups.own, place_of(watched.cgroup)
         if not watched.cgroup.startswith(f"{own}/") or ".." in watched.cgroup.split("/"):
             return f"its cgroup is not below {own}"
         return "" if place.level is CgroupLevel.POD and place.pod_uid == uid else "its cgroup is another pod's"

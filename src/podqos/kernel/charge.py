@@ -2,7 +2,8 @@
 
 Every page needs a free page of the machine and room in each cgroup from its own up to the root. A cgroup without room
 reclaims within its subtree; the first that gains too little is out of memory. A whole amount is charged at once as if
-page by page: what fits before the first OOM is charged, the caller retries the rest after the kill.
+page by page: what fits before the first OOM is charged, the caller retries the rest after the kill. ``charge`` itself
+is what tests hold against the real kernel, and ``growth`` and the forecast against it.
 
 Sources: Linux mm/memcontrol.c (try_charge_memcg, calculate_high_delay), mm/page_alloc.c (__alloc_pages_slowpath).
 kswapd and reclaim above ``memory.high`` are assumed to take no time.

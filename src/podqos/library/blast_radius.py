@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -83,13 +82,8 @@ def blast(
     nodes = [each for each in nodes if each.pods]
     every = partial(_every, rates=rates, growing=_growing(growing, nodes))
     cores = cores or usable_cores()
-    # Forked children share this memory: collecting garbage in one of them would copy it.
-    gc.freeze()
-    try:
-        set_up = partial(BlastNode, slowest=min(rates), profile=profile, policy=policy, options=options)
-        found = (_one_by_one if len(nodes) < cores or cores == 1 else _at_once)(set_up, nodes, every, cores, progress)
-    finally:
-        gc.unfreeze()
+    set_up = partial(BlastNode, slowest=min(rates), profile=profile, policy=policy, options=options)
+    found = (_one_by_one if len(nodes) < cores or cores == 1 else _at_once)(set_up, nodes, every, cores, progress)
     blasts = [each for of_node, _ in found for each in of_node]
     evicted_before = [each for _, evicted in found for each in evicted]
     if not blasts and not evicted_before:

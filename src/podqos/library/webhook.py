@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +13,8 @@ from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
-from podqos.cluster.pages import prepare
-from podqos.cluster.watching import Kind
-from podqos.errors import ClusterError, InputError, InvalidOption, NotFound
+from podqos.cluster.following import Follower, Kind, Say
+from podqos.errors import InputError, InvalidOption, PodqosError
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile, parse_version
@@ -87,22 +85,19 @@ def _asks_for_namespaces(policy: Policy) -> bool:
 class Watched:
     """What a live cluster has that decides about pods, kept up to date by watching it."""
 
-    def __init__(self, cluster: LiveCluster, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: LiveCluster, say: Say) -> None:
         self._cluster = cluster
         self._say = say
-        self._lock = threading.Lock()
         self._namespaces = Kind(resources.NAMESPACES)
         self._limit_ranges = Kind(resources.LIMIT_RANGES)
         self._priority_classes = Kind(resources.PRIORITY_CLASSES)
         self._runtime_classes = Kind(resources.RUNTIME_CLASSES)
         self._kinds = (self._namespaces, self._limit_ranges, self._priority_classes, self._runtime_classes)
+        self._follower = Follower(self._kinds, say=say, on_end=self._ended)
 
     def start(self) -> None:
         """Begin to watch; what exists comes soon (``is_complete``)."""
-        for kind in self._kinds:
-            prepare(kind.resource)
-        for kind in self._kinds:
-            threading.Thread(target=self._follow, args=(kind,), name=kind.resource.plural, daemon=True).start()
+        self._follower.start(self._cluster)
 
     def profile(self) -> Profile:
         """Return the rules of the server's version; the newest recorded ones where it is not known."""
@@ -114,16 +109,16 @@ class Watched:
     @property
     def is_complete(self) -> bool:
         """Whether everything that exists has come."""
-        return all(kind.is_complete for kind in self._kinds)
+        return self._follower.is_complete
 
     @property
     def changes(self) -> int:
         """How many changes have come so far."""
-        return sum(kind.changes for kind in self._kinds)
+        return self._follower.changes
 
     def cluster(self) -> Cluster:
         """Return what is known now. A namespace that is not, yet, is taken to exist."""
-        with self._lock:
+        with self._follower.lock:
             policies = Policies(
                 limit_ranges=tuple(self._limit_ranges.objects.values()),
                 priority_classes=tuple(self._priority_classes.objects.values()),
@@ -131,13 +126,6 @@ class Watched:
             )
             return Cluster(policies, tuple(self._namespaces.objects.values()))
 
-    def _follow(self, kind: Kind) -> None:
-        try:
-            for event in self._cluster.watch(kind.resource, on_trouble=lambda error: self._say(str(error))):
-                with self._lock:
-                    kind.take(event.type, event.object)
-        except NotFound:
-            kind.is_complete = True  # a cluster without this API has none
-        except ClusterError as error:
-            self._say(f"goes on without {kind.resource.plural}: {error}")
-            kind.is_complete = True
+    def _ended(self, kind: Kind, why: PodqosError) -> None:
+        self._say(f"goes on without {kind.resource.plural}: {why}")
+        kind.is_complete = True

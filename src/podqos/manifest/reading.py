@@ -4,21 +4,32 @@ A text is split into chunks (``text``). Unless it need not be parsed (``unparsed
 (``fastyaml`` or ``strictyaml``; ``jsonreading``), and these become objects and workloads (``objects``). YAML with
 something to report is read again by the strict parser, which knows positions.
 
+A manifest that lost its indentation, as when copied from a page, is one error instead of what follows from it. The
+sign is a key of ``metadata`` that stands beside it instead of below. Such a text is sometimes broken YAML and sometimes
+an object full of unknown fields and of keys that are set twice.
+
 Files are opened by the caller. Every text gives a ``Reading``. What a plain YAML file does not need is imported lazily.
 """
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
-from podqos.manifest.indentation import key_beside_metadata, lost_indentation, lost_indentation_in
 from podqos.manifest.objects import interpret, objects_in
-from podqos.manifest.plain import FieldPath
-from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
+from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem, position_at
 from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
 from podqos.manifest.unparsed import unparsed_type
+
+# Others, such as namespace and labels, stand there by right in a Kustomization.
+_BELOW_METADATA = ("name", "generateName")
+_BESIDE_METADATA = re.compile(
+    rf"(?m)^( *)metadata:[ \t]*(?:#.*)?\r?\n(?:\1[a-z]\w*:.*\n){{0,4}}?\1({'|'.join(_BELOW_METADATA)}):"
+)
 
 
 def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
@@ -63,7 +74,7 @@ def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
         _read_yaml_strictly(text, chunk, collector)
         return
     objects = [(found, interpret(found)) for found in objects_in(value, name=collector.name_for_snippet)]
-    if any(what.findings for _, what in objects) or key_beside_metadata(value):
+    if any(what.findings for _, what in objects) or _key_beside_metadata(value):
         _read_yaml_strictly(text, chunk, collector)
         return
     collector.count_document()
@@ -81,9 +92,9 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
 
     try:
         for number, document in enumerate(read_documents(text[chunk.start : chunk.end], chunk.origin[0])):
-            if key := key_beside_metadata(document.value):
+            if key := _key_beside_metadata(document.value):
                 collector.count_document()
-                collector.add_syntax_problem(lost_indentation(document.locate((key,)), key))
+                collector.add_syntax_problem(_lost_indentation(document.locate((key,)), key))
                 continue
             for problem in document.problems:
                 collector.add_syntax_problem(problem)
@@ -95,5 +106,24 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
             for found in objects_in(document.value, name=collector.name_for_snippet):
                 collector.add_object(found, interpret(found), found.place(chunk, number), document.locate)
     except SyntaxProblem as problem:
-        lost = lost_indentation_in(text[chunk.start : chunk.end].decode(errors="replace"), chunk.origin[0])
+        lost = _lost_indentation_in(text[chunk.start : chunk.end].decode(errors="replace"), chunk.origin[0])
         collector.add_syntax_problem(not_json or lost or problem)
+
+
+def _key_beside_metadata(value: Plain) -> str:
+    """Return the key of ``metadata`` that stands beside it in an object; empty: none does."""
+    if not isinstance(value, dict) or "kind" not in value or value.get("metadata", "") is not None:
+        return ""
+    return next((key for key in _BELOW_METADATA if key in value), "")
+
+
+def _lost_indentation(position: Position, key: str) -> SyntaxProblem:
+    """Return the error about the key that stands beside ``metadata``."""
+    what = f'the indentation was lost: "{key}" stands beside "metadata", not below it'
+    return SyntaxProblem(position, what, "indent it by two spaces, and so on for everything below metadata and spec")
+
+
+def _lost_indentation_in(text: str, first_line: int) -> SyntaxProblem | None:
+    """Return the same of a text that is not YAML, and begins on ``first_line``; None: that is not why."""
+    found = _BESIDE_METADATA.search(text)
+    return None if found is None else _lost_indentation(position_at(text, found.start(2), (first_line, 1)), found[2])

@@ -98,29 +98,38 @@ def begins_like_json(text: bytes) -> bool:
 def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the parts of a text that hold something."""
     first = _FIRST_SEPARATOR.match(text)
-    start, line, may_hold_more = first.end() if first else 0, 1, False
-    kinds = [0] if text.startswith(b"kind:") else []
-    versions = [0] if text.startswith(b"apiVersion:") else []
+    start, line = first.end() if first else 0, 1
+    seen = _DecisiveLines()
+    if text.startswith(b"kind:"):
+        seen.kinds.append(0)
+    elif text.startswith(b"apiVersion:"):
+        seen.versions.append(0)
     for found in _DECISIVE_LINE.finditer(text, start):
         at = found.start()
         if text.startswith(b"k", at + 1):
-            kinds.append(at + 1)
+            seen.kinds.append(at + 1)
         elif text.startswith(b"a", at + 1):
-            versions.append(at + 1)
+            seen.versions.append(at + 1)
         elif at >= start:
             separator = _SEPARATOR.match(text, at)
             if separator is None:
-                may_hold_more = True
+                seen.may_hold_more = True
                 continue
-            yield from _chunk(text, start, at + 1, line, may_hold_more=may_hold_more, kinds=kinds, versions=versions)
+            yield from _chunk(text, start, at + 1, line, seen)
             line += text.count(b"\n", start, separator.end())
-            start, may_hold_more, kinds, versions = separator.end(), False, [], []
-    yield from _chunk(text, start, len(text), line, may_hold_more=may_hold_more, kinds=kinds, versions=versions)
+            start, seen = separator.end(), _DecisiveLines()
+    yield from _chunk(text, start, len(text), line, seen)
 
 
-def _chunk(
-    text: bytes, start: int, end: int, line: int, *, may_hold_more: bool, kinds: list[int], versions: list[int]
-) -> Iterator[Chunk]:
+class _DecisiveLines(Struct):
+    """The lines of a chunk that decide what becomes of it; as in ``Chunk``."""
+
+    may_hold_more: bool = False
+    kinds: list[int] = []
+    versions: list[int] = []
+
+
+def _chunk(text: bytes, start: int, end: int, line: int, seen: _DecisiveLines) -> Iterator[Chunk]:
     if _NOTHING.fullmatch(text, start, end) is None:
         notation: Literal["json", "yaml"] = "json" if _JSON_START.match(text, start, end) else "yaml"
-        yield Chunk(start, end, notation, (line, 1), may_hold_more, tuple(kinds), tuple(versions))
+        yield Chunk(start, end, notation, (line, 1), seen.may_hold_more, tuple(seen.kinds), tuple(seen.versions))

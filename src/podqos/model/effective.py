@@ -8,13 +8,10 @@ what any moment of the start needs; sidecars stay and are counted with everythin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList, is_pod_level, largest_of, sum_of
-
-Side = Literal["requests", "limits"]
 
 
 def pod_requests(pod: Pod, *, overhead: bool = True, pod_level: bool = True) -> ResourceList:

@@ -13,7 +13,7 @@ from podqos.admission.relevance import Question, judge, rejected, with_names
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.objects.objects import FoundWorkload, Objects
-from podqos.placement.constraints import unmeetable_bounds
+from podqos.placement.node_affinity import unmeetable_bounds
 from podqos.words.admission import exempt
 
 

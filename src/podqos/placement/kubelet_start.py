@@ -7,7 +7,7 @@ cmd/kubelet/app/server.go (swap), pkg/kubelet/apis/config/validation/validation.
 from __future__ import annotations
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_start import check_settings
+from podqos.eviction.kubelet_file import check_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList

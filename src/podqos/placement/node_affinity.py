@@ -6,8 +6,11 @@ pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (PreFilter, for no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from podqos.admission.field_errors import FieldError, invalid
 from podqos.model.node import Node
-from podqos.model.pod import PodSpec
+from podqos.model.pod import Pod, PodSpec
 from podqos.model.scheduling import (
     FIELD_NAME,
     NodeSelector,
@@ -16,6 +19,8 @@ from podqos.model.scheduling import (
     PreferredNodes,
 )
 from podqos.placement.reasons import AffinityMismatch, Reasons, SelectorMismatch
+
+_TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
 
 def required_terms(spec: PodSpec) -> NodeSelector | None:
@@ -121,3 +126,17 @@ def whole_number(text: str | None) -> int | None:
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
+
+
+def unmeetable_bounds(pod: Pod) -> Iterator[FieldError]:
+    """Yield the bounds of ``Gt`` and ``Lt`` that are no numbers: the API server stores them, and no node meets them.
+
+    Its own rules are in ``admission.constraints``.
+    """
+    required = required_terms(pod.spec)
+    for index, term in enumerate(required.node_selector_terms if required is not None else ()):
+        for number, requirement in enumerate(term.match_expressions):
+            values = requirement.values
+            if requirement.operator in {"Gt", "Lt"} and len(values) == 1 and whole_number(values[0]) is None:
+                path = f"{_TERMS}[{index}].matchExpressions[{number}].values[0]"
+                yield invalid(path, values[0], "for 'Gt', 'Lt' operators, the value must be an integer")

@@ -68,20 +68,33 @@ def place(
     bare: Container[str] = frozenset(),
     progress: Progress | None = None,
     chooser: Callable[[Cluster], Chooser] | None = None,
-    view: Callable[[Pod], PodView] | None = None,
 ) -> Placement:
     """Place ``pods``, which are used as given: defaulted, with their priorities (see ``admission``).
 
     ``bare`` are the keys of pods without a controller that replaces them. ``progress`` is called now and then with how
-    many pods have had their turn. ``view`` is for those who place nearly the same pods often, and keep their views.
+    many pods have had their turn.
     """
+    views = map(Views(surroundings.profile, surroundings.services).of, pods)
+    return place_views(views, surroundings, order=order, bare=bare, progress=progress, chooser=chooser)
+
+
+def place_views(
+    views: Iterable[PodView],
+    surroundings: Surroundings,
+    *,
+    order: QueueOrder = QueueOrder.PRIORITY,
+    bare: Container[str] = frozenset(),
+    progress: Progress | None = None,
+    chooser: Callable[[Cluster], Chooser] | None = None,
+) -> Placement:
+    """Place pods like ``place``: for those who place nearly the same pods often, and keep their views."""
     profile = surroundings.profile
     cluster = Cluster(
         (NodeState(node, profile) for node in surroundings.nodes),
         Namespaces(surroundings.namespaces, selectors_leak=profile.namespace_selectors_leak),
         profile,
     )
-    every = [*map(view or Views(profile, surroundings.services).of, pods)]
+    every = [*views]
     _check_names(cluster, every)
     run = _Run(cluster, Budgets(surroundings.budgets, every, profile), bare)
     waiting = [view for view in every if run.receive(view)]

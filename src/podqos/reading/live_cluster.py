@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
-from podqos.cluster.metrics import NODE_METRICS, POD_METRICS
 from podqos.cluster.patience import ONCE
 from podqos.cluster.refusals import question
-from podqos.cluster.resources import Resource
+from podqos.cluster.resources import NODE_METRICS, POD_METRICS, Resource
 from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFound, Refused
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import prepare_usage, pruned_kubelet, pruned_list, pruned_summary
@@ -225,8 +224,8 @@ def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress 
     kubelets = Kubelets(cluster)
 
     def ask(node: str) -> tuple[bytes | None, bytes | None, tuple[Assumption, ...]]:
-        summary = kubelets.answer(node, "stats/summary", pruned_summary, "usage", "--stats FILE")
-        configz = kubelets.answer(node, "configz", pruned_kubelet, "kubelet settings", "--kubelet-config FILE")
+        summary = kubelets.summary(node, pruned_summary)
+        configz = kubelets.settings(node, pruned_kubelet)
         return summary.value, configz.value, (*summary.assumptions, *configz.assumptions)
 
     silent: list[str] = []

@@ -95,6 +95,18 @@ ALONE = Surroundings()
 Change = Callable[[Pod], Pod]
 
 
+class ManifestChange(Struct, frozen=True, gc=False):
+    """One change of a manifest: what it makes of a pod, and how it is described."""
+
+    kind: PodChange
+    apply: Change
+    amount: int | None = None
+    """As in ``Counterfactual``, like the fields below."""
+    resource: str = MEMORY
+    container: str | None = None
+    edits: tuple[Edit, ...] = ()
+
+
 class Trial(ABC):
     """A decision, to be repeated with a change to one of its pods."""
 
@@ -114,30 +126,20 @@ class Trial(ABC):
         """Return the pods with another manifest."""
         return tuple(change(pod) if pod.metadata.uid in self.own else pod for pod in self._pods)
 
-    def counterfactual(
-        self,
-        kind: PodChange,
-        change: Change,
-        amount: int | None = None,
-        resource: str = MEMORY,
-        container: str | None = None,
-        *,
-        edits: tuple[Edit, ...] = (),
-        over_limit_bytes: int | None = None,
-    ) -> Counterfactual:
+    def counterfactual(self, change: ManifestChange, over_limit_bytes: int | None = None) -> Counterfactual:
         """Return what follows from a change of the manifest."""
-        decision, score = self.writing(change)
+        decision, score = self.writing(change.apply)
         return Counterfactual(
-            kind,
+            change.kind,
             decision,
-            amount,
-            resource,
-            container,
+            change.amount,
+            change.resource,
+            change.container,
             oom_score_adj=score,
-            edits=edits,
+            edits=change.edits,
             over_limit_bytes=over_limit_bytes,
-            lacks=self._missing_room(change),
-            pod=change(self.pod),
+            lacks=self._missing_room(change.apply),
+            pod=change.apply(self.pod),
         )
 
     def requesting(self, name: str | None, resource: str, most: int) -> Iterator[Counterfactual]:
@@ -156,7 +158,7 @@ class Trial(ABC):
         )
         if found is not None:
             container = name if len(self.pod.running_containers) > 1 else None
-            yield self.counterfactual(PodChange.REQUEST, change(found), found, resource, container)
+            yield self.counterfactual(ManifestChange(PodChange.REQUEST, change(found), found, resource, container))
 
     def guaranteeing(
         self, used: Mapping[str, int], over_limit_bytes: Callable[[Pod], int | None]
@@ -165,9 +167,8 @@ class Trial(ABC):
         edits = edits_for(self.pod, used, self.profile)
         if edits and used:
             over = over_limit_bytes(guaranteed(self.pod, used))
-            yield self.counterfactual(
-                PodChange.GUARANTEED, lambda pod: guaranteed(pod, used), edits=edits, over_limit_bytes=over
-            )
+            change = ManifestChange(PodChange.GUARANTEED, lambda pod: guaranteed(pod, used), edits=edits)
+            yield self.counterfactual(change, over)
 
     def _missing_room(self, change: Change) -> Insufficient | None:
         """Return what the node has too little of for another manifest; None if there is room."""

@@ -33,6 +33,7 @@ from podqos.survival.counterfactual import (
     ALONE,
     Change,
     Counterfactual,
+    ManifestChange,
     PodChange,
     SecondDecision,
     Surroundings,
@@ -187,7 +188,7 @@ def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
     """Yield the smallest priority with which another goes first."""
     above = {(pod.spec.priority or 0) + 1 for pod in trial.moment.pods if pod.metadata.uid not in trial.own}
     tried = (
-        trial.counterfactual(PodChange.PRIORITY, partial(with_priority, priority=priority), priority)
+        trial.counterfactual(ManifestChange(PodChange.PRIORITY, partial(with_priority, priority=priority), priority))
         for priority in sorted(value for value in above if ranked.priority < value <= HIGHEST_USER_PRIORITY)
     )
     yield from islice((each for each in tried if each.decision.spared), 1)
@@ -235,7 +236,7 @@ def _limit_of(trial: _Trial, excess: LocalStorageExcess, name: str) -> Iterator[
     most = stated.value + excess.used_bytes + MIB
     found = least(stated.value + 1, most, MIB, lambda amount: trial.writing(limiting(amount))[0].spared)
     if found is not None:
-        yield trial.counterfactual(PodChange.LIMIT, limiting(found), found, str(excess.kind), name)
+        yield trial.counterfactual(ManifestChange(PodChange.LIMIT, limiting(found), found, str(excess.kind), name))
 
 
 # ---- a pod that uses less --------------------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from urllib.parse import parse_qs
 
 from podqos.admission.review import InvalidReview, encode_answer, read_review
 from podqos.advice.reviewing import Decision, Door, Reviewer
-from podqos.exposition import CONTENT_TYPE, family, single
+from podqos.exposition import CONTENT_TYPE, Counter, Histogram, family, single
+from podqos.manifest.kinds import POD_HOLDERS
 from podqos.report.admission.reviewed import audit_line, response
 from podqos.web import settings
 from podqos.web.audit import AuditLog
 from podqos.web.http import Request, Response, Server, text_response
-from podqos.web.metrics import Metrics
 from podqos.web.settings import LIMITS, Limits
 from podqos.web.sources import Source
 from podqos.web.tls import Certificate
@@ -29,10 +29,49 @@ from podqos.web.tls import Certificate
 _DOORS = {settings.VALIDATE_PATH: Door.VALIDATE, settings.MUTATE_PATH: Door.MUTATE}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _SHARE = 0.9
 """Of the time an API server waits, so much is used: the answer has to travel."""
 DRAINING = "draining"
 """Why it is not ready when it is told to stop."""
+
+
+class WebhookMetrics:
+    """What the webhook did, in Prometheus' text format. Series have only names that a policy or podqos chose."""
+
+    def __init__(self) -> None:
+        self.reviews = Counter("podqos_webhook_reviews_total", "Reviews answered.")
+        self.seconds = Histogram("podqos_webhook_review_seconds", "How long a decision took.")
+        self.violations = Counter("podqos_webhook_violations_total", "Violations of policies, by rule.")
+        self.findings = Counter("podqos_webhook_findings_total", "What podqos check finds, by check.")
+        self.mutated = Counter("podqos_webhook_mutated_total", "Pods that were changed.")
+        self.errors = Counter("podqos_webhook_errors_total", "Requests that got no decision, by reason.")
+        self.reloads = Counter(
+            "podqos_webhook_reloads_total", "Files that were read again, and whether they were in order."
+        )
+
+    def count(self, decision: Decision, seconds: float) -> None:
+        """Count a decision."""
+        request = decision.request
+        kind = request.kind.kind if request.kind.kind in POD_HOLDERS else "other"
+        operation = request.operation if request.operation in _OPERATIONS else "other"
+        labels = (("webhook", decision.door.value), ("operation", operation), ("kind", kind))
+        self.reviews.add((*labels, ("allowed", "true" if decision.allowed else "false")))
+        self.seconds.add(seconds, labels[:1])
+        for violation in decision.judgement.violations:
+            rule = (("policy", violation.policy), ("rule", violation.rule), ("action", violation.action.value))
+            self.violations.add(rule)
+        for finding in decision.findings:
+            self.findings.add((("check", finding.check),))
+        if decision.patch:
+            self.mutated.add()
+
+    def lines(self) -> Iterator[str]:
+        """Yield all of it as text."""
+        for each in (
+            self.reviews, self.seconds, self.violations, self.findings, self.mutated, self.errors, self.reloads,
+        ):  # fmt: skip
+            yield from each.lines()
 
 
 class Webhook:
@@ -42,7 +81,7 @@ class Webhook:
         self.reviewer = reviewer
         """Replaced as a whole: a request is decided by one state of the policy."""
         self.audit = audit
-        self.metrics = Metrics()
+        self.metrics = WebhookMetrics()
         self.limits = limits
         self.server = Server(self.handle, limits)
         self.sources: list[Source] = []

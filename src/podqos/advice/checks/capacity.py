@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import ERROR, WARNING, Check, check
+from podqos.advice.checks.check import ERROR, WARNING, Check, bundle_check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch, latest
@@ -159,14 +159,14 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
     )
 
 
-@check(
+@bundle_check(
     "PQ501",
     "cpu-over-budget",
     WARNING,
     "Kubernetes: pkg/kubelet/cm/helpers_linux.go",
     "docs/place.md",
     effect=Effect.NONE,
-    bundle_rule=sums,
+    rule=sums,
 )
 def cpu_overcommit() -> Example:
     """PQ501: More cpu is promised than the budget allows.
@@ -182,14 +182,14 @@ def cpu_overcommit() -> Example:
     )
 
 
-@check(
+@bundle_check(
     "PQ502",
     "memory-over-budget",
     WARNING,
     "Kubernetes: pkg/kubelet/eviction/helpers.go",
     "docs/place.md",
     effect=Effect.NODE,
-    bundle_rule=sums,
+    rule=sums,
 )
 def memory_overcommit() -> Example:
     """PQ502: More memory is promised than the budget allows.
@@ -205,7 +205,7 @@ def memory_overcommit() -> Example:
     )
 
 
-@check("PQ503", "requests-exceed-nodes", ERROR, _FIT, effect=Effect.NONE, bundle_rule=sums)
+@bundle_check("PQ503", "requests-exceed-nodes", ERROR, _FIT, effect=Effect.NONE, rule=sums)
 def overfull() -> Example:
     """PQ503: More is requested than the nodes have.
 

@@ -13,7 +13,7 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
-from podqos.advice.checks.view import View
+from podqos.advice.checks.view import Repair, View
 from podqos.eviction.ranking import Ranking, ranking_keys
 from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import Container, Pod, QOSClass
@@ -95,7 +95,7 @@ def find_accidental_burstable(view: View) -> None:
         NearlyGuaranteed(in_order, spoilers),
         patch_of(edits, view, Choice.RESOURCES),
         container=first.container or None,
-        repaired=lambda: _repaired(view.pod, edits),
+        repair=Repair(lambda: _repaired(view.pod, edits)),
     )
 
 

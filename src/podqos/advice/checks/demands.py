@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, bundle_check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import (
     Choice,
@@ -255,7 +255,7 @@ def find_over_budget(context: Context, sketches: Sequence[Sketch]) -> Iterator[F
         yield replace(finding, severity=SEVERITIES[budget.action])
 
 
-@check("PQ705", "policy-budget", WARNING, _DOCUMENT, "docs/place.md", effect=Effect.NONE, bundle_rule=find_over_budget)
+@bundle_check("PQ705", "policy-budget", WARNING, _DOCUMENT, "docs/place.md", effect=Effect.NONE, rule=find_over_budget)
 def policy_budget() -> Example:
     """PQ705: All pods together exceed a budget of a policy.
 

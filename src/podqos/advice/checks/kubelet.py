@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
-from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, bundle_check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.flag_edits import FlagFile
@@ -19,7 +19,7 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
-from podqos.eviction.kubelet_start import check_settings
+from podqos.eviction.kubelet_file import check_settings
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
@@ -143,7 +143,7 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
         yield from _findings(_Kubelet(found, context, known), sketches)
 
 
-_kubelet_check = partial(check, effect=Effect.NONE, bundle_rule=kubelets)
+_kubelet_check = partial(bundle_check, effect=Effect.NONE, rule=kubelets)
 _first_actor_check = partial(_kubelet_check, effect=Effect.NODE)
 """A setting that lets the kernel kill where the kubelet would have evicted. Others change when the kubelet evicts."""
 

@@ -16,14 +16,14 @@ from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.checks import examples
 from podqos.advice.checks.amounts import RefusedByServer, refused_resources
-from podqos.advice.checks.check import ERROR, WARNING, check
+from podqos.advice.checks.check import ERROR, WARNING, bundle_check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import Context, Repair, View
 from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import CLASS_RANK, PodStatus
@@ -74,7 +74,7 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
         changes[0].path.rpartition(".")[0] if changes else "spec",
         ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
         Patch.write(*edits),
-        repaired=lambda: view.defaulted,
+        repair=Repair(lambda: view.defaulted),
     )
 
 
@@ -381,13 +381,13 @@ def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator
         )
 
 
-@check(
+@bundle_check(
     "PQ204",
     "conflicting-limit-ranges",
     WARNING,
     _LIMIT_RANGER,
     effect=Effect.NONE,
-    bundle_rule=find_conflicting_defaults,
+    rule=find_conflicting_defaults,
 )
 def conflicting_defaults() -> Example:
     """PQ204: Two LimitRanges set different defaults for the same resource.
@@ -431,8 +431,7 @@ def injected(view: View) -> None:
                 "metadata.annotations",
                 ClassChange(view.stored_class, qos_class, (name,), added),
                 _injector_patch(view, injection),
-                now=after.first.pod,
-                repaired=lambda: view.stored,
+                repair=Repair(lambda: view.stored, now=after.first.pod),
             )
 
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import ERROR, INFO, WARNING, check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, bundle_check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.references import RANKING
@@ -104,7 +104,7 @@ def _name(sketch: Sketch) -> tuple[str, str]:
     return sketch.subject.key, sketch.subject.kind
 
 
-@check("PQ301", "priority-unset", WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
+@bundle_check("PQ301", "priority-unset", WARNING, _MEMORY_RANKING, _PRIORITY, rule=compare_priorities)
 def no_priority() -> Example:
     """PQ301: A workload has no priority while most others do.
 
@@ -125,13 +125,13 @@ def no_priority() -> Example:
     )
 
 
-@check(
+@bundle_check(
     "PQ303",
     "low-priority-guaranteed",
     INFO,
     "Kubernetes: pkg/scheduler/framework/preemption/preemption.go",
     effect=Effect.STANDING,
-    bundle_rule=compare_priorities,
+    rule=compare_priorities,
 )
 def guaranteed_without_priority() -> Example:
     """PQ303: A Guaranteed pod has a lower priority than one that is not.

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import ERROR, check
+from podqos.advice.checks.check import ERROR, bundle_check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding
 from podqos.advice.checks.references import VALIDATION
@@ -53,13 +53,13 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
             yield from view.findings
 
 
-@check(
+@bundle_check(
     "PQ113",
     "class-changing-resize",
     ERROR,
     f"{VALIDATION} (ValidatePodResize)",
     effect=Effect.STANDING,
-    bundle_rule=class_changing_resizes,
+    rule=class_changing_resizes,
 )
 def class_changing_resize() -> Example:
     """PQ113: A resize would change the class.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.admission.quota import QuotaDenied
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundAutoscaler
-from podqos.advice.checks.check import ERROR, WARNING, check
+from podqos.advice.checks.check import ERROR, WARNING, bundle_check, check
 from podqos.advice.checks.check_identity import CheckIdentity, Example
 from podqos.advice.checks.classes import NOT_SCALED, user_facing_best_effort
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
@@ -325,13 +325,13 @@ def _upper_bound(pod: Pod, nodes: Sequence[Node]) -> int:
     return min(sum(node.status.allocatable[name].nanos // amount.nanos for node in nodes) for name, amount in bounded)
 
 
-@check(
+@bundle_check(
     "PQ603",
     "autoscaler-beyond-nodes",
     WARNING,
     "Kubernetes: pkg/scheduler/framework/plugins/noderesources/fit.go",
     effect=Effect.NONE,
-    bundle_rule=find_unplaceable_replicas,
+    rule=find_unplaceable_replicas,
 )
 def unplaceable_replicas() -> Example:
     """PQ603: The nodes have no room for all replicas that an autoscaler may ask for.
@@ -451,13 +451,13 @@ spec:
 """
 
 
-@check(
+@bundle_check(
     "PQ605",
     "budget-blocks-drains",
     WARNING,
     _DISRUPTION,
     effect=Effect.NONE,
-    bundle_rule=find_blocking_budgets,
+    rule=find_blocking_budgets,
 )
 def blocking_budget() -> Example:
     """PQ605: A PodDisruptionBudget lets no pod be evicted.

@@ -12,7 +12,7 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
-from podqos.advice.checks.view import View
+from podqos.advice.checks.view import Repair, View
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
@@ -77,7 +77,7 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
         ),
         Patch.write(view.edit(edit.path, edit.value, request)),
         container=container.name,
-        repaired=lambda: with_edits(view.pod, (edit,)),
+        repair=Repair(lambda: with_edits(view.pod, (edit,))),
     )
 
 

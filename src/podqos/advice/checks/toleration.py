@@ -13,7 +13,7 @@ from podqos.advice.checks.classes import DAEMON_COMES_BACK
 from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
-from podqos.advice.checks.view import View
+from podqos.advice.checks.view import Repair, View
 from podqos.eviction.usage import request_of
 from podqos.model.effective import pod_level_is_set
 from podqos.model.node import TAINT_MEMORY_PRESSURE
@@ -95,7 +95,7 @@ def find_comes_back(view: View) -> None:
         ),
         patch_of(edits, view, Choice.RESOURCES),
         container=exceeding[0].name if len(exceeding) == 1 and exceeding[0].name else None,
-        repaired=lambda: with_edits(view.pod, edits),
+        repair=Repair(lambda: with_edits(view.pod, edits)),
     )
 
 

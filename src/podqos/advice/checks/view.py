@@ -56,6 +56,18 @@ _YES = ("true", "yes")
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
 
+class Repair(Struct, frozen=True, gc=False):
+    """What a pod becomes without a finding."""
+
+    repaired: Callable[[], Pod | None]
+    """Makes that pod. Called only where workloads are compared."""
+    now: Pod | None = None
+    """The pod that runs, where it is not the stored one."""
+
+
+_NO_REPAIR = Repair(lambda: None)
+
+
 class Variant(Struct, frozen=True, gc=False):
     """The pods that one finding is about."""
 
@@ -294,21 +306,16 @@ class View:
         patch: Patch,
         *,
         container: str | None = None,
-        now: Pod | None = None,
-        repaired: Callable[[], Pod | None] | None = None,
+        repair: Repair = _NO_REPAIR,
     ) -> None:
-        """Note a finding. ``path`` counts from the pod.
-
-        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be without
-        the finding, and is called only where workloads are compared.
-        """
+        """Note a finding. ``path`` counts from the pod."""
         if not self.options.runs(check.id):
             return
         if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
             # Nothing is derived from an amount that was meant in another unit.
             patch = Patch.choose(Choice.UNIT, [edit.path for edit in patch.edits])
-        after = self._variant(repaired()) if self.compares and repaired is not None else None
-        before = self._variant(now)
+        after = self._variant(repair.repaired()) if self.compares else None
+        before = self._variant(repair.now)
         if before is not None or after is not None:
             self.variants.append(Variant(len(self.findings), before, after))
         annotations, of_pod = self.workload.metadata.annotations, self.pod.metadata.annotations

@@ -85,8 +85,6 @@ USER_FACING = PriorityTier("user-facing", 500_000, "Serves users, but is quick t
 INDEXING = PriorityTier("indexing", 200_000, "Work behind the scenes that is costly to begin anew.")
 BATCH = PriorityTier("batch-processing", 100_000, "Work that may be stopped and repeated at any time.")
 DEFAULT = PriorityTier("default", 0, "The rest.", is_default=True)
-TIERS = (LATENCY_CRITICAL, USER_FACING, INDEXING, BATCH, DEFAULT)
-"""From the most important to the least."""
 
 
 class MatrixRow(Struct, frozen=True):

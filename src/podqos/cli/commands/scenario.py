@@ -20,9 +20,9 @@ import re
 import sys
 
 from podqos.cli.cluster import add_whole_cluster_options
-from podqos.cli.from_usage_options import add_scenario_name, add_usage_arguments
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_value_option, duration_option
+from podqos.cli.options import add_list_option, add_value_option, capacity_option, duration_option
+from podqos.cli.prometheus import add_prometheus_options
 from podqos.errors import InvalidOption
 from podqos.wording import counted
 
@@ -37,14 +37,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     new = commands.add_parser("new", help="write a scenario to start from")
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
     from_usage = commands.add_parser("from-usage", help="write a scenario of recorded usage")
-    add_usage_arguments(from_usage)
+    _add_usage_arguments(from_usage)
     from_cluster = commands.add_parser("from-cluster", help="write a scenario of a cluster as it is now")
-    add_scenario_name(from_cluster)
+    _add_name(from_cluster)
     add_whole_cluster_options(from_cluster)
     from_cluster.add_argument("--node", metavar="NAME", help="this node and its pods alone (default: all)")
     add_value_option(from_cluster, "--duration", duration_option, "how long it runs", "DURATION", default="1h")
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
     commands.add_parser("list", help="list the built-in scenarios")
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    """Declare the name of the scenario that is written."""
+    parser.add_argument("name", metavar="NAME", help="writes NAME.yaml, and a directory NAME beside it")
+
+
+def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos scenario from-usage``."""
+    _add_name(parser)
+    parser.add_argument(
+        "-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help="manifests, nodes, policies"
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="of manifests that name none (default: default); of what Prometheus is asked about (default: all)",
+    )
+    about = "samples: CSV with the columns time, pod, memory, cpu, or Prometheus' answer to a range query"
+    add_list_option(parser, "--usage", "FILE", about)
+    add_list_option(parser, "--memory", "FILE", "Prometheus' answer that is memory, whatever its name")
+    add_list_option(parser, "--cpu", "FILE", "Prometheus' answer that is CPU, such as of rate(…)")
+    add_prometheus_options(parser, "1d")
+    parser.add_argument("--nodes", metavar="N", type=int, help="how many nodes there are, beside those that are named")
+    about = "what a node has (default: as in its Node manifest)"
+    add_value_option(parser, "--node-capacity", capacity_option, about, "cpu=16,memory=64Gi")
+    about = "leave out samples as long as no curve is off by more than this part of its highest value (default: 0%%)"
+    parser.add_argument("--tolerance", metavar="PERCENT", default="0%", help=about)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -100,7 +100,7 @@ def _of_kubelet(node: Node, counters: Counters) -> Iterator[bytes]:
     ended = sum(not run.is_running for pod in pods for run in (*pod.runs.values(), *pod.dead))
     states = {"running": sum(len(pod.running) for pod in pods), "exited": ended}
     yield _gauge("kubelet_running_containers", "Containers by state", _labelled("container_state", states))
-    yield _gauge("kubelet_desired_pods", "Pods that the manifests ask for", len(node.wanted))
+    yield _gauge("kubelet_desired_pods", "Pods that the manifests ask for", len(node.manifests.wanted))
     evictions = {name: counters.evictions[name] for name in (*(signal.value for signal in Signal), *_LIMITS)}
     yield _counter("kubelet_evictions", "Pods evicted, by eviction signal", _labelled("eviction_signal", evictions))
     text = "Pods evicted on request"

@@ -73,7 +73,7 @@ def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes
         ),
         degraded=tuple(node.capabilities.lines()),
         notes=tuple(NoteRow(text, count) for text, count in node.notes.items()),
-        refused=tuple(RefusedRow(each.key, each.source, each.why) for each in node.refused.values()),
+        refused=tuple(RefusedRow(each.key, each.source, each.why) for each in node.reconciliation.refused.values()),
         pods=tuple(rows),
     )
 

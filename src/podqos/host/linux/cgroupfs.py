@@ -185,6 +185,10 @@ class Cgroups(ABC):
         """Return the process ids in a cgroup and all below it, in any hierarchy: a process can leave one of several."""
         return sorted(_listed(root / path[1:] for root in self._roots))
 
+    def process_names(self, path: str) -> Iterator[str]:
+        """Yield the names of the processes in a cgroup and all below it."""
+        return (self._procfs.name(pid) for pid in self.processes(path))
+
     def charged(self, path: str) -> set[int]:
         """Return the process ids whose memory is charged to a cgroup or one below it.
 

@@ -159,3 +159,21 @@ class Loop:
         while self._timers and self._timers[0][2].callback is None:
             heappop(self._timers)
         return self._timers[0][0] - time.monotonic() if self._timers else 3600.0
+
+
+class Debounce:
+    """Calls back once for events that come in groups: a moment after the first of them."""
+
+    def __init__(self, loop: Loop, seconds: float, callback: Callback) -> None:
+        self._loop, self._seconds, self._callback = loop, seconds, callback
+        self._is_waiting = False
+
+    def heard(self) -> None:
+        """Call back in a moment, with whatever else comes until then."""
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._loop.call_after(self._seconds, self._settled)
+
+    def _settled(self) -> None:
+        self._is_waiting = False
+        self._callback()

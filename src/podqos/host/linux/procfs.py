@@ -11,16 +11,29 @@ from msgspec import Struct
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _BOOT_TIME = re.compile(r"^btime (\d+)$", re.MULTILINE)
+_PART_BYTES = 4096
 # Only these: it is read hundreds of times a second while memory is short.
 _MEMORY = re.compile(r"^(MemTotal|MemFree|Inactive\(file\)|MemAvailable): +(\d+) kB", re.MULTILINE)
 
 
 def read_text(file: Path) -> str | None:
-    """Return the content of a kernel file; None if it is gone."""
+    """Return the content of a kernel file; None if it is gone.
+
+    Dozens of them are read between a notice and a kill, and ``Path.read_text`` takes three times as long.
+    """
     try:
-        return file.read_text(errors="replace")
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    parts = []
+    try:
+        while part := os.read(descriptor, _PART_BYTES):
+            parts.append(part)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return b"".join(parts).decode(errors="replace")
 
 
 class MachineMemory(Struct, frozen=True, gc=False):

@@ -3,7 +3,7 @@
 Usage is exact, the figures of page cache are not. The kernel adds them up when they are read, if it has counted enough
 changes since. A cgroup that is due for that no longer counts for those above it, and a race can leave those above not
 due: they show what was, all of a node's cache, until the kernel's own round every two seconds. Reading every cgroup on
-the way up ends that, from where most may have changed (``add_up``); and a node has at least the page cache that its
+the way up ends that, from where most may have changed (``read``); and a node has at least the page cache that its
 containers have, whose own figures are always right.
 
 The memory of a confined node is that of its own cgroup, with the limit as its capacity. Otherwise it is the machine's:
@@ -15,9 +15,10 @@ Source: Linux 6.18 mm/memcontrol.c (memcg_rstat_updated, mem_cgroup_flush_stats)
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups
@@ -44,6 +45,19 @@ class PodTree(Protocol):
         """Those of its containers that run."""
 
 
+class NodeMemory(NamedTuple):
+    """The memory of a node and of its pods together, each cgroup read once."""
+
+    node: MemoryStats
+    all_pods: ContainerStats
+    read: Mapping[str, CgroupMemory | None]
+    """By path, what was read on the way; the pods with most of it are among them."""
+    below: Sequence[CgroupMemory | None]
+    """The containers of these pods."""
+    read_at: float
+    """In seconds of the monotonic clock."""
+
+
 class TreeMemory:
     """Reads the memory of one node."""
 
@@ -55,21 +69,41 @@ class TreeMemory:
         self._procfs = procfs
         self._anon: dict[str, int] = {}
         """The pods' memory that is no page cache, as last seen, by uid."""
+        self._last: NodeMemory | None = None
 
     @property
     def capacity_bytes(self) -> int:
         """The node's memory."""
         return self._capacity_bytes or self._procfs.machine_memory().total_bytes
 
+    def read(self, pods: Iterable[PodTree]) -> NodeMemory:
+        """Read the memory of node and pods, for a pass; ``last_look`` is about the same figures."""
+        self._last = self._read(pods)
+        return self._last
+
+    def last_look(self) -> Look | None:
+        """Return the figures of the last pass as a look, without reading them again; None before the first."""
+        if self._last is None:
+            return None
+        return self._as_look(self._last)._replace(age_seconds=time.monotonic() - self._last.read_at)
+
     def look(self, pods: Iterable[PodTree]) -> Look:
         """Return what is there of memory now, and nothing else."""
-        below = self.add_up(pods)
-        cached = cached_bytes(below)
-        node, all_pods = self.of_node(cached), self.of_all_pods(cached).memory
-        found = {Signal.MEMORY: self._seen(self._cgroups.own, node, is_all=self._capacity_bytes is not None)}
+        return self._as_look(self._read(pods))
+
+    def _as_look(self, memory: NodeMemory) -> Look:
+        all_pods = memory.all_pods.memory
+        found = {Signal.MEMORY: self._part_seen(memory) if self._capacity_bytes is None else _seen(memory.node)}
         if all_pods is not None:
-            found[Signal.ALLOCATABLE_MEMORY] = self._seen(self.kubepods, all_pods, is_all=True)
-        return Look(found, below)
+            found[Signal.ALLOCATABLE_MEMORY] = _seen(all_pods)
+        return Look(found, memory.below)
+
+    def _part_seen(self, memory: NodeMemory) -> MemorySeen:
+        """Return the memory of the machine, of which the node's own cgroup holds a part."""
+        own = self._cgroups.own
+        found = (memory.read[own] if own in memory.read else self._cgroups.memory(own)) or CgroupMemory(0, 0, 0)
+        available, working = memory.node.available_bytes or 0, found.working_set_bytes
+        return MemorySeen(available, found.usage_bytes, found.usage_bytes - working, working + available, is_all=False)
 
     def at_least(self) -> Mapping[Signal, int]:
         """Return what is available at least, for a fraction of the cost: as if no page cache of pods could go."""
@@ -79,26 +113,22 @@ class TreeMemory:
             found[Signal.MEMORY] = self.of_node().available_bytes or 0
         return found
 
-    def _seen(self, path: str, memory: MemoryStats, *, is_all: bool) -> MemorySeen:
-        available, usage, working = memory.available_bytes or 0, memory.usage_bytes or 0, memory.working_set_bytes or 0
-        if not is_all:
-            own = self._cgroups.memory(path) or CgroupMemory(0, 0, 0)
-            usage, working = own.usage_bytes, own.working_set_bytes
-        return MemorySeen(available, usage, usage - working, working + available, is_all)
-
-    def add_up(self, pods: Iterable[PodTree]) -> Sequence[CgroupMemory | None]:
-        """Have the kernel add up its figures where most may have changed; return those of the containers."""
+    def _read(self, pods: Iterable[PodTree]) -> NodeMemory:
+        """Have the kernel add up its figures where most may have changed, from the containers upwards."""
         found = [
             (usage - self._anon.get(pod.uid, 0), pod) for pod in pods if (usage := self._cgroups.usage(pod.cgroup))
         ]
         chosen = [pod for _, pod in heapq.nlargest(_ADDED_UP_PODS, found, key=lambda each: each[0])]
-        below = [self._cgroups.memory(path) for pod in chosen for path in pod.container_cgroups]
+        read = {path: self._cgroups.memory(path) for pod in chosen for path in pod.container_cgroups}
+        below = list(read.values())
         for pod in chosen:
-            memory = self._cgroups.memory(pod.cgroup)
+            read[pod.cgroup] = memory = self._cgroups.memory(pod.cgroup)
             self._anon[pod.uid] = 0 if memory is None else memory.anon_bytes
         for path in dict.fromkeys((*(pod.cgroup.rpartition("/")[0] for pod in chosen), self.kubepods)):
-            self._cgroups.memory(path)
-        return below
+            read[path] = self._cgroups.memory(path)
+        cached = sum(each.inactive_file_bytes for each in below if each is not None)
+        all_pods = self._of_all_pods(read[self.kubepods], cached)
+        return NodeMemory(self.of_node(cached), all_pods, read, below, time.monotonic())
 
     def forget_others(self, uids: Iterable[str]) -> None:
         """Keep what is known of these pods alone."""
@@ -107,32 +137,35 @@ class TreeMemory:
 
     def of_node(self, cached: int = 0) -> MemoryStats:
         """Return the memory of the node; ``cached`` is known to be inactive page cache."""
-        now = datetime.now(UTC)
         if self._capacity_bytes is None:
             machine = self._procfs.machine_memory()
             usage = machine.total_bytes - machine.free_bytes
             working = max(0, usage - machine.inactive_file_bytes)
-            return MemoryStats(now, machine.total_bytes - working, usage, working)
-        return self._memory_of(self._cgroups.own, now, self._capacity_bytes, cached)
+            return MemoryStats(datetime.now(UTC), machine.total_bytes - working, usage, working)
+        return _stats(self._cgroups.memory(self._cgroups.own), self._capacity_bytes, cached)
 
-    def of_all_pods(self, cached: int = 0) -> ContainerStats:
+    def of_all_pods(self) -> ContainerStats:
         """Return the memory of all pods together, of what they may have."""
+        return self._of_all_pods(self._cgroups.memory(self.kubepods))
+
+    def _of_all_pods(self, found: CgroupMemory | None, cached: int = 0) -> ContainerStats:
         limit = self._cgroups.memory_limit(self.kubepods) or self.capacity_bytes
-        return ContainerStats(SYSTEM_CONTAINER_PODS, self._memory_of(self.kubepods, datetime.now(UTC), limit, cached))
+        return ContainerStats(SYSTEM_CONTAINER_PODS, _stats(found, limit, cached))
 
-    def _memory_of(self, path: str, now: datetime, limit_bytes: int, cached: int) -> MemoryStats:
-        found = self._cgroups.memory(path) or CgroupMemory(0, 0, 0)
-        working = min(found.working_set_bytes, max(0, found.usage_bytes - cached))
-        return MemoryStats(now, max(0, limit_bytes - working), found.usage_bytes, working, found.anon_bytes)
-
-    def of_cgroup(self, path: str) -> MemoryStats | None:
-        """Return the memory of one cgroup; None if it is gone."""
-        found = self._cgroups.memory(path)
+    def of_cgroup(self, path: str, known: NodeMemory | None = None) -> MemoryStats | None:
+        """Return the memory of one cgroup, not read again where it is ``known``; None if it is gone."""
+        found = known.read[path] if known is not None and path in known.read else self._cgroups.memory(path)
         if found is None:
             return None
         return MemoryStats(datetime.now(UTC), None, found.usage_bytes, found.working_set_bytes, found.anon_bytes)
 
 
-def cached_bytes(below: Iterable[CgroupMemory | None]) -> int:
-    """Return how much of these is inactive page cache."""
-    return sum(each.inactive_file_bytes for each in below if each is not None)
+def _seen(memory: MemoryStats) -> MemorySeen:
+    available, usage, working = memory.available_bytes or 0, memory.usage_bytes or 0, memory.working_set_bytes or 0
+    return MemorySeen(available, usage, usage - working, working + available)
+
+
+def _stats(found: CgroupMemory | None, limit_bytes: int, cached: int) -> MemoryStats:
+    found = found or CgroupMemory(0, 0, 0)
+    working = min(found.working_set_bytes, max(0, found.usage_bytes - cached))
+    return MemoryStats(datetime.now(UTC), max(0, limit_bytes - working), found.usage_bytes, working, found.anon_bytes)

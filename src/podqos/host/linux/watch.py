@@ -55,7 +55,9 @@ class Look(NamedTuple):
 
     signals: Mapping[Signal, MemorySeen]
     below: Sequence[CgroupMemory | None]
-    """Cgroups further down that hold much; they change first (``host.node.figures``)."""
+    """Cgroups further down that hold much; they change first (``host.linux.tree_memory``)."""
+    age_seconds: float = 0.0
+    """How long ago they were read."""
 
 
 class MemorySignals(Protocol):
@@ -99,26 +101,33 @@ class MemoryWatch:
         for path in paths.values():
             cgroups.unwatch_memory(path)
 
-    def watch(self, asked: WatchMemory) -> bool:
+    def watch(self, asked: WatchMemory, seen: Look | None = None) -> bool:
         """Watch these levels and no others; False if the kernel has no such signal.
 
+        ``seen`` are the figures of the pass that asks: they are not read again, unless a level had to be set anew.
         Memory that crosses its level meanwhile is reported, and memory that was already beyond it where requested.
         """
         works = True
         self.asked = asked
         self._known.clear()
         self._has_told = False
-        look = self._take_look() if asked.levels else Look({}, ())
-        found = {(self._paths[level.signal], level.below_bytes): (level, seen) for level, seen in self._seen(look)}
+        look = Look({}, ()) if not asked.levels else self._take_look() if seen is None else seen
+        found = {(self._paths[level.signal], level.below_bytes): (level, memory) for level, memory in self._seen(look)}
         # First: on version 2 a cgroup has one level.
         for key in self._signals.keys() - found.keys():
             self._disarm(key)
-        for key, (level, seen) in found.items():
-            full_bytes = seen.full_bytes if asked.through_cache else seen.usage_bytes + seen.available_bytes
+        before = set(self._signals.values())
+        for key, (level, memory) in found.items():
+            full_bytes = memory.full_bytes if asked.through_cache else memory.usage_bytes + memory.available_bytes
             works &= self._set(key, full_bytes - level.below_bytes, level.below_bytes // _TOLERANCE)
-            if seen.available_bytes < level.below_bytes and not level.tell_if_below:
+            if memory.available_bytes < level.below_bytes and not level.tell_if_below:
                 self._known.add(level)
-        self._look()
+        if any(signal not in before and self._is_relied_on(*found[key]) for key, signal in self._signals.items()):
+            # The kernel tells of what crosses a level from now on, not of what crossed it since the figures were read.
+            look = self._take_look()
+        self._stop_looking()
+        if asked.levels and self._is_news(look):
+            self._loop.call_after(0, self._on_crossing)
         return works
 
     def look(self) -> None:
@@ -144,24 +153,28 @@ class MemoryWatch:
         return [(level, look.signals[level.signal]) for level in self.asked.levels if level.signal in look.signals]
 
     def _look(self) -> None:
-        """Tell if memory is short; otherwise look again in time where the kernel might not signal."""
+        """Tell at once if memory is short."""
         self._stop_looking()
-        if not self.asked.levels:
-            return
-        look, waits = self._take_look(), []
+        if self.asked.levels and self._is_news(self._take_look()):
+            self._on_crossing()
+
+    def _is_news(self, look: Look) -> bool:
+        """Whether memory is short and the agent has yet to know; otherwise it is looked at again in time."""
+        before, self._last = self._last, look
+        waits = []
         for level, seen in self._seen(look):
             beyond_bytes = seen.available_bytes - level.below_bytes
             if beyond_bytes >= 0:
                 self._known.discard(level)
             elif level not in self._known:
                 self._has_told = True
-                self._loop.call_after(0, self._on_crossing)
-                break
-            if self.asked.through_cache and self._is_hidden(level, seen):
+                return True
+            if not self._is_relied_on(level, seen):
                 waits.append(look_again_seconds(beyond_bytes))
-        if waits and not self._has_told:
-            self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look_again)
-        self._last = look
+        if waits:
+            seconds = _patience(look, before, min(waits)) - look.age_seconds
+            self._timer = self._loop.call_after(max(0.0, seconds), self._look_again)
+        return False
 
     def _look_again(self) -> None:
         """Look, unless a glance says that there is time."""
@@ -187,6 +200,10 @@ class MemoryWatch:
         seconds = min(waits, default=None)
         return seconds if seconds is None or least != before else max(seconds, IDLE_LOOK_SECONDS)
 
+    def _is_relied_on(self, level: MemoryLevel, seen: MemorySeen) -> bool:
+        """Whether nothing but the kernel's signal says that memory is short: a kubelet has no other."""
+        return not (self.asked.through_cache and self._is_hidden(level, seen))
+
     def _is_hidden(self, level: MemoryLevel, seen: MemorySeen) -> bool:
         """Whether the kernel's signal is not enough: usage is where page cache decides how much is available."""
         armed = self._levels.get((self._paths[level.signal], level.below_bytes))
@@ -198,13 +215,6 @@ class MemoryWatch:
             (self._paths[level.signal], level.below_bytes) == key and self._is_hidden(level, seen)
             for level, seen in self._seen(self._last)
         )
-
-    def _patience(self, look: Look, seconds: float) -> float:
-        """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
-        if look == self._last:
-            return max(seconds, IDLE_LOOK_SECONDS)
-        cached, before = ([seen.cache_bytes for seen in each.signals.values()] for each in (look, self._last))
-        return LEAST_LOOK_SECONDS if cached == before and look.below != self._last.below else seconds
 
     def _stop_looking(self) -> None:
         if self._timer is not None:
@@ -245,3 +255,11 @@ class MemoryWatch:
             self._on_crossing()
         else:
             self._look()
+
+
+def _patience(look: Look, last: Look, seconds: float) -> float:
+    """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
+    if (look.signals, look.below) == (last.signals, last.below):
+        return max(seconds, IDLE_LOOK_SECONDS)
+    cached, before = ([seen.cache_bytes for seen in each.signals.values()] for each in (look, last))
+    return LEAST_LOOK_SECONDS if cached == before and look.below != last.below else seconds

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import DiskMeter, filesystem
 from podqos.host.linux.procfs import Procfs
-from podqos.host.linux.tree_memory import TreeMemory, cached_bytes
+from podqos.host.linux.tree_memory import NodeMemory, TreeMemory
 from podqos.host.linux.watch import Look
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.storage.state import StateDirectory
 from podqos.model.stats import (
     ContainerStats,
     FsStats,
+    MemoryStats,
     NodeStats,
     PodReference,
     PodStats,
@@ -71,32 +72,39 @@ class Figures:
         """Return what is there of memory now, and nothing else."""
         return self._memory.look(pods)
 
+    def last_look(self) -> Look | None:
+        """Return the memory of the last summary, without reading it again."""
+        return self._memory.last_look()
+
     def quick(self, pods: Iterable[HostPod]) -> Summary:
         """Return current memory figures, and the rest from the last full summary."""
         there = tuple(pods)
-        cached = cached_bytes(self._memory.add_up(there))
-        all_pods, memory = self._memory.of_all_pods(cached), self._memory.of_node(cached)
-        node = replace(self._last_node, system_containers=(all_pods,), memory=memory)
-        return Summary(node, tuple(self._quick_pod(pod) for pod in there))
+        memory = self._memory.read(there)
+        node = replace(self._last_node, system_containers=(memory.all_pods,), memory=memory.node)
+        return Summary(node, tuple(self._quick_pod(pod, memory) for pod in there))
 
     def full(self, pods: Iterable[HostPod]) -> Summary:
         """Return all current figures; directories are as last measured."""
         there = tuple(pods)
-        node = self.of_node(cached_bytes(self._memory.add_up(there)))
-        stats = tuple(self.of_pod(pod) for pod in there)
+        memory = self._memory.read(there)
+        node = self._of_node(memory.all_pods, memory.node)
+        stats = tuple(self.of_pod(pod, memory) for pod in there)
         self._last_node, self._last = node, {each.pod_ref.uid: each for each in stats}
         self._memory.forget_others(self._last)
         return Summary(node, stats)
 
-    def of_node(self, cached: int = 0) -> NodeStats:
-        """Return all figures of the node itself; ``cached`` is known to be inactive page cache."""
+    def of_node(self) -> NodeStats:
+        """Return all figures of the node itself."""
+        return self._of_node(self._memory.of_all_pods(), self._memory.of_node())
+
+    def _of_node(self, all_pods: ContainerStats, memory: MemoryStats) -> NodeStats:
         now = datetime.now(UTC)
         fs = filesystem(self._state.root)
         images = fs if self.image_folder is None else filesystem(self.image_folder)
         return NodeStats(
             self._node,
-            (self._memory.of_all_pods(cached),),
-            self._memory.of_node(cached),
+            (all_pods,),
+            memory,
             fs,
             RuntimeStats(images, None),
             RlimitStats(now, self._procfs.max_pids(), self._procfs.running_threads()),
@@ -111,31 +119,31 @@ class Figures:
             found += (self._state.volume(pod.uid, name) for name in _empty_dirs(pod))
         return found
 
-    def _quick_pod(self, pod: HostPod) -> PodStats:
-        memory = self._memory.of_cgroup(pod.cgroup)
+    def _quick_pod(self, pod: HostPod, known: NodeMemory) -> PodStats:
+        memory = self._memory.of_cgroup(pod.cgroup, known)
         last = self._last.get(pod.uid)
         if last is None:
             return PodStats(_reference(pod), (), memory)
         return replace(last, memory=memory)
 
-    def of_pod(self, pod: HostPod) -> PodStats:
-        """Return all figures of one pod."""
+    def of_pod(self, pod: HostPod, known: NodeMemory | None = None) -> PodStats:
+        """Return all figures of one pod; memory that is ``known`` is not read again."""
         now = datetime.now(UTC)
-        containers = tuple(self._container(run) for run in pod.runs.values() if run.is_running)
+        containers = tuple(self._container(run, known) for run in pod.runs.values() if run.is_running)
         volumes = tuple(self._volume(pod, name) for name in _empty_dirs(pod))
         return PodStats(
             _reference(pod),
             containers,
-            self._memory.of_cgroup(pod.cgroup),
+            self._memory.of_cgroup(pod.cgroup, known),
             volumes,
             _sum(now, containers, volumes),
             ProcessStats(self._cgroups.pids(pod.cgroup)),
         )
 
-    def _container(self, run: ContainerRun) -> ContainerStats:
+    def _container(self, run: ContainerRun, known: NodeMemory | None) -> ContainerStats:
         return ContainerStats(
             run.id.name,
-            self._memory.of_cgroup(run.cgroup),
+            self._memory.of_cgroup(run.cgroup, known),
             self._used(run.start.folder),
             self._used(run.start.log.parent),
         )

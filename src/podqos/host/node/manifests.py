@@ -78,6 +78,19 @@ class Refused(Struct, frozen=True):
     why: str
 
 
+class FolderReading(Struct, frozen=True):
+    """How far a directory could be read."""
+
+    is_listed: bool = True
+    """Whether it is known which files there are."""
+    is_settled: bool = True
+    """Whether no file changed while it was read."""
+    unknown: frozenset[str] = frozenset()
+    """Files of which it is not known what they say now."""
+    notes: tuple[str, ...] = ()
+    """Problems."""
+
+
 class Scan:
     """The pods and policies of a directory at one time."""
 
@@ -86,25 +99,18 @@ class Scan:
         wanted: Iterable[Wanted] = (),
         policies: Iterable[Policy] = (),
         *,
-        unknown: Iterable[str] = (),
-        is_listed: bool = True,
-        is_settled: bool = True,
-        notes: Iterable[str] = (),
+        reading: FolderReading | None = None,
         profile: Profile = LATEST,
     ) -> None:
         self.wanted = tuple(wanted)
-        self.notes = tuple(notes)
-        self.is_settled = is_settled
-        """Whether no file changed while it was read."""
-        self._is_listed = is_listed
-        self._unknown = frozenset(unknown)
+        self.reading = reading or FolderReading()
         self._profile = profile
         self._every = tuple(policies)
         self._policies: dict[str, Policies] = {}
 
     def leaves(self, source: str) -> bool:
         """Whether pods that came from this file are left as they are: what it says now is not known."""
-        return not self._is_listed or source in self._unknown
+        return not self.reading.is_listed or source in self.reading.unknown
 
     def admitted(self, wanted: Wanted) -> Pod | Refused:
         """Run admission for a pod, with the policies beside it."""
@@ -193,10 +199,7 @@ class ManifestFolder:
         return Scan(
             pods.values(),
             [policy for name in sorted(self._files) for policy in self._files[name].policies],
-            unknown=unknown,
-            is_listed=is_listed,
-            is_settled=is_settled,
-            notes=notes,
+            reading=FolderReading(is_listed, is_settled, frozenset(unknown), tuple(notes)),
             profile=self._profile,
         )
 

@@ -46,11 +46,10 @@ from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import advance, removing
-from podqos.host.linux.loop import Loop
 from podqos.host.linux.notes import words
 from podqos.host.linux.watch import MemoryWatch
 from podqos.host.node.cgroup_writing import CgroupWriting
-from podqos.host.node.container_starts import ContainerStarts, LogPolicy
+from podqos.host.node.container_starts import ContainerStarts
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
@@ -63,6 +62,7 @@ from podqos.host.runtimes.runtime import (
     Runtime,
     start_failure,
 )
+from podqos.host.shell.agent_thread import AgentThread
 from podqos.host.storage.pod_run import PodRun
 from podqos.host.storage.state import PodState, StateDirectory
 from podqos.model.pod import Pod
@@ -94,28 +94,25 @@ class Reaction(Struct):
     stopped: float | None = None
 
 
+class NodeParts(Struct, frozen=True):
+    """What a node has for its pods."""
+
+    cgroups: Cgroups
+    runtime: Runtime
+    state: StateDirectory
+    figures: Figures
+    starts: ContainerStarts
+
+
 class HostWorld:
     """A node that is this machine, or a share of it."""
 
-    def __init__(
-        self,
-        *,
-        node: str,
-        cgroups: Cgroups,
-        runtime: Runtime,
-        state: StateDirectory,
-        figures: Figures,
-        loop: Loop,
-        report: Callable[[Event], None],
-        note: Callable[[str], None],
-        logs: LogPolicy | None = None,
-        allow_privileged: bool = False,
-    ) -> None:
-        self.node = node
-        self.cgroups = cgroups
-        self.runtime = runtime
-        self.state = state
-        self.figures = figures
+    def __init__(self, parts: NodeParts, thread: AgentThread, report: Callable[[Event], None]) -> None:
+        """``report`` hears what comes of commands later."""
+        self.cgroups = cgroups = parts.cgroups
+        self.runtime = parts.runtime
+        self.state = parts.state
+        self.figures = figures = parts.figures
         self.pods: dict[str, HostPod] = {}
         """By uid: running and stopping ones."""
         self.runs: dict[str, PodRun] = {}
@@ -135,23 +132,21 @@ class HostWorld:
         """Whether the current work cannot wait for the disk."""
         self.memory_watch = MemoryWatch(
             cgroups,
-            loop,
+            thread.loop,
             {Signal.MEMORY: cgroups.own, Signal.ALLOCATABLE_MEMORY: figures.kubepods},
             lambda: figures.look(self.pods.values()),
             self._memory_crossed,
         )
         self.noticed: float | None = None
         self._reacting: dict[str, Reaction] = {}
-        self._loop = loop
-        self._report = report
-        self._note = note
-        self._starts = ContainerStarts(node, state, runtime, note, logs=logs, allow_privileged=allow_privileged)
-        self._writing = CgroupWriting(cgroups, loop, note)
+        self._loop, self._note, self._report = thread.loop, thread.note, report
+        self._starts = parts.starts
+        self._writing = CgroupWriting(cgroups, thread.loop, thread.note)
         self._is_blind = False
         """Whether the last figures could not be read."""
-        self.prober = Prober(loop, self, note)
-        loop.watch(runtime.fileno(), self._hear)
-        loop.call_every(_DISK_ROUND_SECONDS, self._measure_disks)
+        self.prober = Prober(thread.loop, self, thread.note)
+        thread.loop.watch(self.runtime.fileno(), self._hear)
+        thread.loop.call_every(_DISK_ROUND_SECONDS, self._measure_disks)
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
@@ -232,7 +227,8 @@ class HostWorld:
                 self.conditions[condition] = holds
             case WatchMemory():
                 # An agent that has no figures knows no levels: the last ones stay.
-                if not self.memory_watch.watch(self.memory_watch.asked if self._is_blind else command):
+                asked, seen = (self.memory_watch.asked, None) if self._is_blind else (command, self.figures.last_look())
+                if not self.memory_watch.watch(asked, seen):
                     instead = "looked for often" if command.through_cache else "detected within ten seconds"
                     self._note(f"the kernel cannot signal memory thresholds: pressure is {instead}")
             case _:

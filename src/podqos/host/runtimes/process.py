@@ -106,19 +106,30 @@ class ProcessRuntime:
         """Send SIGTERM to the main process."""
         if container in self._running:
             pid, path = self._running[container]
-            if self._cgroups.holds(path, pid):
-                self._cgroups.signal(path, pid, signal.SIGTERM)
-            else:
+            if not self._signal_held(pid, path, signal.SIGTERM):
                 self._signal_moved([pid], signal.SIGTERM)
 
     def kill(self, container: ContainerId) -> None:
         """Kill everything in the container's cgroup; a main process that has left it, with all it has started."""
         if container in self._running:
             pid, path = self._running[container]
-            has_moved = not self._cgroups.holds(path, pid)
+            # First, because it is most likely the one that grows, and to list all of them takes longer.
+            is_held = self._signal_held(pid, path, signal.SIGKILL)
             self._cgroups.kill(path)
-            if has_moved:
+            if not is_held:
                 self._signal_moved([pid, *self._procfs.descendants(pid)], signal.SIGKILL)
+
+    def _signal_held(self, pid: int, path: str, number: int) -> bool:
+        """Signal a main process in its cgroup; False if it has left it."""
+        is_held = False
+
+        def is_there() -> bool:
+            nonlocal is_held
+            is_held = self._cgroups.holds(path, pid)
+            return is_held
+
+        signal_if(pid, number, is_there)
+        return is_held
 
     def _signal_moved(self, pids: Sequence[int], number: int) -> None:
         """Signal processes outside their cgroup: what descends from the shim, and nothing else."""

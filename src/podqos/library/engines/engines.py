@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from podqos.errors import InvalidOption
-from podqos.library.engines.fan_out import usable_cores
+from podqos.library.engines.fan_out import in_processes, usable_cores
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -32,8 +32,6 @@ def carried_out(
         from podqos.library.engines.dask_cluster import on_dask
 
         return on_dask(function, tasks, address)
-    from podqos.library.engines.pool import in_processes
-
     return in_processes(function, tasks, job_count(jobs))
 
 

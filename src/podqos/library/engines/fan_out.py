@@ -1,28 +1,36 @@
-"""One task over many inputs, on all cores, results in the order of the inputs.
+"""Work on the cores of this machine, by processes that are forked, so that what they work on is there already.
 
-This process works itself and forks one child for every other core. Whoever is done with a turn takes the next one from
-a queue, so that all are done at the same time. A child answers once, through a pipe, when nothing is left; it inherits
-the task by being forked and leaves nothing to clean up.
+- ``fan_out``: the inputs are known, and inherited. This process works itself, with one worker for every other core.
+  Whoever is done with a turn takes the next one from a queue; a worker answers once, when nothing is left.
+- ``in_processes``: tasks are made while others are worked on. A worker gets a task and answers, one after the other.
+- ``in_copy``: one function, and nothing of what else it does.
+
+In all three Ctrl-C is for this process, which ends the workers; they also end with it, however it ends. An error is
+raised here, and a worker that is killed is an error, not a wait.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from podqos.errors import HostError
 
-T = TypeVar("T")
-R = TypeVar("R")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 """Called with done and total."""
 
 # The numbers of all turns fit into the smallest pipe there is, a page.
 _MOST_TURNS = 2048
 _NUMBER_BYTES = 2
+_BUFFER_BYTES = 1 << 16
+_ORPHAN_CHECK_SECONDS = 1.0
 
 
 def usable_cores() -> int:
@@ -30,7 +38,9 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress: Progress | None = None) -> Iterator[R]:
+def fan_out(
+    task: Callable[[Task], Result], inputs: Sequence[Task], workers: int, progress: Progress | None = None
+) -> Iterator[Result]:
     """Yield ``task(input)`` for every input, in order, computed by so many processes."""
     workers = max(1, min(workers, len(inputs), _MOST_TURNS))
     total = len(inputs)
@@ -49,18 +59,15 @@ def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress:
             progress(turn * total // len(shares), total)
 
     queue = _queue(range(workers, len(shares)))
-    sys.stdout.flush()
-    children: list[_Child[dict[int, list[R]]]] = []
     try:
-        alone = partial(_end_without, os.getpid())
-        children += (_Child(partial(_work_off, task, shares, turn, queue, alone)) for turn in range(1, workers))
-        results = _work_off(task, shares, 0, queue, told)
-        for child in children:
-            results |= child.result()
+        with _pool() as pool:
+            for turn in range(1, workers):
+                _Worker(partial(_work_off, task, shares, queue), pool).give_last(turn)
+            results = _work_off(task, shares, queue, 0, told)
+            for worker in pool:
+                results |= worker.answer()
     finally:
         os.close(queue)
-        for child in children:
-            child.end()
     told(len(shares))
     for index in range(total):
         yield results[index % len(shares)][index // len(shares)]
@@ -75,12 +82,12 @@ def _queue(numbers: Iterable[int]) -> int:
 
 
 def _work_off(
-    task: Callable[[T], R],
-    shares: Sequence[Sequence[T]],
-    turn: int,
+    task: Callable[[Task], Result],
+    shares: Sequence[Sequence[Task]],
     queue: int,
-    told: Callable[[int], None],
-) -> dict[int, list[R]]:
+    turn: int,
+    told: Callable[[int], None] = lambda _: None,
+) -> dict[int, list[Result]]:
     """Return what this process' turns give: its first one, and those that it takes from the queue."""
     results = {}
     while True:
@@ -92,75 +99,215 @@ def _work_off(
         turn = int.from_bytes(following, "big")
 
 
-def _end_without(parent: int, _: int) -> None:
-    """End this child if its parent is gone, however that ended."""
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def in_copy(function: Callable[[], R]) -> R:
+def in_copy(function: Callable[[], Result]) -> Result:
     """Return what a function returns in a copy of this process, without anything else it does.
 
     The state so far is computed once, and what is tried out from it is gone with the copy.
     """
-    child = _Child(function)
+    with _pool() as pool:
+        worker: _Worker[None, Result] = _Worker(lambda _: function(), pool)
+        worker.give_last(None)
+        return worker.answer()
+
+
+@contextmanager
+def in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Iterator[Result]]:
+    """Give an iterator over the results of all tasks, as they come. One worker is this process itself."""
+    if workers == 1:
+        yield map(function, tasks)
+        return
+    with _pool() as pool:
+        yield _results(pool, function, iter(tasks), workers)
+
+
+def _results(
+    pool: list[_Worker[Task, Result]], function: Callable[[Task], Result], tasks: Iterator[Task], workers: int
+) -> Iterator[Result]:
+    from selectors import EVENT_READ, DefaultSelector
+
+    with DefaultSelector() as ready:
+        # Only as many are forked as there are tasks.
+        for task in tasks:
+            worker = _Worker(function, pool)
+            worker.give(task)
+            ready.register(worker, EVENT_READ, worker)
+            if len(pool) == workers:
+                break
+        while ready.get_map():
+            for key, _ in ready.select():
+                worker = key.data
+                answer = worker.received()
+                for task in tasks:
+                    # It goes on while its answer is used.
+                    worker.give(task)
+                    break
+                else:
+                    ready.unregister(worker)
+                    worker.give_no_more()
+                yield _opened(answer)
+
+
+@contextmanager
+def _pool() -> Iterator[list[_Worker[Any, Any]]]:
+    """Give a list of workers to join; when it is left, all of them are gone, whatever they do."""
+    # Workers share this memory: collecting garbage, here or in one of them, would copy it.
+    is_frozen = gc.get_freeze_count() > 0
+    if not is_frozen:
+        gc.freeze()
+    pool: list[_Worker[Any, Any]] = []
     try:
-        return child.result()
+        yield pool
     finally:
-        child.end()
+        for worker in pool:
+            worker.kill()
+        for worker in pool:
+            worker.bury()
+        if not is_frozen:
+            gc.unfreeze()
 
 
-class _Child(Generic[R]):
-    """A forked process that calls a function and answers what it returns."""
+class _Worker(Generic[Task, Result]):
+    """A forked process that calls a function for one task after the other."""
 
-    def __init__(self, function: Callable[[], R]) -> None:
-        self._has_answered = False
-        self._pipe, answer = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            os.close(self._pipe)
-            _answer(function, answer)
-        os.close(answer)
+    def __init__(self, function: Callable[[Task], Result], pool: list[_Worker[Any, Any]]) -> None:
+        """Join a pool. Ctrl-C waits until the parent knows the worker, and the worker ignores it."""
+        import signal
 
-    def result(self) -> R:
-        """Wait for the answer."""
+        self._pid = 0
+        read_tasks, self.tasks = os.pipe()  # the latter is -1 once no more are given
+        read_answers, write_answers = os.pipe()
+        self._answers = open(read_answers, "rb", _BUFFER_BYTES)  # noqa: SIM115 - closed when it is buried
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pool.append(self)
+        parent = os.getpid()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._pid = os.fork()
+            if self._pid == 0:
+                _serve(function, read_tasks, write_answers, [worker.tasks for worker in pool], parent)
+        except OSError as error:
+            raise HostError(f"cannot start a worker process: {error.strerror}") from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(read_tasks)
+            os.close(write_answers)
+
+    def fileno(self) -> int:
+        """Return what is readable when an answer is there."""
+        return self._answers.fileno()
+
+    def give(self, task: Task) -> None:
+        """Send a task."""
+        with suppress(BrokenPipeError):  # noticed when the answer is read
+            _send(self.tasks, task)
+
+    def give_no_more(self) -> None:
+        """Let the worker end once it has answered."""
+        if self.tasks >= 0:
+            os.close(self.tasks)
+            self.tasks = -1
+
+    def give_last(self, task: Task) -> None:
+        """Send the only task that is left for it."""
+        self.give(task)
+        self.give_no_more()
+
+    def received(self) -> tuple[bool, Any]:
+        """Wait for an answer: whether it went well, and the result or the error."""
         import pickle
 
-        with open(self._pipe, "rb", closefd=False) as pipe:
-            answer = pipe.read()
-        if not answer:
-            raise HostError("a worker process was ended before its work was done (out of memory?)")
-        self._has_answered = True
-        outcome, error = pickle.loads(answer)  # noqa: S301 - written by our own child
-        if error is not None:
-            raise error
-        result: R = outcome
+        try:
+            answer: tuple[bool, Any] = pickle.load(self._answers)  # noqa: S301 - written by our own child
+        except (EOFError, pickle.UnpicklingError):
+            raise HostError("a worker process was ended before its work was done (out of memory?)") from None
+        return answer
+
+    def answer(self) -> Result:
+        """Wait for what the function returns, or raise what it raised."""
+        result: Result = _opened(self.received())
         return result
 
-    def end(self) -> None:
-        """Make sure that the child is gone; one that has answered goes by itself."""
-        os.close(self._pipe)
-        if not self._has_answered:
-            import signal
+    def kill(self) -> None:
+        """End the worker, whatever it does."""
+        if self._pid:
+            from signal import SIGKILL
 
-            os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+            os.kill(self._pid, SIGKILL)
+
+    def bury(self) -> None:
+        """Wait until it is gone, and leave nothing of it."""
+        self.give_no_more()
+        self._answers.close()
+        if self._pid:
+            os.waitpid(self._pid, 0)
+            self._pid = 0
 
 
-def _answer(function: Callable[[], R], answer: int) -> None:
-    """Be the child: answer and end, whatever happens, without running anything of the parent's."""
+def _opened(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401
+    has_succeeded, outcome = answer
+    if not has_succeeded:
+        raise outcome
+    return outcome
+
+
+def _serve(
+    function: Callable[[Task], Result], tasks: int, answers: int, of_parent: Iterable[int], parent: int
+) -> NoReturn:
+    """Be a worker until there are no more tasks, and end without running anything of the parent's."""
     import pickle
+    import signal
 
     try:
-        outcome: tuple[R | None, Exception | None]
-        try:
-            outcome = function(), None
-        except Exception as error:  # noqa: BLE001 - the parent raises it
-            import traceback
-
-            error.add_note("".join(traceback.format_tb(error.__traceback__)))  # which is not pickled
-            outcome = None, error
-        with open(answer, "wb") as pipe:
-            pipe.write(pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with(parent)
+        for descriptor in of_parent:
+            if descriptor >= 0:
+                os.close(descriptor)
+        with open(tasks, "rb", _BUFFER_BYTES) as given, suppress(EOFError):
+            while True:
+                task = pickle.load(given)  # noqa: S301 - written by our own parent
+                try:
+                    answer = pickle.dumps((True, function(task)), pickle.HIGHEST_PROTOCOL)
+                except Exception as error:  # noqa: BLE001 - the parent raises it
+                    answer = pickle.dumps((False, _carried(error)), pickle.HIGHEST_PROTOCOL)
+                _write(answers, answer)
     finally:
         os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """End with the parent, however that ends: whether it is there is looked at again and again."""
+    import signal
+
+    def check(*_: object) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, check)
+    signal.setitimer(signal.ITIMER_REAL, _ORPHAN_CHECK_SECONDS, _ORPHAN_CHECK_SECONDS)
+
+
+def _carried(error: Exception) -> Exception:
+    """Return an error that arrives in the parent, with a note of where it was raised, which is not pickled."""
+    import pickle
+    import traceback
+
+    error.add_note("".join(traceback.format_tb(error.__traceback__)))
+    try:
+        pickle.loads(pickle.dumps(error, pickle.HIGHEST_PROTOCOL))  # noqa: S301 - our own
+    except Exception:  # noqa: BLE001 - whatever it is that such an error does
+        return RuntimeError("".join(traceback.format_exception(error)))
+    return error
+
+
+def _send(descriptor: int, value: object) -> None:
+    import pickle
+
+    _write(descriptor, pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]

@@ -25,7 +25,7 @@ from podqos.model.snapshot import PodUsage
 from podqos.placement.demand import Amounts, counted, demand_of
 from podqos.placement.fit import lacking
 from podqos.placement.outcome import Placement, Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import Surroundings, place_views
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
 from podqos.survival.resizing import Resizing, resizing
@@ -153,7 +153,7 @@ class _Move:
             services,
         )
         pods = [view.pod for view in views.values()]
-        return place(pods, surroundings, bare=bare, view=lambda pod: views[id(pod)])
+        return place_views((views[id(pod)] for pod in pods), surroundings, bare=bare)
 
     def _preempted(self, placed: Placement, to: Mapping[str, str]) -> Iterator[PreemptedPod]:
         for each in placed.displacements:

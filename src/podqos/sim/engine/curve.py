@@ -208,9 +208,9 @@ def _clipped(curve: Curve, level: int, clip: Callable[[int], int]) -> Curve:
     return Curve(tuple(knots), curve.period_us, curve.clock)
 
 
-def constant(value: int, clock: Clock = Clock.SCENARIO) -> Curve:
+def constant(value: int) -> Curve:
     """Return a curve with one value for all time."""
-    return Curve(((0, value),), clock=clock)
+    return Curve(((0, value),))
 
 
 ZERO = constant(0)

@@ -16,7 +16,6 @@ from typing import Protocol
 from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority
 
 FRACTION_BITS = 40
-ONE = 1 << FRACTION_BITS
 
 Planner = Callable[[int, EventPriority, Action], None]
 """Plans an event on a node: when, with which priority, what."""
