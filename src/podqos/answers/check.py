@@ -55,7 +55,7 @@ from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.files import STDIN
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
-from podqos.objects.policies import is_within
+from podqos.objects.scopes import is_within
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Input, Result, Spread, one_by_one
 

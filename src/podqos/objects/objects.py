@@ -29,6 +29,7 @@ from podqos.objects.other_objects import (
     is_known,
     not_judged,
 )
+from podqos.objects.scopes import Scopes, is_within, scope_of
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
-    from podqos.objects.policies import Scopes
     from podqos.objects.selection import Selection
 
 __all__ = ["FoundWorkload", "Objects", "Progress", "custom_kinds", "in_namespace"]
@@ -265,14 +265,10 @@ class Objects:
 
     def folder(self, source: str) -> str:
         """Return the directory that a file is in."""
-        from podqos.objects.policies import scope_of
-
         return scope_of(source, self.directory)
 
     def is_about(self, own: PolicyObject, source: str) -> bool:
         """Whether a policy is about what a file holds: found in a directory, it is about that one and those below."""
-        from podqos.objects.policies import is_within
-
         scope = own.found.source.scope
         return scope is None or (source != STDIN and is_within(self.folder(source), scope))
 
