@@ -57,6 +57,16 @@ class Objects:
     grows: there answers note what they find out (``problems``, ``missing``).
     """
 
+    workloads: tuple[FoundWorkload, ...]
+    """In the order of the files."""
+    assumptions: tuple[Assumption, ...]
+    """What is taken not to be there because a cluster does not let it be read."""
+    notes: Notes
+    """What was found out about the objects so far."""
+    _contents: Contents
+    _selection: Selection | None
+    _admitting: dict[Scopes, NamespacePolicies]
+
     def __init__(
         self,
         contents: Contents | None = None,
@@ -89,16 +99,6 @@ class Objects:
         fill("notes", notes)
         return self
 
-    _contents: Contents
-    _selection: Selection | None
-    _admitting: dict[Scopes, NamespacePolicies]
-    workloads: tuple[FoundWorkload, ...]
-    """In the order of the files."""
-    assumptions: tuple[Assumption, ...]
-    """What is taken not to be there because a cluster does not let it be read."""
-    notes: Notes
-    """What was found out about the objects so far."""
-
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse, but for the selection, which used to be set."""
         if name != "selection":
@@ -129,7 +129,7 @@ class Objects:
         further = Contents((*contents.taken, taken), contents.rules)
         objects = Objects(further, selection=self.selection, assumptions=self.assumptions)
         objects.note(*self.problems)
-        return objects
+        return objects.with_workloads((*self.workloads, *further.workloads[len(contents.workloads) :]))
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
