@@ -243,6 +243,13 @@ def test_a_misspelt_kind_is_not_skipped_without_a_word(capsys):
     assert "nothing to check" in err
 
 
+def test_a_file_with_two_names_is_checked_once_under_the_first(capsys):
+    write(BURSTABLE, "a.yaml")
+    Path("link.yaml").symlink_to("a.yaml")
+    _, out, _ = check(capsys, "-f", ".", "-o", "json")
+    assert {item["source"] for item in json.loads(out)["items"]} == {"./a.yaml"}
+
+
 def test_many_files_on_all_cores_give_what_each_gives_alone(capsys):
     for number in range(700):
         write(BURSTABLE.replace("article-service", f"service-{number}") + "#" * 1000, f"many/{number:03}.yaml")

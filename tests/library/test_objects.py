@@ -149,6 +149,13 @@ def test_what_was_read_cannot_be_changed(files, name):
         setattr(objects, name, ())
 
 
+def test_a_further_file_joins_the_workloads_that_were_chosen(files):
+    objects = files(a=WEB, b=WEB.replace("web", "other")).only([])
+    further = objects.with_text("c", WEB.replace("web", "third").encode())
+    assert [found.workload.metadata.name for found in further.workloads] == ["third"]
+    assert objects.workloads == ()
+
+
 def test_what_answers_find_out_is_noted_beside_the_objects(files):
     objects = files(a=WEB, b=WEB.replace("replicas: 2", "replicas: 3"))
     own = objects.only(objects.workloads)

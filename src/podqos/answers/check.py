@@ -1,8 +1,7 @@
 """Run all checks over objects: what will fail when memory runs short, with a place in its file for every finding.
 
-``check`` returns the report. ``run_checks`` returns what the report is made of, for callers that also fix files.
-Checking workloads one by one and wording what was found may be spread over cores, file by file; in between comes what
-needs everything at once.
+``Checked`` has the ``report``, and what it is made of, for callers that also fix files. Checking workloads one by one
+and wording what was found may be spread over cores, file by file; in between comes what needs everything at once.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.files import STDIN
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
-from podqos.objects.policies import is_within
+from podqos.objects.scopes import is_within
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Input, Result, Spread, one_by_one
 
@@ -87,16 +86,11 @@ class CheckRequest(Struct, frozen=True, kw_only=True):
     """Files as the configuration of ``gate`` would write them, where that is not how they were named."""
 
 
-def check(request: CheckRequest) -> CheckReport:
-    """Return what is found about objects, where, what follows from it, and what to write instead.
+class Checked:
+    """Objects, and what was found about them; ``spread`` may check files on several cores.
 
     What is wrong with the files is among the problems of the objects, and of those to be resized.
     """
-    return Checked(request).report
-
-
-class Checked:
-    """Objects, and what was found about them."""
 
     def __init__(self, request: CheckRequest, spread: Spread = one_by_one) -> None:
         self._request = request

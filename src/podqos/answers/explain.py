@@ -53,10 +53,12 @@ class Detail(IntEnum):
     DECISIONS = 0
     """Class and scores of each pod, not explained."""
     LINES = 1
-    """Explained without cgroups, run flags and edits."""
-    PODS = 2
+    """Explained without edits, cgroups and run flags."""
+    BLOCKS = 2
+    """With the edits that would change the class."""
+    PODS = 3
     """Pods in full."""
-    NODE = 3
+    NODE = 4
     """Everything: pods, and the node they share."""
 
 
@@ -310,7 +312,7 @@ def _items(objects: Objects, around: Objects, judged: Iterable[_Judged], detail:
             vertical=autoscalers.vertical(found),
             horizontal=autoscalers.horizontal(found),
         )
-        yield explain_pod(decided, in_full=detail >= Detail.PODS)
+        yield explain_pod(decided, with_edits=detail >= Detail.BLOCKS, in_full=detail >= Detail.PODS)
 
 
 def _without_workloads(objects: Objects) -> Explained:

@@ -162,10 +162,11 @@ class DecidedPod(Struct, frozen=True, kw_only=True):
     """What changes the number of its replicas."""
 
 
-def explain_pod(decided: DecidedPod, *, in_full: bool = True) -> Explanation:
+def explain_pod(decided: DecidedPod, *, with_edits: bool = True, in_full: bool = True) -> Explanation:
     """Render one decision about a stored pod.
 
-    Not ``in_full``: without cgroups, run flags and edits, which take most of the time and have no place in a line.
+    ``with_edits``: with what would make it Guaranteed. Not ``in_full``: without cgroups and run flags, which take most
+    of the time and are not always shown.
     """
     workload, stored, decision, settings = decided.workload, decided.stored, decided.decision, decided.settings
     vertical, horizontal = decided.vertical, decided.horizontal
@@ -176,8 +177,9 @@ def explain_pod(decided: DecidedPod, *, in_full: bool = True) -> Explanation:
     edits: Sequence[Edit] = ()
     flags: Sequence[ContainerFlags | None] = [None] * len(decision.oom_scores)
     cgroups: Sequence[Cgroup] = ()
+    if with_edits and not is_guaranteed:
+        edits = edits_to_guaranteed(workload.pod, settings.profile)
     if in_full:
-        edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
         flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
         cgroups = pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
     scaling = None if vertical is None else vertical_scaling(pod, vertical, settings)

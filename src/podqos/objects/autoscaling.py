@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.model.autoscaling import Autoscaler, HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject
-from podqos.objects.policies import is_within
+from podqos.objects.scopes import is_within
 
 Target = tuple[str, str, str]
 """Namespace, kind and name."""

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.model.policy import PriorityClass, RuntimeClass
-    from podqos.objects.policies import PolicyCollector, Scopes
+    from podqos.objects.policies import PolicyCollector
+    from podqos.objects.scopes import Scopes
 
 Item = TypeVar("Item")
 

@@ -29,6 +29,7 @@ from podqos.objects.other_objects import (
     is_known,
     not_judged,
 )
+from podqos.objects.scopes import Scopes, is_within, scope_of
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
-    from podqos.objects.policies import Scopes
     from podqos.objects.selection import Selection
 
 __all__ = ["FoundWorkload", "Objects", "Progress", "custom_kinds", "in_namespace"]
@@ -56,6 +56,16 @@ class Objects:
     A value: what was read and chosen is fixed, and ``with_selection`` and the like return another. ``notes`` alone
     grows: there answers note what they find out (``problems``, ``missing``).
     """
+
+    workloads: tuple[FoundWorkload, ...]
+    """In the order of the files."""
+    assumptions: tuple[Assumption, ...]
+    """What is taken not to be there because a cluster does not let it be read."""
+    notes: Notes
+    """What was found out about the objects so far."""
+    _contents: Contents
+    _selection: Selection | None
+    _admitting: dict[Scopes, NamespacePolicies]
 
     def __init__(
         self,
@@ -89,16 +99,6 @@ class Objects:
         fill("notes", notes)
         return self
 
-    _contents: Contents
-    _selection: Selection | None
-    _admitting: dict[Scopes, NamespacePolicies]
-    workloads: tuple[FoundWorkload, ...]
-    """In the order of the files."""
-    assumptions: tuple[Assumption, ...]
-    """What is taken not to be there because a cluster does not let it be read."""
-    notes: Notes
-    """What was found out about the objects so far."""
-
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse, but for the selection, which used to be set."""
         if name != "selection":
@@ -129,7 +129,7 @@ class Objects:
         further = Contents((*contents.taken, taken), contents.rules)
         objects = Objects(further, selection=self.selection, assumptions=self.assumptions)
         objects.note(*self.problems)
-        return objects
+        return objects.with_workloads((*self.workloads, *further.workloads[len(contents.workloads) :]))
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
@@ -265,14 +265,10 @@ class Objects:
 
     def folder(self, source: str) -> str:
         """Return the directory that a file is in."""
-        from podqos.objects.policies import scope_of
-
         return scope_of(source, self.directory)
 
     def is_about(self, own: PolicyObject, source: str) -> bool:
         """Whether a policy is about what a file holds: found in a directory, it is about that one and those below."""
-        from podqos.objects.policies import is_within
-
         scope = own.found.source.scope
         return scope is None or (source != STDIN and is_within(self.folder(source), scope))
 

@@ -7,7 +7,6 @@ place; whether to go on in spite of one is for the command to say.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,7 @@ from podqos.model.policy import (
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import ResourceList
 from podqos.objects.files import STDIN
+from podqos.objects.scopes import Scopes, is_within, scope_of
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 _Key = tuple[str, str, str]
 """Kind, namespace and name."""
 _NAMESPACED = ("LimitRange", "ResourceQuota")
-Scopes = tuple[str, ...]
-"""The directories whose policies apply to an object besides those that apply to all, outermost first."""
 
 
 class _Found(Struct, frozen=True):
@@ -257,16 +255,6 @@ class PolicyCollector:
             return found.source.problem(found.place, ("globalDefault",), error.error)
         field = (*found.path, *parse_path(error.error.path))
         return found.source.problem(found.place, field, error.error.words)
-
-
-def scope_of(path: str, directory: str) -> str:
-    """Return the directory that policies of a file apply to, where they were found by walking it."""
-    return posixpath.dirname(posixpath.normpath(posixpath.join(directory, path)))
-
-
-def is_within(folder: str, scope: str) -> bool:
-    """Whether a directory is the one that policies apply to, or below it."""
-    return folder == scope or folder.startswith(scope.rstrip("/") + "/")
 
 
 def _is_namespaced(found: _Found) -> bool:

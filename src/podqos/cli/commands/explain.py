@@ -35,8 +35,14 @@ from podqos.qos.cgroup_settings import CgroupDriver, Runtime
 from podqos.reading.configured import configured_kinds
 from podqos.reading.loading import LoadRequest
 
-# How much of an explanation an output shows; the others show everything.
-_DETAILS = {"csv": Detail.DECISIONS, "table": Detail.LINES, "name": Detail.LINES, "wide": Detail.PODS}
+# How much of an explanation an output shows without -v; the others show everything.
+_DETAILS = {
+    "csv": Detail.DECISIONS,
+    "table": Detail.LINES,
+    "name": Detail.LINES,
+    "text": Detail.BLOCKS,
+    "wide": Detail.PODS,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,13 +104,19 @@ def run(arguments: argparse.Namespace) -> int:
         kinds=configured_kinds(inputs.places),
         selection=selection_of(arguments),
     )
-    detail = _DETAILS.get(arguments.output, Detail.NODE)
-    files = explain_files(inputs, _options(arguments), request, detail, progress_line("reading file"))
+    files = explain_files(inputs, _options(arguments), request, _detail(arguments), progress_line("reading file"))
     problems = ProblemPrinter()
     for problem in files.explained.problems:
         problems.print(problem)
     _print(files, arguments)
     return _close(files, problems, arguments)
+
+
+def _detail(arguments: argparse.Namespace) -> Detail:
+    """Return how much of an explanation is shown."""
+    return (
+        Detail.NODE if arguments.output == "text" and arguments.verbose else _DETAILS.get(arguments.output, Detail.NODE)
+    )
 
 
 def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:

@@ -1,0 +1,18 @@
+"""Directories and what applies in them: what was found in one counts there and below."""
+
+from __future__ import annotations
+
+import posixpath
+
+Scopes = tuple[str, ...]
+"""The directories whose policies apply to an object besides those that apply to all, outermost first."""
+
+
+def scope_of(path: str, directory: str) -> str:
+    """Return the directory that policies of a file apply to, where they were found by walking it."""
+    return posixpath.dirname(posixpath.normpath(posixpath.join(directory, path)))
+
+
+def is_within(folder: str, scope: str) -> bool:
+    """Whether a directory is the one that policies apply to, or below it."""
+    return folder == scope or folder.startswith(scope.rstrip("/") + "/")
