@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
+from podqos.answers.oom_reports import reports
 from podqos.cli.main import main
-from podqos.library.autopsy import reports
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
 LOG = "\n".join([*machine(), *cgroup(ROWS, 7, "python3")]) + "\n"

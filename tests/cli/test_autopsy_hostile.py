@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
+from podqos.answers.autopsy import one_by_one
 from podqos.cli.main import main
 from podqos.controls import harmless
 from podqos.errors import InputError
-from podqos.library import autopsy as library
-from podqos.library.autopsy import Log, autopsy, one_by_one
+from podqos.library.autopsy import autopsy
 from podqos.manifest.encoding import json_line
+from podqos.reading.logs import Log
 from podqos.report.simulation.html import SLOT
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.survival.autopsy_markdown import markdown
@@ -158,7 +159,7 @@ def test_four_times_as_much_does_not_take_many_times_as_long(kind):
 
 def test_memory_does_not_grow_with_a_line_nor_with_the_log():
     script = (
-        "import sys, resource; from podqos.library.autopsy import Log, autopsy\n"
+        "import sys, resource; from podqos.library.autopsy import autopsy; from podqos.reading.logs import Log\n"
         "class Endless:\n"
         "    left = int(sys.argv[1])\n"
         "    def read(self, size):\n"
@@ -177,7 +178,7 @@ def test_memory_does_not_grow_with_a_line_nor_with_the_log():
 
 
 def test_of_very_many_kills_the_last_are_kept_and_all_are_counted(monkeypatch):
-    monkeypatch.setattr(library, "MOST_KILLS", 5)
+    monkeypatch.setattr("podqos.answers.autopsy.MOST_KILLS", 5)
     found = autopsy([Log("log", "\n".join(killed(pid, "x") for pid in range(1, 21)).encode())])
     assert [kill.victims[0].pid for kill in found.kills] == [16, 17, 18, 19, 20]
     assert found.kills_left_out == 15
@@ -185,7 +186,7 @@ def test_of_very_many_kills_the_last_are_kept_and_all_are_counted(monkeypatch):
 
 
 def test_a_gzip_bomb_is_refused_before_it_has_gone_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(library, "_FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("podqos.reading.logs._FREE_BYTES", 1 << 20)
     bomb = tmp_path / "kern.log.gz"
     bomb.write_bytes(gzip.compress(b"\0" * 30_000_000))
     with pytest.raises(InputError, match="unpacks to more than 500 times its size"):

@@ -9,12 +9,12 @@ from podqos.cli.cluster import arguments_name_cluster, cluster_of
 from podqos.cli.inputs import read_objects
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import Log
-from podqos.library.autopsy_inputs import read_file
 from podqos.objects.files import Inputs
 from podqos.objects.objects import Objects
+from podqos.reading.autopsy_inputs import read_file
 from podqos.reading.files import NO_RENDERING
 from podqos.reading.gathering import gather
+from podqos.reading.logs import Log
 
 if TYPE_CHECKING:
     from podqos.objects.cluster_snapshot import ClusterSnapshot
@@ -27,7 +27,7 @@ def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnaps
     if arguments.snapshot is not None:
         return cluster_of(arguments), []
     from podqos.cluster.cluster import connect
-    from podqos.library.cluster_autopsy import scene_of_deaths
+    from podqos.reading.cluster_autopsy import scene_of_deaths
 
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         inside = arguments.namespace or ("" if arguments.all_namespaces else cluster.namespace)

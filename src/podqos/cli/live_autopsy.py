@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from csv import writer
 from time import sleep
 
+from podqos.answers.autopsy import AutopsyRequest
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.output import print_lines
@@ -45,16 +46,14 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
     before = signal.signal(signal.SIGTERM, _end)
     try:
         with _known(arguments, pods) as known:
-            printing, profile = _printing(arguments), profile_of(arguments)
-            for found in live_autopsy(
-                path,
-                known=known,
+            printing = _printing(arguments)
+            request = AutopsyRequest(
                 most_shown=arguments.top,
                 kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
                 growth_bytes_per_second=arguments.growth,
-                profile=profile,
-                say=_say,
-            ):
+                profile=profile_of(arguments),
+            )
+            for found in live_autopsy(path, request, known=known, say=_say):
                 printing(found)
                 sys.stdout.flush()
     except KeyboardInterrupt:

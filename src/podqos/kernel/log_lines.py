@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -167,3 +168,10 @@ def _found(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 3)
         if depth and isinstance(inner, dict) and (text := _found(inner, names, depth - 1)):
             return text
     return ""
+
+
+class Stream(Protocol):
+    """A log that is read in parts."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from podqos.answers.autopsy import is_about, of_pod, one_by_one
+from podqos.answers.kubelet_side import fated_pods
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
 from podqos.cli.deaths import objects_of, scene_of
@@ -28,13 +30,12 @@ from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
 from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
-from podqos.library.autopsy import autopsy, is_about, of_pod, one_by_one
-from podqos.library.autopsy_inputs import told_apart
-from podqos.library.kubelet_side import fated_pods
+from podqos.library.autopsy import autopsy
 from podqos.library.simulation import built_viewer
 from podqos.manifest.encoding import json_line
 from podqos.objects.files import STDIN, Inputs
 from podqos.objects.objects import Objects
+from podqos.reading.autopsy_inputs import told_apart
 from podqos.reading.written_files import write_file
 from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text

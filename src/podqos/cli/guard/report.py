@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.cli.deaths import objects_of, scene_of
     from podqos.cli.problems import print_problems
     from podqos.library.autopsy import autopsy
-    from podqos.library.autopsy_inputs import told_apart
     from podqos.objects.files import STDIN, Inputs
+    from podqos.reading.autopsy_inputs import told_apart
     from podqos.reading.guard_journal import known_names, report_of
     from podqos.report.node.guard import csv_rows, report_lines
 

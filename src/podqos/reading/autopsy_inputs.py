@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.library.autopsy import Log, opened
 from podqos.objects.files import STDIN, InputFile
 from podqos.reading.files import with_data
+from podqos.reading.logs import Log, opened
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"

@@ -11,11 +11,11 @@ from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.node_logs import kernel_log, kubelet_log
 from podqos.errors import Refused
-from podqos.library.autopsy import Log
 from podqos.model.assumption import Assumption
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Missing
 from podqos.reading.cluster_part import Part
 from podqos.reading.live_cluster import Progress, list_lines, measured, snapshot_lines
+from podqos.reading.logs import Log
 from podqos.survival.eviction_traces import event_sign, event_trace, status_trace
 from podqos.survival.terminations import Evidence, terminations
 

@@ -1,0 +1,177 @@
+"""Why processes were killed and pods evicted, by logs and by what is known of the cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cache, partial
+from typing import TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.answers.kubelet_side import KubeletSide, fated_pods
+from podqos.answers.oom_reports import reports
+from podqos.kernel.log_lines import Stream
+from podqos.kernel.oom_report import OOMReport
+from podqos.model.assumption import of_version
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
+from podqos.model.pod import Pod
+from podqos.model.pod_fate import FatedPod
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
+from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.objects.kubelet_node import Kubelet
+from podqos.objects.objects import Objects
+from podqos.qos.cgroup_paths import cgroup_uid
+from podqos.qos.classes import qos_class_of
+from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
+from podqos.survival.autopsy_facts import NodeFacts
+from podqos.survival.terminations import containers_by_id
+
+MOST_KILLS = 10_000
+"""The last of them are kept, so that memory does not grow with the log."""
+
+
+def _is_repeated(report: OOMReport, number: int, first_in: dict[object, int]) -> bool:
+    """Whether another log had an OOM already: syslog daemons write it to kern.log and to syslog."""
+    if not report.at or len(first_in) >= MOST_KILLS:
+        return False
+    key = report.at, report.host, report.trigger_pid, report.chosen, *report.victims
+    return first_in.setdefault(key, number) != number
+
+
+class AutopsyRequest(Struct, frozen=True, kw_only=True):
+    """What is known besides logs, and how much to tell."""
+
+    objects: Objects | None = None
+    """With the pods, nodes and events of the cluster."""
+    cluster: ClusterSnapshot | None = None
+    """The same, of a cluster at a moment; counts before the objects."""
+    most_shown: int = MOST_SHOWN
+    """So many rows of each ranking are kept."""
+    kubelet: Kubelet | None = None
+    """What the nodes reserve and when they evict; None: what the cluster says of each."""
+    growth_bytes_per_second: int | None = None
+    """How fast memory was used up: says which threshold would have saved a victim."""
+    profile: Profile = LATEST
+
+    @property
+    def known(self) -> Objects | None:
+        """The objects, wherever they are from."""
+        return self.objects if self.cluster is None else self.cluster.objects
+
+
+class AutopsyKeywords(TypedDict, total=False):
+    """``AutopsyRequest`` as keyword arguments."""
+
+    objects: Objects | None
+    cluster: ClusterSnapshot | None
+    most_shown: int
+    kubelet: Kubelet | None
+    growth_bytes_per_second: int | None
+    profile: Profile
+
+
+def autopsies(logs: Iterable[AbstractContextManager[Stream]], request: AutopsyRequest) -> Autopsies:
+    """Return every OOM and eviction in logs of the kernel, of kubelets and of podqos; each is opened in its turn."""
+    objects, cluster, profile = request.known, request.cluster, request.profile
+    known = fated_pods(objects, cluster)
+    pods = {cgroup_uid(pod): pod for pod in known}
+    facts = _facts(pods, request)
+    kills: deque[OOMAutopsy] = deque(maxlen=MOST_KILLS)
+    examined = 0
+    side = KubeletSide()
+    first_in: dict[object, int] = {}
+    for number, log in enumerate(logs):
+        examiner = Examiner(request.most_shown, facts)
+        with log as stream:
+            for report in reports(stream, side):
+                if _is_repeated(report, number, first_in):
+                    continue
+                kills.append(_named(examiner.examine(report), pods, profile))
+                examined += 1
+    assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
+    found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
+    return side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
+
+
+def autopsy_of(report: OOMReport, examiner: Examiner, request: AutopsyRequest) -> Autopsies:
+    """Return one OOM that has just happened; ``examiner`` knows those before it."""
+    pods = {cgroup_uid(pod): pod for pod in fated_pods(request.known, request.cluster)}
+    examiner.facts = _facts(pods, request)
+    kill = _named(examiner.examine(report), pods, request.profile)
+    return Autopsies((kill,), assumptions=(*assumed_by([kill], request.profile), *of_version(request.profile)))
+
+
+def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
+    """Return what manifests, a cluster and options say of nodes; a kubelet that is given is that of all."""
+    cluster, kubelet = request.cluster, request.kubelet
+    nodes = () if request.known is None else request.known.of(Node)
+
+    @cache
+    def kubelet_of(node: str) -> KubeletConfiguration | None:
+        known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
+        return None if known is None else known.config
+
+    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
+    return NodeFacts(pods, sizes, kubelet_of, request.growth_bytes_per_second, request.profile)
+
+
+def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
+    """Yield a value for each death, and for what else is known."""
+    bare = replace(
+        found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
+    )
+    yield from (replace(bare, kills=(each,)) for each in found.kills)
+    yield from (replace(bare, evictions=(each,)) for each in found.evictions)
+    yield from (replace(bare, terminations=(replace(each, kill=None, eviction=None),)) for each in found.terminations)
+    yield from (replace(bare, node_events=(replace(each, kill=None),)) for each in found.node_events)
+
+
+def is_about(pod: str, namespace: str, name: str) -> bool:
+    """Whether a pod is of a namespace and has a name, where they are not empty."""
+    own_namespace, _, own_name = pod.rpartition("/")
+    return name in {"", own_name} and namespace in {"", own_namespace}
+
+
+def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
+    """Return what is about one pod, and about nodes; without a name everything, of one namespace if one is named."""
+    if not (namespace or name):
+        return found
+
+    is_meant = partial(is_about, namespace=namespace, name=name)
+    kept = [number for number, kill in enumerate(found.kills) if is_meant(kill.pod)]
+    numbers = {number: place for place, number in enumerate(kept)}
+    evicted = [number for number, each in enumerate(found.evictions) if is_meant(each.pod)]
+    places = {number: place for place, number in enumerate(evicted)}
+    return replace(
+        found,
+        kills=tuple(found.kills[number] for number in kept),
+        evictions=tuple(found.evictions[number] for number in evicted),
+        terminations=tuple(
+            replace(each, kill=numbers.get(_number(each.kill)), eviction=places.get(_number(each.eviction)))
+            for each in found.terminations
+            if is_meant(each.pod)
+        ),
+        node_events=tuple(replace(each, kill=numbers.get(_number(each.kill))) for each in found.node_events),
+    )
+
+
+def _number(place: int | None) -> int:
+    return -1 if place is None else place
+
+
+def _named(kill: OOMAutopsy, pods: Mapping[str, Pod], profile: Profile) -> OOMAutopsy:
+    """Return an OOM with the victim's pod, where it is known."""
+    pod = pods.get(kill.pod_uid) if kill.pod_uid else None
+    if pod is None:
+        return kill
+    names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
+    # Without a status only the runtime knows which of several the id in the path belongs to.
+    known = containers_by_id([pod]) if isinstance(pod, FatedPod) else {}
+    _, name = known.get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))
+    container = name if kill.container_id else ""
+    return replace(kill, pod=pod.key, container=container, qos_class=pod.status.qos_class or qos_class_of(pod, profile))

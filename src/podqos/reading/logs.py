@@ -1,0 +1,146 @@
+"""Opening logs: files, maybe gzipped, pipes, standard input, the kernel itself."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from io import FileIO
+from typing import Self
+
+from podqos.errors import InputError
+from podqos.kernel.log_lines import Stream
+from podqos.objects.files import STDIN
+
+_GZIP = b"\x1f\x8b"
+
+
+_GZIP_FORMAT = 31  # of zlib: with the header and the checksum of gzip
+
+
+_FREE_BYTES = 1 << 30
+
+
+_MOST_PACKED = 500
+"""Logs are packed to a tenth or, if they repeat themselves, a hundredth; zlib could pack zeroes to a thousandth."""
+
+
+_MAGIC_BYTES = 8
+
+
+_NO_LOGS = {
+    b"LPKSHHRH": ("a file of journald", "journalctl --file {path} -o json | podqos autopsy -"),
+    b"\xfd7zXZ\0": ("packed with xz", "xz -dc {path} | podqos autopsy -"),
+    b"\x28\xb5\x2f\xfd": ("packed with zstd", "zstd -dc {path} | podqos autopsy -"),
+    b"BZh": ("packed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
+    b"PK\x03\x04": ("a zip archive", "unzip -p {path} | podqos autopsy -"),
+    b"\xff\xfe": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8 {path} | podqos autopsy -"),
+    b"\xfe\xff": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8 {path} | podqos autopsy -"),
+}
+
+
+class Log:
+    """A log that is read already as far as its beginning, such as standard input or a pipe."""
+
+    def __init__(self, name: str, head: bytes, rest: Stream | None = None) -> None:
+        self.name = name
+        self.head = head
+        self._rest = rest
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""
+        if self.head:
+            head, self.head = self.head[:size], self.head[size:]
+            return head
+        return b"" if self._rest is None else self._rest.read(size)
+
+    def close(self) -> None:
+        """Close the pipe that it comes from; standard input stays open."""
+        if isinstance(self._rest, FileIO):
+            self._rest.close()
+
+
+class _Unpacked:
+    """A gzipped log, unpacked as it is read; one that unpacks to absurd sizes is refused."""
+
+    def __init__(self, packed: Stream) -> None:
+        self._packed = packed
+        self._unpacker = zlib.decompressobj(_GZIP_FORMAT)
+        self._read = self._unpacked = 0
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""
+        while True:
+            data = self._unpacker.unconsumed_tail
+            if self._unpacker.eof:
+                data = self._unpacker.unused_data.lstrip(b"\0") or self._packed.read(size)  # files may be joined
+                if not data:
+                    return b""
+                self._unpacker = zlib.decompressobj(_GZIP_FORMAT)
+            elif not data:
+                data = self._packed.read(size)
+                if not data:
+                    raise zlib.error("it ends too soon")
+            part = self._unpacker.decompress(data, size)
+            self._read += len(data) - len(self._unpacker.unconsumed_tail) - len(self._unpacker.unused_data)
+            self._unpacked += len(part)
+            if self._unpacked > max(_FREE_BYTES, self._read * _MOST_PACKED):
+                raise zlib.error(f"it unpacks to more than {_MOST_PACKED} times its size")
+            if part:
+                return part
+
+
+@contextmanager
+def opened(path: str | Log) -> Iterator[Stream]:
+    """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
+    where = path.name if isinstance(path, Log) else path
+    try:
+        if isinstance(path, Log):
+            with closing(path):
+                yield _Unpacked(path) if path.head[:2] == _GZIP else path
+        elif path == STDIN:
+            yield sys.stdin.buffer
+        elif stat.S_ISCHR(os.stat(path).st_mode):
+            with _Records(path) as records:
+                yield records
+        else:
+            with open(path, "rb") as file:
+                _refuse(file.peek(_MAGIC_BYTES), path)
+                yield _Unpacked(file) if file.peek(2)[:2] == _GZIP else file
+    except OSError as error:
+        is_missing = isinstance(error, FileNotFoundError)
+        fix = (
+            "check the path" if is_missing else "name a log that can be read, or pipe one in: dmesg | podqos autopsy -"
+        )
+        raise InputError(error.strerror or str(error), where=where, fix=fix) from error
+    except zlib.error as error:
+        raise InputError(f"broken gzip: {error}", where=where, fix="decompress what is left of it") from error
+
+
+def _refuse(head: bytes, path: str) -> None:
+    """Raise for what is no text, and would look like a log without any kill."""
+    for magic, (what, fix) in _NO_LOGS.items():
+        if head.startswith(magic):
+            raise InputError(what, where=path, fix=fix.format(path=path))
+
+
+class _Records:
+    """``/dev/kmsg`` as far as it has come; a record per read."""
+
+    def __init__(self, path: str) -> None:
+        from podqos.host.linux.kmsg import KernelRecords
+
+        self._records = KernelRecords(path, from_now=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._records.close()
+
+    def read(self, _: int, /) -> bytes:
+        """Return a record; none where the next has not come yet."""
+        return self._records.read()
