@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from msgspec import Struct
 
 from podqos.errors import HostError, InvalidOption
 from podqos.library.engines.engines import PER_CORE
@@ -32,15 +34,26 @@ _DRAWN_TOGETHER = 3
 """So many nodes are drawn in one picture without being asked for."""
 
 
+class ApartKeywords(TypedDict, total=False):
+    """Where nodes that do not interact are simulated apart, as keyword arguments."""
+
+    engine: str | None
+    jobs: int
+
+
+class _Apart(Struct, frozen=True, kw_only=True):
+    engine: str | None = None
+    jobs: int = PER_CORE
+
+
 def simulate(
     scenario: Scenario,
     *,
     nodes: Sequence[str] | None = None,
     record: bool = True,
     check: bool = False,
-    engine: str | None = None,
-    jobs: int = PER_CORE,
     progress: Progress | None = None,
+    **apart: Unpack[ApartKeywords],
 ) -> Run:
     """Run a scenario from beginning to end.
 
@@ -50,11 +63,12 @@ def simulate(
     result; ``jobs`` is how many processes there are here. The run's ``together`` says where it could not. ``progress``
     gets the time reached, in microseconds, and the number of events now and then.
     """
+    where = _Apart(**apart)
     names = _known(scenario, nodes)
     shown = names if record and names is not None else None
     together = None
-    if engine is not None:
-        split = split_run(scenario, shown or (), check=check, engine=engine, jobs=jobs, progress=progress)
+    if where.engine is not None:
+        split = split_run(scenario, shown or (), check=check, engine=where.engine, jobs=where.jobs, progress=progress)
         if not isinstance(split, Together):
             run, records = split
             return Run(run, names, records if shown is not None else None, progress)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self
+from typing import Self, Unpack
 
 import msgspec
 from msgspec import Struct
 
 from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidOption
-from podqos.library.engines.engines import PER_CORE, carried_out
+from podqos.library.engines.engines import PER_CORE, EngineKeywords, carried_out
 from podqos.model.assumption import of_version
 from podqos.reading.files import read_bytes
 from podqos.reading.scenario_files import load_scenario
@@ -36,17 +36,31 @@ class _Task(Struct, frozen=True):
     scenario: Scenario
 
 
+class SweepRequest(Struct, frozen=True, kw_only=True):
+    """How often every combination is run, and where."""
+
+    seeds: int = 1
+    results: str | None = None
+    hold_placement: bool = False
+    engine: str = "processes"
+    jobs: int = PER_CORE
+
+
+class SweepKeywords(EngineKeywords, total=False):
+    """``SweepRequest`` as keyword arguments."""
+
+    seeds: int
+    results: str | None
+    hold_placement: bool
+
+
 def sweep(
     scenario: str,
     vary: Sequence[str] = (),
     *,
-    seeds: int = 1,
-    results: str | None = None,
-    engine: str = "processes",
-    jobs: int = PER_CORE,
-    hold_placement: bool = False,
     progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
+    **options: Unpack[SweepKeywords],
 ) -> Sweep:
     """Run a scenario, by its file or name, under every combination of values, and return how each workload fares.
 
@@ -57,6 +71,8 @@ def sweep(
     parallel. ``progress`` gets the number of finished runs and the total; ``say`` gets remarks about the file of
     results, and about pods that were displaced.
     """
+    asked = SweepRequest(**options)
+    seeds, results, hold_placement = asked.seeds, asked.results, asked.hold_placement
     varied = [parse_varied(text) for text in vary]
     _refuse_twice(varied)
     if not 0 < seeds <= _MOST_SEEDS:
@@ -66,7 +82,7 @@ def sweep(
     points = list(plan(varied, () if seeds == 1 else range(seeds)))
     with _Results(scenario, results, say, hold_placement=hold_placement) as found:
         try:
-            with carried_out(_run, found.tasks(points), engine=engine, jobs=jobs) as runs_done:
+            with carried_out(_run, found.tasks(points), engine=asked.engine, jobs=asked.jobs) as runs_done:
                 for result in runs_done:
                     found.keep(result)
                     if progress is not None:

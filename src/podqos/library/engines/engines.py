@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from podqos.errors import InvalidOption
 from podqos.library.engines.fan_out import in_processes, usable_cores
@@ -18,6 +18,15 @@ Result = TypeVar("Result")
 PER_CORE = -1
 """As many jobs as there are cores."""
 _MOST_JOBS = 1024
+
+
+class EngineKeywords(TypedDict, total=False):
+    """Where work is done, as keyword arguments."""
+
+    engine: str
+    """``processes`` of this machine, or ``dask=HOST:PORT``."""
+    jobs: int
+    """How many run at a time on this machine."""
 
 
 def carried_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 from xml.sax.saxutils import escape
 
 from podqos.agent.journal import By
@@ -58,10 +59,22 @@ def through(x: float, panels: Sequence[tuple[float, float]], colour: str, *, das
     return f'<path d="{parts}" stroke="{colour}"{dashes}/>'
 
 
-def text(x: float, y: float, words: str, *, anchor: str = "", size: float = 0, weight: int = 0, fill: str = "") -> str:
+class Look(TypedDict, total=False):
+    """How a line of text looks where it is not like the others."""
+
+    anchor: str
+    size: float
+    weight: int
+    fill: str
+
+
+_ATTRIBUTES = {"anchor": "text-anchor", "size": "font-size", "weight": "font-weight", "fill": "fill"}
+
+
+def text(x: float, y: float, words: str, **look: Unpack[Look]) -> str:
     """Return a line of text."""
-    attributes = {"text-anchor": anchor, "font-size": size, "font-weight": weight, "fill": fill}
-    given = "".join(f' {name}="{value}"' for name, value in attributes.items() if value)
+    attributes = ((attribute, look.get(name)) for name, attribute in _ATTRIBUTES.items())
+    given = "".join(f' {name}="{value}"' for name, value in attributes if value)
     return f'<text x="{number(x)}" y="{number(y)}"{given}>{escape(words)}</text>'
 
 
