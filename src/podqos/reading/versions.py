@@ -18,7 +18,7 @@ from podqos.model.pod import Workload
 from podqos.model.policy import PriorityClass, RuntimeClass
 from podqos.model.profile import Profile
 from podqos.objects.admitting import admitted_pod
-from podqos.objects.contents import Taken
+from podqos.objects.contents import TakenFile
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.node_pods import numbered
 from podqos.objects.objects import FoundWorkload, Objects
@@ -94,10 +94,10 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
     sources = partial(read_sources, request=reading)
     objects = objects_of(
         (
-            *(Taken(source, is_stored=True) for source in sources(policies)),
-            *map(Taken, sources(beside)),
-            *(Taken(source, source.reading.has_policies) for source in sources(cluster.files)),
-            *map(Taken, sources([InputFile(text.name, text.scope, text.data) for text in texts])),
+            *(TakenFile(source, is_stored=True) for source in sources(policies)),
+            *map(TakenFile, sources(beside)),
+            *(TakenFile(source, source.reading.has_policies) for source in sources(cluster.files)),
+            *map(TakenFile, sources([InputFile(text.name, text.scope, text.data) for text in texts])),
         ),
         reading,
         problems,
