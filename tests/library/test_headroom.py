@@ -9,14 +9,15 @@ import msgspec
 import pytest
 
 from library import clusters
+from podqos.answers.node_state import NodeState
+from podqos.answers.watched_memory import watched_memory
 from podqos.cli.main import main
 from podqos.library.forecast import forecast
-from podqos.library.node_state import NodeState, cluster_state
+from podqos.library.node_state import cluster_state
 from podqos.library.overview import overview
 from podqos.library.page.page import Page
 from podqos.library.page.source import PageSource, SourceKind
 from podqos.library.rank import rank
-from podqos.library.watched_memory import watched_memory
 from podqos.manifest.pruning import pruned_kubelet
 from podqos.model.profile import LATEST
 from podqos.objects.kubelet_node import Kubelet

@@ -77,6 +77,28 @@ def test_a_node_without_kubelet_settings_has_the_defaults_and_says_so():
     assert podqos.blast(snapshot(), kubelet=podqos.KubeletConfiguration()).assumptions == ()
 
 
+def test_a_state_brings_its_kubelet_and_what_it_assumes_to_a_blast():
+    kubelet = podqos.Kubelet(podqos.KubeletConfiguration(eviction_hard={"memory.available": "300Mi"}))
+    state = podqos.NodeState(crowded(), assumptions=(podqos.Assumption("usage", "known", ""),), kubelet=kubelet)
+    radius = podqos.blast(state, cores=1)
+    assert radius.assumptions == state.assumptions
+    assert radius.leaks == podqos.blast(state.snapshot, kubelet=kubelet.config, cores=1).leaks
+    first = replace(state, neighbours=frozenset(each.pod.key for each in state.snapshot.pods[1:]))
+    assert {leak.pod for leak in podqos.blast(first, cores=1)} == {state.snapshot.pods[0].pod.key}
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"kubelet": podqos.KubeletConfiguration()}, "kubelet"),
+        ({"kubelet": podqos.Kubelet(), "profile": podqos.parse_version("1.30")}, "kubelet and profile"),
+    ],
+)
+def test_what_a_scenario_has_its_own_of_is_refused_beside_it_and_not_dropped(given, names):
+    with pytest.raises(podqos.InputError, match=f"^{names} cannot be given together with a scenario"):
+        podqos.blast(podqos.load_scenario("question-1"), **given)
+
+
 def test_no_pods_no_blast():
     with pytest.raises(podqos.InputError, match="no pods there"):
         podqos.blast(replace(snapshot(), pods=()))

@@ -11,13 +11,13 @@ import pytest
 from podqos.advice.sizing.description import DescribedWorkload
 from podqos.advice.sizing.matrix import Description
 from podqos.advice.sizing.samples import read_samples
+from podqos.answers.thresholds import thresholds
 from podqos.errors import InputError, InvalidOption
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.drift import drift
 from podqos.library.forecast import forecast
 from podqos.library.node_state import node_state
 from podqos.library.rank import rank
-from podqos.library.thresholds import thresholds
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
@@ -224,3 +224,33 @@ def test_what_a_state_has_its_own_of_is_refused_beside_it_and_not_dropped(functi
 def test_a_state_alone_is_returned_as_it_is():
     state = node_state(load(SCENARIO / "platform"), node_memory_bytes=64 * GI)
     assert node_state(state) is state
+
+
+def test_another_kubelet_beside_a_state_is_that_of_the_state_returned():
+    state, kubelet = node_state(objects()), Kubelet(KubeletConfiguration(system_reserved={"memory": "8Gi"}))
+    assert node_state(state, kubelet=kubelet).kubelet == kubelet
+    assert rank(node_state(state, kubelet=kubelet)) == rank(state, kubelet=kubelet)
+
+
+@pytest.mark.parametrize("function", [rank, partial(forecast, growing="system")])
+def test_a_node_is_described_to_a_question_as_to_node_state(function):
+    described = {"node": "n1", "system_memory_bytes": 2 * GI, "node_memory_bytes": 32 * GI}
+    held = objects(PODS.replace("spec: {containers", "spec: {nodeName: n1, containers", 1))
+    answer = function(held, **described)
+    assert answer == function(node_state(held, **described))
+    assert answer != function(held, node_memory_bytes=32 * GI)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda **given: node_state(objects(), **given),
+        lambda **given: rank(objects(), **given),
+        lambda **given: forecast(objects(), growing="system", **given),
+        lambda **given: drift(objects(), objects(), **given),
+        thresholds,
+    ],
+)
+def test_an_argument_that_is_not_known_is_refused(function):
+    with pytest.raises(TypeError, match="node_memory"):
+        function(node_memory=64 * GI)

@@ -13,10 +13,10 @@ import pytest
 
 from eviction.nodes import pod
 from podqos.agent.journal import By
+from podqos.answers.node_state import NodeState
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
 from podqos.library.forecast import forecast as library_forecast
-from podqos.library.node_state import NodeState
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US

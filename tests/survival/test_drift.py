@@ -15,7 +15,7 @@ from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.assumed_usage import NOMINAL_BYTES, assumed_usage
 from podqos.survival.differences import DifferenceKind
-from podqos.survival.drift import DriftStatus, Identity, Order, Version, VersionWorkload, WorkloadDrift, drift
+from podqos.survival.drift import DriftStatus, Identity, Order, Version, VersionWorkload, WorkloadChange, drift
 from podqos.survival.orders import KillKey
 
 GI = 1 << 30
@@ -33,7 +33,7 @@ BATCH = one("cpu=1,memory=8Gi", "", 100)
 BEST_EFFORT = one(priority=0)
 
 
-def compare(old: dict[str, Pod], new: dict[str, Pod]) -> dict[str, WorkloadDrift]:
+def compare(old: dict[str, Pod], new: dict[str, Pod]) -> dict[str, WorkloadChange]:
     """Compare versions of one pod per workload, each using what its older version requests."""
     found = drift(
         _version(old, old), _version(new, old), Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=64 * GI)
@@ -49,7 +49,7 @@ def _version(pods: dict[str, Pod], older: dict[str, Pod]) -> Version:
     )
 
 
-def turns(found: WorkloadDrift) -> set[tuple[Order, str]]:
+def turns(found: WorkloadChange) -> set[tuple[Order, str]]:
     """Return whom a workload goes before now, in which order."""
     return {(move.order, move.outlives.rpartition("/")[2]) for move in found.moved_ahead}
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.answers.palette import shade
+from podqos.answers.places import EvictionPlace, KillPlace, rank_report
 from podqos.answers.run_story import RunSpan, drawn_until_us, story
 from podqos.answers.run_view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.eviction.ranking import Policy
@@ -37,12 +38,11 @@ from podqos.sim.series import (
 from podqos.sim.summary import first_pods, outage_ends, run_summary
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
-from podqos.survival.places import EvictionPlace, KillPlace
 from podqos.words.counterfactual import kubelet_in_time, saving
 from podqos.words.journal import cause, line, reasons, subject, verb
 from podqos.words.outcome import headline
 from podqos.words.qos import oom_rule
-from podqos.words.ranking import amount, rank_report
+from podqos.words.ranking import amount
 
 Rank = TypeVar("Rank", EvictionRank, KernelRank)
 

@@ -6,27 +6,65 @@ classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from typing import TypedDict, Unpack
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
+from podqos.answers.node_options import NodeOptions
+from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.admission import Refused, refused
-from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
-from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
+from podqos.eviction.signals import Layout, NodeCondition, Signal, containerfs_follows
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS
-from podqos.placement.allocatable import Division, SoftCoverage
+from podqos.objects.assumptions import node_memory
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, rules_of
+from podqos.objects.kubelet_settings import memory_allocatable
+from podqos.placement.allocatable import Division
 from podqos.placement.taints import Repelled, repelled
-from podqos.survival.exhaustion import SOFT, Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
-from podqos.survival.plain_node import SureGrowth
-from podqos.words.durations import duration
-from podqos.words.ranking import amount as amount_of
+from podqos.survival.exhaustion import ActorLevel, Exhaustion, QOSReserved, WatchedThreshold, exhaustion
+from podqos.survival.plain_node import PlainNode, SureGrowth, kubelet_sure_growth, with_sure_growth
+from podqos.words.thresholds import step_text, too_late_text, uncovered_text, warning_text
+
+
+class ThresholdsRequest(NodeOptions, frozen=True, kw_only=True):
+    """A kubelet, and what its node has."""
+
+    system_memory_bytes: int = 0
+    """Used outside all pods."""
+    cpu: Quantity | None = None
+    capacities: Mapping[Signal, int] | None = None
+    """Those of other signals."""
+    layout: Layout = Layout.SINGLE
+    swap_bytes: int | None = None
+    """None where that is not known."""
+    assumed: tuple[Assumption, ...] = ()
+    """What these rest on already."""
+
+
+class ThresholdsKeywords(TypedDict, total=False):
+    """``ThresholdsRequest`` as keyword arguments, but for the kubelet."""
+
+    node_memory_bytes: int | None
+    system_memory_bytes: int
+    cpu: Quantity | None
+    capacities: Mapping[Signal, int] | None
+    layout: Layout
+    swap_bytes: int | None
+    assumed: tuple[Assumption, ...]
+    profile: Profile
+
+
+class ExhaustionStep(ActorLevel, frozen=True, gc=False):
+    """What happens when this much is left."""
+
+    text: str
+    """The same in words."""
 
 
 class SoftCoverageReport(Struct, frozen=True, rename="camel"):
@@ -99,97 +137,94 @@ class ThresholdsReport(Listing[WatchedThreshold], Struct, frozen=True, rename="c
         return self.thresholds
 
 
-def thresholds_report(
-    exhaustion: Exhaustion,
+def thresholds(kubelet: Kubelet | None = None, **options: Unpack[ThresholdsKeywords]) -> ThresholdsReport:
+    """Explain a kubelet's reservations and thresholds on a node: amounts, the order in which they act, warnings.
+
+    ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
+    ``swap_bytes`` is the node's swap, where that is known: without any, no pod can swap. ``assumed`` is what these rest
+    on already. ``system_memory_bytes`` is used outside all pods: how fast memory may grow for the kubelet to act before
+    the kernel is what ``forecast`` says of such a node, for a pod without a limit.
+    """
+    request = ThresholdsRequest(kubelet=kubelet, **options)
+    kubelet, layout, profile = kubelet or DEFAULT_KUBELET, request.layout, request.profile
+    memory_bytes, assumptions = node_memory(request.node_memory_bytes, ())
+    if request.system_memory_bytes >= memory_bytes:
+        raise InvalidOption("it is not less than the node's memory", where="--system-memory", fix="for example 1Gi")
+    known = {Signal.MEMORY: memory_bytes, **(request.capacities or {})}
+    if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:
+        _follow(known, Signal.IMAGEFS, Signal.NODEFS)
+        _follow(known, Signal.IMAGEFS_INODES, Signal.NODEFS_INODES)
+    for signal, source in zip(
+        (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES), containerfs_follows(layout) or (), strict=False
+    ):
+        _follow(known, signal, source)
+    try:
+        allocatable = memory_allocatable(kubelet.config, known, request.cpu)
+        found = exhaustion(
+            kubelet.config,
+            known,
+            layout=layout,
+            allocatable=allocatable,
+            profile=profile,
+            swap_bytes=request.swap_bytes,
+        )
+        node = PlainNode(memory_bytes, kubelet.config, request.system_memory_bytes, profile=profile)
+        found, sure_growth = with_sure_growth(found, node), kubelet_sure_growth(node)
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
+    rests_on = (*rules_of(kubelet, profile), *assumptions, *request.assumed)
+    return _report(found, profile, rests_on, sure_growth)
+
+
+def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:
+    """Take a filesystem that is not apart to be as large as the one it is on."""
+    if source in capacities:
+        capacities.setdefault(signal, capacities[source])
+
+
+def _report(
+    found: Exhaustion,
     profile: Profile,
     assumptions: tuple[Assumption, ...] = (),
     sure_growth: SureGrowth | None = None,
 ) -> ThresholdsReport:
-    """Render thresholds into the documented shape."""
+    """Return thresholds in the documented shape."""
     return ThresholdsReport(
         kubernetes_version=profile.version_text,
         pressure=tuple(PressureReport(each, repelled(each, profile), refused(each, profile)) for each in NodeCondition),
-        thresholds=exhaustion.thresholds,
-        steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
-        warnings=(
-            *(WarningReport(each.kind, each.signal, _warning_text(each, exhaustion)) for each in exhaustion.warnings),
-            *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
-            *(_uncovered(coverage) for coverage in exhaustion.uncovered),
-        ),
-        allocatable=exhaustion.divisions,
+        thresholds=found.thresholds,
+        steps=tuple(ExhaustionStep(**asdict(step), text=step_text(step, found.thresholds)) for step in found.steps),
+        warnings=tuple(_warnings(found)),
+        allocatable=found.divisions,
         soft_coverage=tuple(
             SoftCoverageReport(
                 *(each.resource, each.capacity, each.soft, each.used_by_daemons, each.usable_before_soft),
                 each.allocatable,
                 each.is_covered,
             )
-            for each in exhaustion.coverage
+            for each in found.coverage
         ),
-        pressure_transition_seconds=exhaustion.pressure_transition_period_ns / SECOND_NS,
-        node_status_update_seconds=exhaustion.node_status_update_ns / SECOND_NS,
-        soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
-        soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
-        hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
-        qos_reserved=exhaustion.qos_reserved,
+        pressure_transition_seconds=found.pressure_transition_period_ns / SECOND_NS,
+        node_status_update_seconds=found.node_status_update_ns / SECOND_NS,
+        soft_pod_grace_seconds=found.soft_grace.most_seconds,
+        soft_pod_grace_is_capped=found.soft_grace.is_capped_by_pod,
+        hard_pod_grace_seconds=found.hard_grace.most_seconds,
+        qos_reserved=found.qos_reserved,
         assumptions=assumptions,
         sure_growth=sure_growth,
     )
 
 
+def _warnings(found: Exhaustion) -> Iterator[WarningReport]:
+    for warning in found.warnings:
+        yield WarningReport(warning.kind, warning.signal, warning_text(warning, found))
+    for threshold in found.too_late:
+        yield WarningReport("TooLate", threshold.signal, too_late_text(threshold, found))
+    for coverage in found.uncovered:
+        signal = Signal.MEMORY if coverage.resource == MEMORY else Signal.NODEFS
+        yield WarningReport("SoftNotCovered", signal, uncovered_text(coverage))
+
+
 def memory_of(report: ThresholdsReport) -> Division | None:
     """Return how memory is divided; None where the node's is not known."""
     return next((each for each in report.allocatable if each.resource == MEMORY), None)
-
-
-_STEPS = {
-    Actor.KSWAPD: "the kernel starts to reclaim page cache",
-    Actor.OOM_KILLER: "the kernel kills if nothing is left to reclaim",
-    Actor.HARD_THRESHOLD: "hard threshold: the kubelet evicts at its next look, within {interval} s",
-    Actor.SOFT_THRESHOLD: "soft threshold: reports pressure, evicts after {}",
-}
-
-
-def _step_text(step: ExhaustionStep, thresholds: Iterable[WatchedThreshold]) -> str:
-    met = (each.grace_seconds for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
-    return _STEPS[step.actor].format(duration(max(met, default=0)), interval=MONITORING_INTERVAL_SECONDS)
-
-
-_WARNINGS = {
-    WarningKind.SOFT_AFTER_HARD: "the hard threshold ({hard}) is met before the soft one ({soft}), which never acts",
-    WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold a hard one",
-    WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
-    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and uses the threshold of nodefs or imagefs",
-    WarningKind.NEVER_MET: "this threshold can never be met",
-    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only {actor} (naming any hard "
-    "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
-    WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
-    "no pressure until swap is full",
-}
-
-
-def _warning_text(warning: ThresholdWarning, exhaustion: Exhaustion) -> str:
-    has_soft = any(each.signal is Signal.MEMORY and each.type == SOFT for each in exhaustion.thresholds)
-    actor = "the soft one acts before the kernel" if has_soft else "the kernel acts"
-    amounts = {"soft": warning.soft, "hard": warning.hard}
-    shown = {name: "" if amount is None else _shown(warning.signal, amount.value) for name, amount in amounts.items()}
-    text = _WARNINGS[warning.kind].format(actor=actor, **shown)
-    return f"{text}, if the filesystem has {warning.assumed_capacity}" if warning.assumed_capacity else text
-
-
-def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningReport:
-    assert exhaustion.watermarks is not None
-    kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
-    text = f"{threshold.value} is too low: the kernel keeps {kept} of this machine free and kills before that"
-    return WarningReport("TooLate", threshold.signal, text)
-
-
-def _uncovered(coverage: SoftCoverage) -> WarningReport:
-    signal = Signal.MEMORY if coverage.resource == MEMORY else Signal.NODEFS
-    amounts = (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
-    allocatable, usable, soft = (amount_of(each.value, coverage.resource) for each in amounts)
-    text = f"pods may request {allocatable} together, but meet the soft threshold at {usable}: "
-    return WarningReport("SoftNotCovered", signal, f"{text}add {soft} to systemReserved")
-
-
-def _shown(signal: Signal, amount: int | None) -> str:
-    return "?" if amount is None else amount_of(amount, SIGNALS[signal].resource)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from podqos.answers.node_state import NodeState
 from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
-from podqos.library.node_state import NodeState, cluster_state, kubelet_state, node_state, read_state, usage_rows
+from podqos.library.node_state import cluster_state, kubelet_state, node_state, read_state, usage_rows
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.reading.cluster_snapshot import is_cluster_snapshot
 from podqos.reading.files import read_bytes

@@ -25,6 +25,7 @@ from podqos.advice.sizing.node_settings import advise_node as node_advice
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
+from podqos.answers.drift import overtakings
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
@@ -39,7 +40,7 @@ from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.classes import classify
 from podqos.reading.files import read_bytes
-from podqos.survival.drift import Identity, WorkloadDrift
+from podqos.survival.drift import Identity, WorkloadChange
 from podqos.words.advice import worded, worded_node
 
 T = TypeVar("T")
@@ -280,7 +281,7 @@ class _Advising:
         return admission.pod, "" if refusal is None else refusal.message
 
 
-def _workload_advice(result: _Result, drift: WorkloadDrift) -> WorkloadAdvice:
+def _workload_advice(result: _Result, drift: WorkloadChange) -> WorkloadAdvice:
     subject, recommendation = result.subject, result.recommendation
     return WorkloadAdvice(
         workload=str(subject.identity),
@@ -294,8 +295,8 @@ def _workload_advice(result: _Result, drift: WorkloadDrift) -> WorkloadAdvice:
         after=drift.after,
         priority_class=result.priority_class,
         containers=result.advice.containers,
-        moved_ahead=drift.moved_ahead,
-        moved_back=drift.moved_back,
+        moved_ahead=overtakings(drift.moved_ahead, drift.workload),
+        moved_back=overtakings(drift.moved_back, drift.workload),
         refusal=result.refusal,
     )
 

@@ -14,8 +14,9 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.node_state import NodeState
 from podqos.errors import InputError
-from podqos.library.node_state import NodeState, cluster_state, node_named
+from podqos.library.node_state import cluster_state, node_named
 from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration

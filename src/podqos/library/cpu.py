@@ -1,25 +1,17 @@
-"""How much CPU each pod gets when all use as much as they can."""
+"""How much CPU each pod gets when all use as much as they can, by default on this machine."""
 
 from __future__ import annotations
 
 import os
 from fractions import Fraction
 
-from msgspec.structs import replace
-
-from podqos.errors import InputError
-from podqos.model.assumption import Assumption
+from podqos.answers import cpu as answers
+from podqos.answers.cpu import CpuRequest
 from podqos.model.profile import LATEST, Profile
-from podqos.model.quantity import ZERO
-from podqos.model.resources import CPU
-from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
-from podqos.objects.kubelet_node import Kubelet, cgroups_of, rules_of
-from podqos.objects.node_pods import node_pods
+from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.cpu import CpuReport, burst, cpu_report
-
-_PLENTY_BYTES = 1 << 50
+from podqos.survival.cpu import CpuReport
 
 
 def cpu(
@@ -37,28 +29,12 @@ def cpu(
     as the kernel gives it to them. ``node`` chooses among the pods of several. Raises InputError where there are no
     pods.
     """
-    pods = node_pods(objects, profile=profile, node=node)
-    if not pods:
-        raise InputError("there are no pods", fix="name manifests that hold some")
-    assumptions: list[Assumption] = []
-    if cores is None:
-        cores = os.cpu_count() or 1
-        assumptions.append(Assumption("cores", f"{cores}, all of this machine", "--cores"))
-    if kubelet is None:
-        kubelet = Kubelet()
-        assumptions.append(KUBELET_SETTINGS)
-    # Memory plays no part in the division.
-    settings = cgroups_of(
-        kubelet, memory_bytes=_PLENTY_BYTES, cores=cores, cgroup_version=cgroup_version, profile=profile
+    request = CpuRequest(
+        cores=(os.cpu_count() or 1) if cores is None else cores,
+        is_this_machine=cores is None,
+        node=node,
+        kubelet=kubelet,
+        cgroup_version=cgroup_version,
+        profile=profile,
     )
-    reserved = (each.get(CPU, ZERO) for each in (kubelet.config.reserved_for_kube, kubelet.config.reserved_for_system))
-    reserved_milli = sum(amount.milli_value for amount in reserved)
-    if reserved_milli:
-        assumptions.append(
-            Assumption("CPU of daemons", "all that is reserved for them", "kubeReserved, systemReserved")
-        )
-    result = burst((entry.pod for entry in pods), cores, settings, profile, reserved_milli=reserved_milli)
-    assumed = (*rules_of(kubelet, profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
-    report = cpu_report(result, profile, assumed)
-    chosen = {entry.pod.key for entry in pods if entry.is_chosen}
-    return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))
+    return answers.cpu(objects, request)

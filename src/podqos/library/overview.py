@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.answers.node_figures import headroom_bytes, node_overview
+from podqos.answers.node_state import NodeState
 from podqos.answers.overview import NamespaceOverview, NodeOverview, Overview
 from podqos.answers.scores import NamespaceScores, counts, namespace_scores
+from podqos.answers.workers import Progress
 from podqos.errors import InputError
 from podqos.library.check import run_checks
-from podqos.library.engines.fan_out import Progress
-from podqos.library.node_figures import headroom_bytes, node_overview
-from podqos.library.node_state import NodeState, cluster_state
+from podqos.library.node_state import cluster_state
 from podqos.library.rank import rank
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node

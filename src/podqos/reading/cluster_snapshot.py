@@ -31,9 +31,11 @@ from podqos.model.pod import ObjectMeta
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.stats import Summary
+from podqos.objects.cluster_node import ClusterNode
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import FoundWorkload, Objects
+from podqos.objects.selection import Selection
 from podqos.objects.sources import Source
 from podqos.reading.files import read_bytes
 from podqos.reading.loading import load
@@ -188,6 +190,21 @@ class ClusterSnapshot:
     def on_node(self, name: str) -> Objects:
         """Return the same with the pods of one node alone."""
         return self.objects.with_workloads(self.by_node.get(name, ()))
+
+    def at(self, name: str, selection: Selection | None = None) -> ClusterNode:
+        """Return a node with its pods and what measures them; an answer is about the pods of ``selection``."""
+        objects = self.on_node(name).with_selection(selection)
+        summary = self.summary(name)
+        # Metrics are not read where the kubelet has measured more.
+        return ClusterNode(
+            self.nodes[name],
+            objects,
+            self.kubelet(name),
+            summary,
+            self.pod_metrics if summary is None else {},
+            self.node_metrics.get(name) if summary is None else None,
+            self.assumptions,
+        )
 
     @cached_property
     def by_node(self) -> dict[str, list[FoundWorkload]]:

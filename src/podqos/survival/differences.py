@@ -31,7 +31,7 @@ class DifferenceKind(StrEnum):
     """An init container became a sidecar, or stopped being one."""
 
 
-class Difference(Struct, frozen=True, rename="camel"):
+class PodChange(Struct, frozen=True, rename="camel"):
     """One thing that changed in the pods of a workload, as the API server stores them."""
 
     kind: DifferenceKind
@@ -43,16 +43,14 @@ class Difference(Struct, frozen=True, rename="camel"):
     after: str | None
     injected_by: str
     """The injector that added the container."""
-    text: str
-    """The same in words, which ``report`` adds."""
 
 
-def differences(before: Pod, after: Pod, injected: Mapping[str, str] | None = None) -> tuple[Difference, ...]:
+def differences(before: Pod, after: Pod, injected: Mapping[str, str] | None = None) -> tuple[PodChange, ...]:
     """Return everything that changed. ``injected`` are injectors by the containers they added to the new version."""
     return tuple(_differences(before, after, injected or {}))
 
 
-def _differences(before: Pod, after: Pod, injected: Mapping[str, str]) -> Iterator[Difference]:
+def _differences(before: Pod, after: Pod, injected: Mapping[str, str]) -> Iterator[PodChange]:
     old, new = _containers(before), _containers(after)
     for name, container in new.items():
         if name not in old:
@@ -70,12 +68,12 @@ def _differences(before: Pod, after: Pod, injected: Mapping[str, str]) -> Iterat
 
 def _difference(
     kind: DifferenceKind, container: str, field: str = "", *values: str | None, injected_by: str = ""
-) -> Difference:
+) -> PodChange:
     before, after = values or (None, None)
-    return Difference(kind, container, field, before, after, injected_by, text="")
+    return PodChange(kind, container, field, before, after, injected_by)
 
 
-def _of_pod(before: Pod, after: Pod) -> Iterator[Difference]:
+def _of_pod(before: Pod, after: Pod) -> Iterator[PodChange]:
     was, became = before.spec.resources, after.spec.resources
     if (was is None) != (became is None):
         states = (None if each is None else "set" for each in (was, became))
@@ -98,7 +96,7 @@ def _containers(pod: Pod) -> dict[str, Container]:
     return {container.name: container for container in (*pod.spec.containers, *pod.spec.init_containers)}
 
 
-def _amounts(was: ResourceRequirements, became: ResourceRequirements, container: str) -> Iterator[Difference]:
+def _amounts(was: ResourceRequirements, became: ResourceRequirements, container: str) -> Iterator[PodChange]:
     kind = DifferenceKind.AMOUNT if container else DifferenceKind.POD_AMOUNT
     for side in ("requests", "limits"):
         old, new = getattr(was, side), getattr(became, side)
@@ -108,6 +106,6 @@ def _amounts(was: ResourceRequirements, became: ResourceRequirements, container:
 
 def _changed(
     kind: DifferenceKind, container: str, field: str, before: Quantity | None, after: Quantity | None
-) -> Iterator[Difference]:
+) -> Iterator[PodChange]:
     if before != after:
         yield _difference(kind, container, field, *(None if each is None else str(each) for each in (before, after)))

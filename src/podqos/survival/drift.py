@@ -18,17 +18,15 @@ from msgspec.structs import replace
 
 from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
 from podqos.eviction.signals import RankKey
-from podqos.model.assumption import Assumption
-from podqos.model.listing import Listing
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import oom_scores
-from podqos.survival.differences import Difference, differences
+from podqos.survival.differences import PodChange, differences
 from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
 from podqos.survival.outlook import outlook
-from podqos.survival.resizing import ResizeVerdict, resizing
+from podqos.survival.resizing import ResizeCost, resizing
 
 _PROTECTION = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
@@ -99,8 +97,8 @@ class Standing(Struct, frozen=True, rename="camel"):
         return max(self.scores, key=lambda score: score.oom_score_adj)
 
 
-class Overtaking(Struct, frozen=True, rename="camel"):
-    """Two workloads whose order was reversed: the one is killed before the other, and was not before the change."""
+class ReversedPair(Struct, frozen=True, rename="camel"):
+    """A pair of workloads that are killed in the other order than before the change."""
 
     order: Order
     goes_first: str
@@ -112,8 +110,13 @@ class Overtaking(Struct, frozen=True, rename="camel"):
     first_changed: bool
     """Whether the one that goes first now was changed itself."""
     other_changed: bool
+
+
+class Overtaking(ReversedPair, frozen=True):
+    """Two workloads whose order was reversed: the one is killed before the other, and was not before the change."""
+
     text: str
-    """The same in words, from the perspective of its workload, which ``report`` adds."""
+    """The same in words, from the perspective of its workload."""
 
 
 class DriftStatus(StrEnum):
@@ -133,7 +136,7 @@ class DriftStatus(StrEnum):
     UNCHANGED = "unchanged"
 
 
-class WorkloadDrift(Struct, frozen=True, rename="camel"):
+class WorkloadChange(Struct, frozen=True, rename="camel"):
     """What the change did to one workload."""
 
     workload: str
@@ -146,12 +149,12 @@ class WorkloadDrift(Struct, frozen=True, rename="camel"):
     """Whether it is worse in a way that is not allowed."""
     before: Standing | None
     after: Standing | None
-    differences: tuple[Difference, ...]
-    moved_ahead: tuple[Overtaking, ...]
+    differences: tuple[PodChange, ...]
+    moved_ahead: tuple[ReversedPair, ...]
     """Where it goes first now."""
-    moved_back: tuple[Overtaking, ...]
+    moved_back: tuple[ReversedPair, ...]
     """Where others go first now."""
-    resize: ResizeVerdict | None = None
+    resize: ResizeCost | None = None
     """What it takes to give running pods the new resources; null where none changed."""
 
     @property
@@ -172,50 +175,6 @@ class WorkloadDrift(Struct, frozen=True, rename="camel"):
         return bool(self.moved_ahead) and not self.differences
 
 
-class DriftReport(Listing[WorkloadDrift], Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos drift -o json``."""
-
-    old: str
-    new: str
-    kubernetes_version: str
-    node_memory_bytes: int
-    usage: str | None
-    """The file with what pods use; null where it is assumed."""
-    injectors: tuple[str, ...]
-    workloads: tuple[WorkloadDrift, ...]
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Drift"
-    assumptions: tuple[Assumption, ...] = ()
-    """What was assumed because it was not stated."""
-
-    def _listed(self) -> tuple[WorkloadDrift, ...]:
-        return self.workloads
-
-    @property
-    def fails(self) -> bool:
-        """Whether a workload is worse off."""
-        return any(workload.fails for workload in self.workloads)
-
-    @property
-    def changed(self) -> tuple[WorkloadDrift, ...]:
-        """The workloads that changed in any way, worst first."""
-        shown = [each for each in self.workloads if each.status is not DriftStatus.UNCHANGED]
-        order = {status: place for place, status in enumerate(_WORST_FIRST)}
-        return tuple(sorted(shown, key=lambda each: (not each.fails, order[each.status], each.workload)))
-
-
-_WORST_FIRST = (
-    DriftStatus.DOWNGRADED,
-    DriftStatus.AHEAD,
-    DriftStatus.ADDED,
-    DriftStatus.REMOVED,
-    DriftStatus.UPGRADED,
-    DriftStatus.BACK,
-    DriftStatus.CHANGED,
-    DriftStatus.UNCHANGED,
-)
-
-
 class Allowed(Struct, frozen=True):
     """What does not count as worse."""
 
@@ -230,7 +189,7 @@ NOTHING_ALLOWED = Allowed()
 
 def drift(
     old: Version, new: Version, ranking: Ranking, settings: CgroupSettings, allowed: Allowed = NOTHING_ALLOWED
-) -> tuple[WorkloadDrift, ...]:
+) -> tuple[WorkloadChange, ...]:
     """Compare two versions, workload by workload, in the order of their names."""
     before, after = _Judged(old, ranking, settings), _Judged(new, ranking, settings)
     changed = {
@@ -238,13 +197,13 @@ def drift(
         for identity, workload in after.pods.items()
         if identity in before.pods
     }
-    ahead: dict[Identity, list[Overtaking]] = {}
-    back: dict[Identity, list[Overtaking]] = {}
+    ahead: dict[Identity, list[ReversedPair]] = {}
+    back: dict[Identity, list[ReversedPair]] = {}
     for one, other, move in _overtakings(before, after, changed):
         ahead.setdefault(one, []).append(move)
         back.setdefault(other, []).append(move)
     found = (
-        WorkloadDrift(
+        WorkloadChange(
             workload=str(identity),
             kind=identity.kind,
             namespace=identity.namespace,
@@ -266,7 +225,7 @@ def drift(
     return tuple(replace(each, status=_status(each), fails=_fails(each, allowed)) for each in found)
 
 
-def _status(drift: WorkloadDrift) -> DriftStatus:
+def _status(drift: WorkloadChange) -> DriftStatus:
     """Return the status of a workload."""
     if drift.before is None:
         return DriftStatus.ADDED
@@ -283,7 +242,7 @@ def _status(drift: WorkloadDrift) -> DriftStatus:
     return DriftStatus.CHANGED if drift.differences else DriftStatus.UNCHANGED
 
 
-def _fails(drift: WorkloadDrift, allowed: Allowed) -> bool:
+def _fails(drift: WorkloadChange, allowed: Allowed) -> bool:
     if {drift.name, f"{drift.namespace}/{drift.name}"} & allowed.workloads or (allowed.shifted and drift.is_shifted):
         return False
     return drift.protection < 0 or bool(drift.moved_ahead)
@@ -356,8 +315,8 @@ def _first_evicted(orders: Orders, owners: Mapping[str, Identity]) -> dict[Ident
 
 
 def _overtakings(
-    before: _Judged, after: _Judged, changed: Mapping[Identity, tuple[Difference, ...]]
-) -> Iterator[tuple[Identity, Identity, Overtaking]]:
+    before: _Judged, after: _Judged, changed: Mapping[Identity, tuple[PodChange, ...]]
+) -> Iterator[tuple[Identity, Identity, ReversedPair]]:
     """Yield every pair whose order was reversed, the one that is killed first now before the other.
 
     Only workloads count that run in both versions.
@@ -369,7 +328,7 @@ def _overtakings(
             units = {after.pods[one].unit, after.pods[other].unit} - {""}
             if len(units) > 1 or not after.goes_first(order, one, other) or before.goes_first(order, one, other):
                 continue
-            move = Overtaking(
+            move = ReversedPair(
                 order=order,
                 goes_first=str(one),
                 outlives=str(other),
@@ -377,13 +336,12 @@ def _overtakings(
                 spared=after.evicted[other].spared if order is Order.EVICTION else None,
                 first_changed=bool(changed[one]),
                 other_changed=bool(changed[other]),
-                text="",
             )
             yield one, other, move
 
 
 def _pairs(
-    moved: Iterable[Identity], common: Iterable[Identity], changed: Mapping[Identity, tuple[Difference, ...]]
+    moved: Iterable[Identity], common: Iterable[Identity], changed: Mapping[Identity, tuple[PodChange, ...]]
 ) -> Iterator[tuple[Identity, Identity]]:
     """Yield the pairs of which one was changed, in both orders, each once."""
     for one in moved:

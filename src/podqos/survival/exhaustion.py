@@ -79,14 +79,12 @@ class WatchedThreshold(Struct, frozen=True, gc=False, rename="camel"):
         return round(self.grace_seconds * SECOND_US)
 
 
-class ExhaustionStep(Struct, frozen=True, gc=False, rename="camel"):
+class ActorLevel(Struct, frozen=True, gc=False, rename="camel"):
     """What happens when this much is left."""
 
     signal: Signal
     left: int
     actor: Actor
-    text: str
-    """The same in words, which ``report`` adds."""
 
 
 class QOSReserved(Struct, frozen=True, gc=False, rename="camel"):
@@ -103,7 +101,7 @@ class Exhaustion(Struct, frozen=True, gc=False):
 
     thresholds: tuple[WatchedThreshold, ...]
     """By signal, in the order in which the kubelet acts when several are met; within a signal the first met first."""
-    steps: tuple[ExhaustionStep, ...]
+    steps: tuple[ActorLevel, ...]
     """By signal, then by what is left, most first. Only where amounts are known."""
     warnings: tuple[ThresholdWarning, ...]
     watermarks: Watermarks | None
@@ -216,14 +214,14 @@ def _amount(threshold: Threshold, capacity: int | None, *, with_min_reclaim: boo
     return threshold.amount(capacity or 0, with_min_reclaim=with_min_reclaim).value
 
 
-def _threshold_steps(thresholds: Iterable[WatchedThreshold]) -> Iterator[ExhaustionStep]:
+def _threshold_steps(thresholds: Iterable[WatchedThreshold]) -> Iterator[ActorLevel]:
     for each in thresholds:
         if each.amount is not None:
             actor = Actor.HARD_THRESHOLD if each.is_hard else Actor.SOFT_THRESHOLD
-            yield ExhaustionStep(each.signal, each.amount, actor, text="")
+            yield ActorLevel(each.signal, each.amount, actor)
 
 
-def _kernel_steps(marks: Watermarks | None) -> Iterator[ExhaustionStep]:
+def _kernel_steps(marks: Watermarks | None) -> Iterator[ActorLevel]:
     if marks is not None:
-        yield ExhaustionStep(Signal.MEMORY, marks.low_bytes, Actor.KSWAPD, text="")
-        yield ExhaustionStep(Signal.MEMORY, marks.min_bytes, Actor.OOM_KILLER, text="")
+        yield ActorLevel(Signal.MEMORY, marks.low_bytes, Actor.KSWAPD)
+        yield ActorLevel(Signal.MEMORY, marks.min_bytes, Actor.OOM_KILLER)

@@ -22,9 +22,7 @@ from podqos.agent.state import MemoryNotification
 from podqos.eviction.signals import Signal
 from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind
-from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_requests
-from podqos.model.listing import Listing
 from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
@@ -54,8 +52,8 @@ class Crossing(Struct, frozen=True, gc=False, rename="camel"):
     clear the threshold in between."""
 
 
-class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
-    """One possible outcome."""
+class RaceEnd(Struct, frozen=True, gc=False):
+    """One possible end of the race."""
 
     by: By
     pod: str
@@ -67,8 +65,6 @@ class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
     latest_seconds: Fraction
     ends_growth: bool
     """Whether the growing container is the victim."""
-    text: str
-    """The same in words, which ``report`` adds."""
     signal: Signal | None = None
     """Of an eviction: the threshold that acts."""
     threshold_type: str | None = None
@@ -99,7 +95,7 @@ class Instead(Struct, frozen=True, gc=False, rename="camel"):
     """Whether the container requests no memory, so that a limit alone would become its request."""
 
 
-class Needed(Struct, frozen=True, gc=False, rename="camel"):
+class NeededSettings(Struct, frozen=True, gc=False):
     """Settings with which the kubelet acts first with the wanted probability."""
 
     probability: Fraction
@@ -114,8 +110,6 @@ class Needed(Struct, frozen=True, gc=False, rename="camel"):
     """The longest grace period of that threshold; null where even zero is too long."""
     system_reserved_for_soft_bytes: int | None
     """So that pods within their requests never meet it."""
-    text: str
-    """The same in words, which ``report`` adds."""
     impractical: Impractical | None = None
     """Why the hard threshold would not be set; null where it is a usual one."""
     instead: Instead | None = None
@@ -130,8 +124,8 @@ class Needed(Struct, frozen=True, gc=False, rename="camel"):
     they are."""
 
 
-class Forecast(Struct, frozen=True, gc=False, rename="camel"):
-    """The forecast for one container at one growth rate."""
+class GrowthCourse(Struct, frozen=True, gc=False, rename="camel"):
+    """How a container grows at one rate, and how likely the kubelet acts before the kernel."""
 
     pod: str
     """``namespace/name``; ``system`` where the daemons of the machine grow."""
@@ -148,37 +142,18 @@ class Forecast(Struct, frozen=True, gc=False, rename="camel"):
     """What it swaps out before."""
     thresholds: tuple[Crossing, ...]
     kubelet_first: Fraction
-    outcomes: tuple[ForecastOutcome, ...]
+
+
+class GrowthForecast(GrowthCourse, frozen=True, gc=False):
+    """How the growth ends, and what it would take for the kubelet to act first."""
+
+    outcomes: tuple[RaceEnd, ...]
     """By time; the probabilities add up to one."""
-    needed: Needed | None
+    needed: NeededSettings | None
     """Null where a limit of its own ends the growth."""
 
 
-class ForecastReport(Listing[Forecast], Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos forecast -o json``."""
-
-    kubernetes_version: str
-    node_memory_bytes: int
-    interval_seconds: float
-    growths: tuple[Forecast, ...]
-    curve: tuple[CurvePoint, ...]
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Forecast"
-    assumptions: tuple[Assumption, ...] = ()
-    """What was assumed because it was not stated."""
-
-    def _listed(self) -> tuple[Forecast, ...]:
-        return self.growths
-
-
-class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):
-    """How likely the kubelet is first at a rate."""
-
-    rate_bytes_per_second: int
-    kubelet_first: Fraction
-
-
-def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 100)) -> Forecast:
+def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 100)) -> GrowthForecast:
     """Return how a growth of ``rate`` bytes per second ends."""
     assert rate > 0
     course = node.course
@@ -188,7 +163,7 @@ def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 10
     for step in course.steps:
         for each in step.taken:
             taken[each.kind] += each.size_bytes
-    return Forecast(
+    return GrowthForecast(
         pod=SYSTEM if node.grower is None else node.grower.pod.key,
         container=node.growth.container,
         rate_bytes_per_second=rate,
@@ -220,15 +195,15 @@ def _crossing(node: GrowingNode, level: Level, rate: int) -> Crossing:
     )
 
 
-def _outcomes(node: GrowingNode, rate: int) -> Iterator[ForecastOutcome]:
+def _outcomes(node: GrowingNode, rate: int) -> Iterator[RaceEnd]:
     """Yield one outcome for all phases with the same result."""
     interval = node.watch.interval_us * rate
-    found: dict[tuple[str, str, str], ForecastOutcome] = {}
+    found: dict[tuple[str, str, str], RaceEnd] = {}
     lost = interval
     for act in node.acts(rate):
         lost -= act.end - act.begin
         uid = act.victim.pod.metadata.uid
-        outcome = ForecastOutcome(
+        outcome = RaceEnd(
             by=By.KUBELET,
             pod=act.victim.pod.key,
             container=None,
@@ -236,7 +211,6 @@ def _outcomes(node: GrowingNode, rate: int) -> Iterator[ForecastOutcome]:
             earliest_seconds=Fraction(act.first, SECOND_US * rate),
             latest_seconds=Fraction(act.last, SECOND_US * rate),
             ends_growth=uid == node.growth.uid,
-            text="",
             signal=act.level.signal,
             threshold_type=act.level.type,
         )
@@ -245,7 +219,7 @@ def _outcomes(node: GrowingNode, rate: int) -> Iterator[ForecastOutcome]:
     yield from sorted(found.values(), key=lambda outcome: (outcome.earliest_seconds, outcome.latest_seconds))
     if lost:
         killed, oom_seconds = node.killed(), Fraction(node.until_oom_bytes, rate)
-        yield ForecastOutcome(
+        yield RaceEnd(
             by=By.KERNEL,
             pod=killed.pod.key,
             container=killed.usage.name,
@@ -253,12 +227,11 @@ def _outcomes(node: GrowingNode, rate: int) -> Iterator[ForecastOutcome]:
             earliest_seconds=oom_seconds,
             latest_seconds=oom_seconds,
             ends_growth=(killed.pod.metadata.uid, killed.usage.name) == (node.growth.uid, node.growth.container),
-            text="",
             oom_score_adj=killed.score.value,
         )
 
 
-def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
+def _together(one: RaceEnd, other: RaceEnd) -> RaceEnd:
     return replace(
         one,
         probability=one.probability + other.probability,
@@ -270,18 +243,17 @@ def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
 # ---- what would be needed -----------------------------------------------------------------------------------------
 
 
-def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> Needed:
+def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> NeededSettings:
     hard = least_hard_bytes(node, rate, wanted)
     impractical = _impractical(node, hard)
     soft = next((each for each in node.levels if not each.is_hard), None)
-    return Needed(
+    return NeededSettings(
         probability=wanted,
         eviction_hard_bytes=hard,
         attainable=hard is not None and impractical is not Impractical.PRESSURE,
         soft_threshold_bytes=None if soft is None else soft.amount,
         soft_grace_seconds=None if soft is None else _soft_grace_seconds(node, rate, wanted, soft),
         system_reserved_for_soft_bytes=None if soft is None else soft.amount,
-        text="",
         impractical=impractical,
         instead=None if impractical is None else _instead(node),
         allocatable_bytes=None if hard is None else max(0, _unreserved_bytes(node) - hard),

@@ -30,7 +30,7 @@ class Resizing(StrEnum):
     """The API server refuses the resize; only a new pod has the new resources."""
 
 
-class ResizeVerdict(Struct, frozen=True, rename="camel"):
+class ResizeCost(Struct, frozen=True, rename="camel"):
     """What it takes to give the running pods of a workload its new resources."""
 
     outcome: Resizing
@@ -38,11 +38,9 @@ class ResizeVerdict(Struct, frozen=True, rename="camel"):
     """Containers that restart."""
     reasons: tuple[str, ...] = ()
     """Why the API server refuses it."""
-    text: str = ""
-    """The same in words, which ``report`` adds."""
 
 
-def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeVerdict | None:
+def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeCost | None:
     """Return what a resize to the resources of ``after`` takes; None where no resources change."""
     pairs = tuple(_pairs(before, after))
     changed = [(old, new) for old, new in pairs if old.resources != new.resources]
@@ -50,9 +48,9 @@ def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeVerdict | None:
         return None
     reasons = tuple(dict.fromkeys(_refusals(before, after, profile)))
     if reasons:
-        return ResizeVerdict(Resizing.REFUSED, reasons=reasons)
+        return ResizeCost(Resizing.REFUSED, reasons=reasons)
     restarts = tuple(new.name for old, new in changed if _restarts(old, new))
-    return ResizeVerdict(Resizing.RESTART if restarts else Resizing.IN_PLACE, restarts)
+    return ResizeCost(Resizing.RESTART if restarts else Resizing.IN_PLACE, restarts)
 
 
 def _pairs(before: Pod, after: Pod) -> Iterator[tuple[Container, Container]]:

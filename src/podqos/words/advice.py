@@ -11,7 +11,6 @@ from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
 from podqos.advice.sizing.sizing import Doubt
 from podqos.wording import mebibytes
-from podqos.words.drift import worded_moves
 
 _BECAUSE = {
     Because.SOMEBODY_WAITS: "users wait for it: Guaranteed, so that it does not depend on what others leave",
@@ -35,13 +34,8 @@ DOUBTS = {
 
 
 def worded(advice: WorkloadAdvice) -> WorkloadAdvice:
-    """Return the advice for a workload with its reasons and moves in words."""
-    return replace(
-        advice,
-        reasons=tuple(_BECAUSE[each] for each in advice.because),
-        moved_ahead=worded_moves(advice.moved_ahead, advice.workload),
-        moved_back=worded_moves(advice.moved_back, advice.workload),
-    )
+    """Return the advice for a workload with its reasons in words."""
+    return replace(advice, reasons=tuple(_BECAUSE[each] for each in advice.because))
 
 
 def worded_node(advice: NodeAdvice, needs: NodeNeeds) -> NodeAdvice:

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from msgspec.structs import replace
-
-from podqos.survival.differences import Difference, DifferenceKind
-from podqos.survival.drift import Order, Overtaking, WorkloadDrift
-from podqos.survival.resizing import ResizeVerdict, Resizing
+from podqos.survival.differences import DifferenceKind, PodChange
+from podqos.survival.drift import Order, ReversedPair
+from podqos.survival.resizing import ResizeCost, Resizing
 
 
-def worded(drift: WorkloadDrift) -> WorkloadDrift:
-    """Return a workload's drift with its changes and moves in words."""
-    return replace(
-        drift,
-        differences=tuple(replace(each, text=difference_words(each)) for each in drift.differences),
-        moved_ahead=worded_moves(drift.moved_ahead, drift.workload),
-        moved_back=worded_moves(drift.moved_back, drift.workload),
-        resize=None if drift.resize is None else replace(drift.resize, text=resize_words(drift.resize)),
-    )
-
-
-def worded_moves(moves: Iterable[Overtaking], workload: str) -> tuple[Overtaking, ...]:
-    """Return moves with their words, from the side of one of the two."""
-    return tuple(replace(move, text=overtaking_words(move, workload)) for move in moves)
-
-
-def difference_words(difference: Difference) -> str:
+def difference_words(difference: PodChange) -> str:
     """Return what changed, in words."""
     by = f" by {difference.injected_by}" if difference.injected_by else ""
     where = difference.container or "the pod"
@@ -44,7 +24,7 @@ def difference_words(difference: Difference) -> str:
             return f"{where}: {difference.field} {difference.before or 'none'} → {difference.after or 'none'}"
 
 
-def resize_words(verdict: ResizeVerdict) -> str:
+def resize_words(verdict: ResizeCost) -> str:
     """Return what it takes to give running pods their new resources, in words."""
     match verdict.outcome:
         case Resizing.IN_PLACE:
@@ -58,7 +38,7 @@ def resize_words(verdict: ResizeVerdict) -> str:
 _VERBS = {Order.EVICTION: "evicted", Order.KERNEL: "killed"}
 
 
-def overtaking_words(move: Overtaking, workload: str) -> str:
+def overtaking_words(move: ReversedPair, workload: str) -> str:
     """Return a move in words, from the side of one of the two, and which of them changed."""
     reason = f"never evicted: {move.spared}" if move.spared is not None else str(move.key)
     if workload == move.goes_first:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from msgspec.structs import replace
-
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
-from podqos.survival.forecast import Forecast, ForecastOutcome, Impractical, Instead, Needed
+from podqos.survival.forecast import GrowthCourse, Impractical, Instead, NeededSettings, RaceEnd
 from podqos.wording import counted, listed
 from podqos.words.durations import duration, percent, rounded
 from podqos.words.ranking import amount
@@ -17,16 +15,8 @@ from podqos.words.ranking import amount
 _DISPLACED_SHOWN = 3
 
 
-def worded(forecast: Forecast) -> Forecast:
-    """Return a forecast with its outcomes, and what is needed, in words."""
-    return replace(
-        forecast,
-        outcomes=tuple(replace(each, text=_outcome_text(each)) for each in forecast.outcomes),
-        needed=None if forecast.needed is None else replace(forecast.needed, text=_needed_text(forecast.needed)),
-    )
-
-
-def _outcome_text(outcome: ForecastOutcome) -> str:
+def outcome_text(outcome: RaceEnd) -> str:
+    """Return what happens, to whom and when."""
     after = "and the growth continues" if not outcome.ends_growth else "which stops the growth"
     when = f"{_span(outcome.earliest_seconds, outcome.latest_seconds)}, {after}"
     if outcome.by is By.KUBELET:
@@ -35,7 +25,8 @@ def _outcome_text(outcome: ForecastOutcome) -> str:
     return f"the kernel kills {outcome.pod} ({outcome.container}, {score}) {when}"
 
 
-def _needed_text(needed: Needed) -> str:
+def needed_text(needed: NeededSettings) -> str:
+    """Return with which settings the kubelet would be first, and what to do where they are impractical."""
     chance = percent(needed.probability)
     if needed.impractical is None:
         text = f"To be first {chance} of the time the kubelet needs evictionHard {_threshold(needed)}."
@@ -69,7 +60,7 @@ _IMPRACTICAL = {
 }
 
 
-def _displaced_text(needed: Needed) -> str:
+def _displaced_text(needed: NeededSettings) -> str:
     """Return what the hard threshold costs: it is taken from what pods may request."""
     if not needed.takes_bytes:
         return ""
@@ -81,7 +72,7 @@ def _displaced_text(needed: Needed) -> str:
     return f"{taken}; {pods} no longer fit{'s' if len(needed.displaced) == 1 else ''}."
 
 
-def _threshold(needed: Needed) -> str:
+def _threshold(needed: NeededSettings) -> str:
     assert needed.eviction_hard_bytes is not None
     return f"memory.available<{amount(needed.eviction_hard_bytes, MEMORY)}"
 
@@ -105,7 +96,7 @@ _WHERE = {
 }
 
 
-def race_text(growth: Forecast) -> str:
+def race_text(growth: GrowthCourse) -> str:
     """Return when memory runs out, and when thresholds are met."""
     text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if not growth.thresholds:
@@ -120,7 +111,7 @@ def race_text(growth: Forecast) -> str:
     return f"{text}; {'; '.join(crossed)}."
 
 
-def _reclaim_text(growth: Forecast) -> str:
+def _reclaim_text(growth: GrowthCourse) -> str:
     gains = []
     if growth.reclaimed_bytes:
         gains.append(f"reclaims {amount(growth.reclaimed_bytes, MEMORY)} of page cache")

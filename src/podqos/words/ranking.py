@@ -1,78 +1,16 @@
-"""Put both orders of a node together for ``podqos rank``, with the reason for each place in words."""
+"""The reason for each place in a kill order, and amounts, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 
-from msgspec.structs import replace
-
-from podqos.eviction.ranking import Policy, RankedPod, Tier
-from podqos.eviction.signals import SIGNALS, RankKey
+from podqos.eviction.ranking import RankedPod, Tier
+from podqos.eviction.signals import RankKey
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.assumption import Assumption
 from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from podqos.model.snapshot import Snapshot
-from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.survival.components import components
-from podqos.survival.orders import KilledContainer, KillKey, Orders
-from podqos.survival.outlook import Outlook
-from podqos.survival.places import (
-    EvictionPlace,
-    KillPlace,
-    RankReport,
-    eviction_places,
-    idle_containers,
-    kill_places,
-    node_summary,
-)
+from podqos.survival.orders import KilledContainer, KillKey
 from podqos.wording import mebibytes
-from podqos.words.qos import oom_rule
-
-
-def rank_report(
-    snapshot: Snapshot,
-    orders: Orders,
-    outlook: Outlook,
-    kubelet_oom_score_adj: int = KUBELET_OOM_SCORE_ADJ,
-    assumptions: tuple[Assumption, ...] = (),
-) -> RankReport:
-    """Render both orders into the documented shape."""
-    ranking = orders.ranking
-    machine_bytes = snapshot.node.memory_bytes + snapshot.node.swap_bytes
-    return RankReport(
-        kubernetes_version=ranking.profile.version_text,
-        signal=ranking.signal,
-        resource=SIGNALS[ranking.signal].resource,
-        policy=ranking.policy or Policy(ranking.profile.eviction_ranking),
-        hard=ranking.hard,
-        node=node_summary(snapshot.node, outlook),
-        eviction_order=_eviction_order(orders),
-        kill_order=_kill_order(orders, snapshot.node.memory_bytes, machine_bytes),
-        disagreements=orders.disagreements,
-        reversed_pairs=orders.reversed_pairs,
-        components=components(kubelet_oom_score_adj, machine_bytes),
-        assumptions=assumptions,
-        without_process=idle_containers(snapshot),
-    )
-
-
-def _eviction_order(orders: Orders) -> tuple[EvictionPlace, ...]:
-    resource = SIGNALS[orders.ranking.signal].resource
-    reasons = [_why_evicted_first(one, other, resource) for one, other in pairwise(orders.eviction)]
-    places = zip(eviction_places(orders), (*reasons, ""), strict=False)
-    return tuple(replace(place, reason=reason) for place, reason in places)
-
-
-def _kill_order(orders: Orders, node_memory_bytes: int, machine_bytes: int) -> tuple[KillPlace, ...]:
-    reasons = [_why_killed_first(one, other) for one, other in pairwise(orders.kernel)]
-    places = zip(kill_places(orders, machine_bytes), orders.kernel, (*reasons, ""), strict=False)
-    return tuple(
-        replace(place, oom_reason=oom_rule(killed.score, node_memory_bytes), reason=reason)
-        for place, killed, reason in places
-    )
-
 
 _TIERS = {
     Tier.BEST_EFFORT: "BestEffort",
@@ -91,7 +29,8 @@ _EVICTED_FIRST: Mapping[RankKey | None, str] = {
 }
 
 
-def _why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
+def why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
+    """Return why the kubelet evicts a pod before the next."""
     match one.before_next_by:
         case RankKey.PRIORITY:
             return f"priority {one.priority}, the next {other.priority}"
@@ -116,7 +55,8 @@ def _excess(ranked: RankedPod, resource: str) -> str:
     return f"{amount(-excess, resource)} below" if excess else "at its request"
 
 
-def _why_killed_first(one: KilledContainer, other: KilledContainer) -> str:
+def why_killed_first(one: KilledContainer, other: KilledContainer) -> str:
+    """Return why the kernel kills a container before the next."""
     used = f"{mebibytes(one.worst.used_pages * PAGE_BYTES)} against {mebibytes(other.worst.used_pages * PAGE_BYTES)}"
     scores = f"oom_score_adj {one.score.value} against {other.score.value}"
     match one.before_next_by:

@@ -29,7 +29,7 @@ from podqos.survival.drift import (
     Standing,
     Version,
     VersionWorkload,
-    WorkloadDrift,
+    WorkloadChange,
     drift,
 )
 
@@ -89,7 +89,7 @@ class Advised(Struct, frozen=True):
 
 def effect(
     workloads: Sequence[Advised], settings: CgroupSettings, profile: Profile = LATEST
-) -> dict[Identity, WorkloadDrift]:
+) -> dict[Identity, WorkloadChange]:
     """Compare both states of all workloads on one node."""
     node_memory_bytes = settings.node_memory_bytes
     old = _version(workloads, node_memory_bytes, is_after=False)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.answers.forecast import CurvePoint, ForecastReport
 from podqos.answers.page.what_if import KubeletEdit
-from podqos.survival.forecast import CurvePoint, ForecastReport
 
 
 class ForecastRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

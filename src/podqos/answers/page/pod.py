@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.explanation import Explanation
+from podqos.answers.places import EvictionPlace, IdleContainer, KillPlace
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.edits import Edit
 from podqos.survival.counterfactual import PodChange
-from podqos.survival.places import EvictionPlace, IdleContainer, KillPlace
 from podqos.words.autopsy_death import AutopsyDeath
 
 

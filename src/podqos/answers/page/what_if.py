@@ -9,11 +9,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.answers.drift import ResizeVerdict
+from podqos.answers.forecast import CurvePoint
 from podqos.answers.page.pod import PatchText, PodStanding
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
-from podqos.survival.forecast import CurvePoint
-from podqos.survival.resizing import ResizeVerdict
 
 
 class PodEdit(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 
-from msgspec.structs import replace
-
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, is_node_name
 from podqos.cli.output import add_output_options, emit, pod_names
@@ -28,8 +26,6 @@ from podqos.errors import InputError, InvalidOption
 from podqos.library.blast_radius import blast
 from podqos.library.simulation import built_viewer
 from podqos.objects.files import STDIN
-from podqos.objects.kubelet_node import Kubelet
-from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.reading.files import read_bytes
 from podqos.reading.scenario_files import place_of
 from podqos.reading.shipped_scenarios import shipped_scenario
@@ -83,19 +79,16 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("leak")
     if arguments.scenario is None:
         state, profile, errors = state_of(arguments, refuse_impossible=True)
-        kubelet = options.kubelet_option(arguments.config, arguments.kubernetes_version) or state.kubelet or Kubelet()
-        state.cgroups(kubelet, CgroupVersion.V2, profile)  # a kubelet that does not start there is an error
         radius = blast(
-            state.snapshot,
+            state,
             *rates,
-            kubelet=kubelet.config,
+            kubelet=options.kubelet_option(arguments.config, arguments.kubernetes_version),
             profile=profile,
             policy=policy,
             growing=arguments.growing,
             progress=told,
         )
-        leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
-        return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet, profile)), errors
+        return radius, errors
     if selection_of(arguments) is not None:
         raise InvalidOption("a scenario and -n, -l, --kind, --name cannot be combined")
     figures = (

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 
 from podqos.admission.injectors import INJECTORS
+from podqos.answers.drift import DriftReport
 from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit
@@ -29,7 +30,7 @@ from podqos.reading.injecting import read_injectors
 from podqos.reading.versions import load_version
 from podqos.report.survival.drift_lines import table
 from podqos.report.text.style import Style
-from podqos.survival.drift import Allowed, DriftReport
+from podqos.survival.drift import Allowed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "json", "yaml", "markdown"),
-        "podqos.survival.drift:DriftReport",
+        "podqos.answers.drift:DriftReport",
         "markdown: for a comment on a pull request",
     )
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
+from podqos.answers.forecast import ForecastReport
 from podqos.cli import options
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
@@ -23,7 +24,6 @@ from podqos.library.forecast import forecast
 from podqos.library.numbers import positive_number
 from podqos.reading.written_files import write_file
 from podqos.report.survival.forecast import csv_table, table
-from podqos.survival.forecast import ForecastReport
 
 _DEFAULT_RATES = ("16Mi/s", "128Mi/s", "1Gi/s")
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "json", "yaml", "csv", "name"),
-        "podqos.survival.forecast:ForecastReport",
+        "podqos.answers.forecast:ForecastReport",
         "csv: a line per outcome",
     )
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "wide", "json", "yaml", "csv", "name"),
-        "podqos.survival.places:RankReport",
+        "podqos.answers.places:RankReport",
         "table: both orders and where they disagree; wide, csv: a line per pod; json, yaml: everything",
     )
 

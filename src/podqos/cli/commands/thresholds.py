@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from podqos.answers.thresholds import memory_of
+from podqos.answers.thresholds import memory_of, thresholds
 from podqos.cli import options
 from podqos.cli.cluster import (
     add_cluster_options,
@@ -24,7 +24,6 @@ from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.eviction.signals import Signal
 from podqos.library.node_state import NodeCapacities, node_capacities
-from podqos.library.thresholds import thresholds
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.kubelet_settings import settings_from_flags
 from podqos.reading.written_files import write_file
@@ -74,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_version_option(parser)
     parser.add_argument("--svg", metavar="FILE", help="also draw the node's memory as a bar into this file")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
-    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.thresholds:ThresholdsReport")
+    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.answers.thresholds:ThresholdsReport")
 
 
 def run(arguments: argparse.Namespace) -> int:

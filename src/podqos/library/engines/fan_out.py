@@ -19,12 +19,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
+from podqos.answers.workers import Progress
 from podqos.errors import HostError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Progress = Callable[[int, int], None]
-"""Called with done and total."""
 
 # The numbers of all turns fit into the smallest pipe there is, a page.
 _MOST_TURNS = 2048

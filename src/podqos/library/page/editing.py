@@ -14,10 +14,10 @@ from podqos.admission.chain import within_bounds
 from podqos.admission.pod_validation import validate_pod
 from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.fixes.patches import object_patch, plain_value
+from podqos.answers.node_state import NodeState
 from podqos.answers.page.pod import PatchText
 from podqos.answers.patches import json_patch, kubectl_patch, kustomize_patch
 from podqos.errors import InputError
-from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode
 from podqos.manifest.edits.refusal import Refusal
 from podqos.manifest.edits.values import with_field

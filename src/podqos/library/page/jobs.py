@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msgspec.structs import replace
-
+from podqos.answers.node_state import NodeState
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.library.blast_radius import blast
-from podqos.library.node_state import NodeState, cluster_state
+from podqos.library.node_state import cluster_state
 from podqos.library.page.shown import Shown
 from podqos.library.page.source import PageSource
 from podqos.library.simulation import simulate
 from podqos.model.profile import LATEST
-from podqos.objects.kubelet_node import Kubelet
 from podqos.sim.blast import BlastRadius
 
 Told = Callable[[float], None]
@@ -36,11 +34,8 @@ def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, co
 
     if source.scenario is not None:
         return blast(source.varied(edits), progress=progress, cores=cores)
-    state = _state(source, node)
-    kubelet = state.kubelet or Kubelet()
     profile = LATEST if source.cluster is None else source.cluster.profile
-    radius = blast(state.snapshot, kubelet=kubelet.config, profile=profile, progress=progress, cores=cores)
-    return replace(radius, assumptions=state.resting_on(kubelet, profile))
+    return blast(_state(source, node), profile=profile, progress=progress, cores=cores)
 
 
 def _state(source: PageSource, node: str) -> NodeState:

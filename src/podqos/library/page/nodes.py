@@ -13,10 +13,12 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.node_state import NodeState, NoPods, usage_by_node, used_bytes
 from podqos.answers.page.cluster import NodePanel, PodBlock
+from podqos.answers.places import RankReport
 from podqos.errors import InputError
 from podqos.eviction.signals import Signal
-from podqos.library.node_state import NodeState, NoPods, cluster_state, node_state, usage_by_node, used_bytes
+from podqos.library.node_state import cluster_state, node_state
 from podqos.library.page.places import Places
 from podqos.library.page.source import PageSource
 from podqos.library.rank import rank
@@ -40,7 +42,6 @@ from podqos.placement.workloads import POD
 from podqos.reading.cluster_snapshot import ClusterSnapshot
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
-from podqos.survival.places import RankReport
 from podqos.survival.pods import NodePod
 from podqos.survival.usage_file import UsageRow
 from podqos.wording import mebibytes

@@ -16,6 +16,8 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.check import Checked
+from podqos.answers.node_figures import node_overview, threshold_bytes
+from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
@@ -26,8 +28,6 @@ from podqos.errors import InputError
 from podqos.library.admit import admit
 from podqos.library.autopsy import autopsy
 from podqos.library.check import run_checks
-from podqos.library.node_figures import node_overview, threshold_bytes
-from podqos.library.node_state import USAGE, used_bytes
 from podqos.library.page.editing import edited, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode, ShownNode
 from podqos.library.page.places import Places, before, is_safer

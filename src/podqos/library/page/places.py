@@ -8,7 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from podqos.answers.page.pod import PodStanding
-from podqos.survival.places import EvictionPlace, KillPlace, RankReport
+from podqos.answers.places import EvictionPlace, KillPlace, RankReport
 
 Place = TypeVar("Place", EvictionPlace, KillPlace)
 

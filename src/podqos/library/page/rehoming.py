@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.node_state import NodeState
 from podqos.answers.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.errors import InvalidManifest
-from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.shown import Shown, workload_of
 from podqos.model.node import PODS

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from podqos.answers.explain import ExplainOptions, explain
 from podqos.answers.explanation import ExplanationList
+from podqos.answers.forecast import CurvePoint
+from podqos.answers.node_figures import headroom_bytes
+from podqos.answers.node_state import NodeState
 from podqos.errors import InputError
-from podqos.library.node_figures import headroom_bytes
-from podqos.library.node_state import NodeState
 from podqos.library.page.nodes import PageNode, PageNodes
 from podqos.library.page.places import Places
 from podqos.library.page.quotas import Quotas
@@ -26,7 +27,6 @@ from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
 from podqos.reading.loading import load
-from podqos.survival.forecast import CurvePoint
 
 
 class Shown:

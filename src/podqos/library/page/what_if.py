@@ -11,6 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.finding import FieldEdit
+from podqos.answers.drift import resize_verdict
+from podqos.answers.forecast import CurvePoint
+from podqos.answers.node_figures import headroom_bytes, threshold_bytes
+from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
 from podqos.answers.page.pod import PatchText
 from podqos.answers.page.what_if import (
@@ -28,8 +32,6 @@ from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
 from podqos.library.forecast import forecast
-from podqos.library.node_figures import headroom_bytes, threshold_bytes
-from podqos.library.node_state import NodeState, available_bytes
 from podqos.library.page.editing import edited, edited_alike, patch_of, with_workloads
 from podqos.library.page.nodes import PageNode
 from podqos.library.page.places import Places, turn
@@ -47,10 +49,8 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.forecast import CurvePoint
-from podqos.survival.resizing import ResizeVerdict, Resizing, resizing
+from podqos.survival.resizing import ResizeCost, Resizing, resizing
 from podqos.wording import mebibytes
-from podqos.words.drift import resize_words
 from podqos.words.forecast import race_text
 
 _MOST_CHOICES = 500
@@ -322,10 +322,10 @@ class WhatIfEngine:
                 if each.container in scores
             ),
             patch=self._patch(change.maker, change.fields, verdict),
-            resize=None if verdict is None else replace(verdict, text=resize_words(verdict)),
+            resize=None if verdict is None else resize_verdict(verdict),
         )
 
-    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeVerdict | None) -> PatchText | None:
+    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeCost | None) -> PatchText | None:
         try:
             fields = list(_fields(edits, maker))
         except InputError:

@@ -18,7 +18,7 @@ from podqos.model.resources import MEMORY
 from podqos.placement.allocatable import Division
 from podqos.report.text.style import Style, wrapped
 from podqos.report.text.svg_elements import INK, LETTER, PAPER, QUIET, SOFT, heading, line, path, rect, text
-from podqos.survival.exhaustion import Actor, ExhaustionStep
+from podqos.survival.exhaustion import Actor, ActorLevel
 from podqos.words.ranking import amount
 
 
@@ -62,12 +62,12 @@ def parts_of(memory: Division) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.size_bytes > 0)
 
 
-def marks_of(steps: Sequence[ExhaustionStep]) -> tuple[Mark, ...]:
+def marks_of(steps: Sequence[ActorLevel]) -> tuple[Mark, ...]:
     """Return who acts as ``memory.available`` falls, first to last."""
     return tuple(Mark(step.left, *_MARKS[step.actor]) for step in steps if step.signal is Signal.MEMORY)
 
 
-def letter_of(step: ExhaustionStep) -> str:
+def letter_of(step: ActorLevel) -> str:
     """Return the letter that stands for who acts on the ruler."""
     return _MARKS[step.actor][0]
 
@@ -87,7 +87,7 @@ _TITLE = "Memory"
 _WIDEST = 100
 
 
-def bar_lines(memory: Division | None, steps: Sequence[ExhaustionStep], style: Style) -> list[str]:
+def bar_lines(memory: Division | None, steps: Sequence[ActorLevel], style: Style) -> list[str]:
     """Return the bar, what its signs mean, and the ruler of its last part; ``letter_of`` says who acts there."""
     if memory is None or not memory.capacity.value:
         return []
@@ -132,7 +132,7 @@ _ROW = 20
 _FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="12" fill="{QUIET}"'
 
 
-def bar_svg(memory: Division, steps: Sequence[ExhaustionStep]) -> str:
+def bar_svg(memory: Division, steps: Sequence[ActorLevel]) -> str:
     """Draw the bar, and its last part enlarged below it."""
     capacity, parts, marks = memory.capacity.value, parts_of(memory), marks_of(steps)
     title = f"Memory of a node of {amount(capacity, MEMORY)}: who may use it, and who acts when it runs out"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from podqos.answers.drift import DriftReport, WorkloadDrift
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.drift import DriftReport, DriftStatus, Standing, WorkloadDrift
+from podqos.survival.drift import DriftStatus, Standing
 from podqos.wording import counted, mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")

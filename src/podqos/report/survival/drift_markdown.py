@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from podqos.answers.drift import DriftReport, WorkloadDrift
 from podqos.report.survival.drift_lines import basis, change, figures, movers, reasons_of, status_word, summary
-from podqos.survival.drift import DriftReport, WorkloadDrift
 
 MOST_CHARACTERS = 65_536
 # Room for the heading, the last lines and what is said about the rest.

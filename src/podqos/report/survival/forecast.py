@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from operator import attrgetter
 
+from podqos.answers.forecast import Forecast, ForecastReport
 from podqos.model.resources import MEMORY
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
-from podqos.survival.forecast import Forecast, ForecastReport
 from podqos.words.durations import percent
 from podqos.words.forecast import race_text
 from podqos.words.ranking import amount

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from math import log2
 
+from podqos.answers.forecast import ForecastReport
 from podqos.model.resources import MEMORY
-from podqos.survival.forecast import ForecastReport
 from podqos.words.ranking import amount
 
 _WIDTH, _HEIGHT = 640, 320

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from podqos.answers.places import EvictionPlace, KillPlace, RankReport
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 from podqos.wording import listed, mebibytes
 from podqos.words.headroom import headroom_sentence
 from podqos.words.ranking import amount

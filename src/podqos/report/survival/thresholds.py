@@ -1,14 +1,10 @@
-"""``podqos thresholds``: what a kubelet leaves to pods, and when it evicts them, as a documented value and as text.
-
-The value is stable: fields are added, never renamed or removed; ``docs/schema/thresholds.json`` is made from these
-classes.
-"""
+"""``podqos thresholds`` as text: what a kubelet leaves to pods, and when it evicts them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from podqos.answers.thresholds import PressureReport, SoftCoverageReport, ThresholdsReport, _shown, memory_of
+from podqos.answers.thresholds import PressureReport, SoftCoverageReport, ThresholdsReport, memory_of
 from podqos.eviction.admission import Refused
 from podqos.eviction.signals import SIGNALS, Signal
 from podqos.model.quantity import Quantity
@@ -20,6 +16,7 @@ from podqos.report.text.tables import Table, csv_table
 from podqos.survival.exhaustion import WatchedThreshold
 from podqos.words.durations import short_duration
 from podqos.words.ranking import amount as amount_of
+from podqos.words.thresholds import amount_text
 
 _NOTHING = "–"
 # Those that can be set: the others are derived from them.
@@ -131,7 +128,7 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
     """Return what happens as memory runs out, and the growth up to which the kubelet is sure to act first."""
     steps = [step for step in report.steps if step.signal is Signal.MEMORY]
     lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
-    lines += [f"  {letter_of(step)} {_shown(step.signal, step.left):>8}  {step.text}" for step in steps]
+    lines += [f"  {letter_of(step)} {amount_text(step.signal, step.left):>8}  {step.text}" for step in steps]
     return [*lines, *_sure_growth_lines(report, style)]
 
 
@@ -185,7 +182,7 @@ def _stated(threshold: WatchedThreshold) -> str:
     """Return a threshold as configured; for a share also its amount, if known."""
     if threshold.amount is None or not threshold.value.endswith("%"):
         return threshold.value
-    return f"{threshold.value}={_shown(threshold.signal, threshold.amount)}"
+    return f"{threshold.value}={amount_text(threshold.signal, threshold.amount)}"
 
 
 def _grace(report: ThresholdsReport) -> str:

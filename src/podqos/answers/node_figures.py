@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from podqos.answers.node_state import NodeState, used_by_pods, used_bytes
 from podqos.answers.overview import NextVictim, NodeOverview, Share
-from podqos.library.node_state import NodeState, used_by_pods, used_bytes
-from podqos.library.watched_memory import watched_memory
+from podqos.answers.places import EvictionPlace, KillPlace, RankReport
+from podqos.answers.watched_memory import watched_memory
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
-from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 
 
 def node_overview(

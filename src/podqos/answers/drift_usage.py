@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from podqos.answers.drift_versions import Entries
 from podqos.errors import InputError
 from podqos.model.assumption import Assumption
 from podqos.model.snapshot import NodeUsage, Snapshot
-from podqos.reading.versions import Entries
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.drift import Version
 from podqos.survival.usage import from_usage

@@ -1,25 +1,34 @@
-"""Both orders as output: a row per pod and per container, with every number that decided.
+"""Both orders as output: a row per pod and per container, with every number that decided and why in words.
 
-The shapes are stable: fields are added, never renamed or removed. ``reason`` is for words, which ``report`` adds.
+The shapes are stable: fields are added, never renamed or removed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import TypeVar
+
 from msgspec import Struct
 
 from podqos.eviction.ranking import Policy
-from podqos.eviction.signals import RankKey
+from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.classes import qos_class_of
-from podqos.survival.components import ComponentReport
+from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
+from podqos.survival.components import ComponentReport, components
 from podqos.survival.headroom import Headroom
 from podqos.survival.orders import Disagreement, KillKey, Orders
 from podqos.survival.outlook import Outlook
 from podqos.survival.pods import without_process
+from podqos.words.qos import oom_rule
+from podqos.words.ranking import why_evicted_first, why_killed_first
+
+Place = TypeVar("Place")
 
 
 class NodeSummary(Struct, frozen=True, rename="camel"):
@@ -157,6 +166,7 @@ def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
 def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
     """Return the kubelet's order."""
     kernel_places = {pod.metadata.uid: place for place, pod in enumerate(orders.kernel_pods, start=1)}
+    resource = SIGNALS[orders.ranking.signal].resource
     return tuple(
         EvictionPlace(
             place=place,
@@ -170,14 +180,14 @@ def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
             spared=ranked.spared,
             kernel_place=kernel_places.get(ranked.pod.metadata.uid),
             before_next_by=ranked.before_next_by,
-            reason="",
+            reason="" if following is None else why_evicted_first(ranked, following, resource),
         )
-        for place, ranked in enumerate(orders.eviction, start=1)
+        for place, (ranked, following) in enumerate(_with_next(orders.eviction), start=1)
     )
 
 
-def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
-    """Return the kernel's order on a machine with this much RAM and swap."""
+def kill_places(orders: Orders, node: NodeUsage) -> tuple[KillPlace, ...]:
+    """Return the kernel's order on a node."""
     places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
     # The kernel's own thousandth, a whole number of pages: only so does the sum order as the badness does.
     point_pages = max(1, orders.domain.total_bytes // PAGE_BYTES // 1000)
@@ -191,20 +201,51 @@ def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
             processes=killed.usage.processes,
             used_bytes=killed.worst.used_pages * PAGE_BYTES,
             oom_score_adj=killed.score.value,
-            oom_reason="",
+            oom_reason=oom_rule(killed.score, node.memory_bytes),
             badness_bytes=killed.worst.points * PAGE_BYTES,
-            oom_score=killed.shown_score(machine_bytes),
+            oom_score=killed.shown_score(node.memory_bytes + node.swap_bytes),
             eviction_place=places[killed.pod.metadata.uid],
             before_next_by=killed.before_next_by,
             margin_bytes=killed.margin_bytes,
-            reason="",
+            reason="" if following is None else why_killed_first(killed, following),
             share_points=_tenths(killed.worst.used_pages, point_pages) / 10,
             points=_tenths(killed.worst.points, point_pages) / 10,
         )
-        for place, killed in enumerate(orders.kernel, start=1)
+        for place, (killed, following) in enumerate(_with_next(orders.kernel), start=1)
     )
+
+
+def _with_next(places: Sequence[Place]) -> Iterator[tuple[Place, Place | None]]:
+    """Yield each with the one after it; None after the last."""
+    return zip_longest(places, places[1:])
 
 
 def _tenths(pages: int, point_pages: int) -> int:
     """Return pages in tenths of points, rounded; whole points more are exactly ten tenths more."""
     return (20 * pages + point_pages) // (2 * point_pages)
+
+
+def rank_report(
+    snapshot: Snapshot,
+    orders: Orders,
+    outlook: Outlook,
+    kubelet_oom_score_adj: int = KUBELET_OOM_SCORE_ADJ,
+    assumptions: tuple[Assumption, ...] = (),
+) -> RankReport:
+    """Return both orders of all pods of a node."""
+    ranking, node = orders.ranking, snapshot.node
+    return RankReport(
+        kubernetes_version=ranking.profile.version_text,
+        signal=ranking.signal,
+        resource=SIGNALS[ranking.signal].resource,
+        policy=ranking.policy or Policy(ranking.profile.eviction_ranking),
+        hard=ranking.hard,
+        node=node_summary(node, outlook),
+        eviction_order=eviction_places(orders),
+        kill_order=kill_places(orders, node),
+        disagreements=orders.disagreements,
+        reversed_pairs=orders.reversed_pairs,
+        components=components(kubelet_oom_score_adj, node.memory_bytes + node.swap_bytes),
+        assumptions=assumptions,
+        without_process=idle_containers(snapshot),
+    )

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.answers.node_state import NodeState
 from podqos.eviction.signals import Signal
-from podqos.library.node_state import NodeState
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY

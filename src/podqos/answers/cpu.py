@@ -1,0 +1,63 @@
+"""How much CPU each pod gets when all use as much as they can."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.model.assumption import Assumption
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import ZERO
+from podqos.model.resources import CPU
+from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
+from podqos.objects.kubelet_node import Kubelet, cgroups_of, rules_of
+from podqos.objects.node_pods import node_pods
+from podqos.objects.objects import Objects
+from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.survival.cpu import CpuReport, burst, cpu_report
+
+_PLENTY_BYTES = 1 << 50
+
+
+class CpuRequest(Struct, frozen=True, kw_only=True):
+    """A node whose CPU is divided; its memory plays no part."""
+
+    cores: int | Fraction
+    is_this_machine: bool = False
+    """Whether the cores were not stated, and are those of this machine."""
+    node: str | None = None
+    """Its name, where the pods of several nodes are among the objects."""
+    kubelet: Kubelet | None = None
+    cgroup_version: CgroupVersion = CgroupVersion.V2
+    profile: Profile = LATEST
+
+
+def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
+    """Return what each pod of a node wants and gets. Raises InputError where there are no pods."""
+    cores, kubelet, profile = request.cores, request.kubelet, request.profile
+    pods = node_pods(objects, profile=profile, node=request.node)
+    if not pods:
+        raise InputError("there are no pods", fix="name manifests that hold some")
+    assumptions: list[Assumption] = []
+    if request.is_this_machine:
+        assumptions.append(Assumption("cores", f"{cores}, all of this machine", "--cores"))
+    if kubelet is None:
+        kubelet = Kubelet()
+        assumptions.append(KUBELET_SETTINGS)
+    settings = cgroups_of(
+        kubelet, memory_bytes=_PLENTY_BYTES, cores=cores, cgroup_version=request.cgroup_version, profile=profile
+    )
+    reserved = (each.get(CPU, ZERO) for each in (kubelet.config.reserved_for_kube, kubelet.config.reserved_for_system))
+    reserved_milli = sum(amount.milli_value for amount in reserved)
+    if reserved_milli:
+        assumptions.append(
+            Assumption("CPU of daemons", "all that is reserved for them", "kubeReserved, systemReserved")
+        )
+    result = burst((entry.pod for entry in pods), cores, settings, profile, reserved_milli=reserved_milli)
+    assumed = (*rules_of(kubelet, profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
+    report = cpu_report(result, profile, assumed)
+    chosen = {entry.pod.key for entry in pods if entry.is_chosen}
+    return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))

@@ -1,0 +1,348 @@
+"""The pods of a node at one moment, and what they use: from manifests and rows of usage, or as a kubelet measured it.
+
+Unmeasured usage is assumed, and reported as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.answers.node_options import NodePodsOptions
+from podqos.errors import InputError
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.assumption import Assumption
+from podqos.model.node import Node
+from podqos.model.pod import Pod
+from podqos.model.profile import Profile
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import Summary
+from podqos.objects.assumptions import (
+    KUBELET_SETTINGS,
+    LEAST_NODE_BYTES,
+    cluster_assumptions,
+    node_hugepages,
+    node_memory,
+    nodes_called,
+    stated_allocatable,
+)
+from podqos.objects.cluster_node import ClusterNode
+from podqos.objects.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
+from podqos.objects.node_pods import chosen_node, node_pods
+from podqos.objects.objects import FoundWorkload, Objects
+from podqos.placement.workloads import POD
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.survival.assumed_usage import assumed_usage
+from podqos.survival.pods import NodePod, names_by_workload, without_process
+from podqos.survival.snapshots import from_summary, node_of
+from podqos.survival.usage import BeyondLimit, from_usage, strangers
+from podqos.survival.usage_file import UsageRow
+from podqos.wording import counted, listed, mebibytes
+
+USAGE = Assumption("usage", "what pods request", "--usage")
+_SHOWN_PODS = 3
+
+
+class NoPods(InputError):
+    """What was given holds no pods that run: they have ended, are refused, or there are none."""
+
+
+class NodeState(Struct, frozen=True):
+    """A node's pods at one moment, and what of that was assumed."""
+
+    snapshot: Snapshot
+    assumptions: tuple[Assumption, ...] = ()
+    is_kubelets: bool = False
+    """Whether a kubelet measured it: its memory figures are taken as they are."""
+    neighbours: frozenset[str] = frozenset()
+    """Pods that count but that an answer is not about, as ``namespace/name``."""
+    kubelet: Kubelet | None = None
+    """The node's own, where that is known."""
+    is_of_cluster: bool = False
+    """Whether it is a node of a cluster, whose memory is known: what is assumed may not fit, and is then said."""
+    owners: Mapping[str, tuple[str, str]] = {}
+    """By uid of a pod the workload it is of: its kind and ``namespace/name``. Empty where only pods are known."""
+    allocatable_bytes: int | None = None
+    """How much memory its Node object states as allocatable; None where there is no such object."""
+
+    def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
+        """Return the settings that the node's cgroups are planned by, for kill orders."""
+        node = self.snapshot.node
+        return judged_cgroups(
+            kubelet,
+            memory_bytes=node.memory_bytes,
+            swap_bytes=node.swap_bytes,
+            cgroup_version=version,
+            profile=profile,
+        )
+
+    def resting_on(self, kubelet: Kubelet, profile: Profile) -> tuple[Assumption, ...]:
+        """Return what an answer assumes if it also depends on the kubelet and the version."""
+        unstated = () if kubelet.is_stated else (KUBELET_SETTINGS,)
+        return (*rules_of(kubelet, profile), *self.assumptions, *unstated)
+
+
+def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeState:
+    """Return the pods of manifests with what they use: the rows of usage, or what they request.
+
+    Where the pods of several nodes are among the objects, rows about pods of the other nodes do not count. The kubelet
+    is the one whose settings stand among the objects, unless one is given. A state is returned as it is, with another
+    kubelet if one is given; nothing else that it has already can be given beside it.
+    """
+    if isinstance(objects, NodeState):
+        _refuse_beside_state(options)
+        return objects if options.kubelet is None else replace(objects, kubelet=options.kubelet)
+    found = objects.latest(warn=False)
+    node, node_memory_bytes, profile = options.node, options.node_memory_bytes, options.profile
+    name = chosen_node(found, node)
+    rows = options.usage
+    if rows is not None and node is not None:
+        by_node = usage_by_node(found, rows)
+        rows = [*by_node.get(node, ()), *by_node.get(None, ())]
+    pods = node_pods(objects, named=[row.pod for row in rows or ()], node=node, profile=profile)
+    nodes = nodes_called(name, objects.of(Node))
+    memory_bytes, assumed = node_memory(node_memory_bytes, nodes)
+    assumed += cluster_assumptions(objects)
+    hugepages_bytes = 0 if node_memory_bytes is not None else node_hugepages(nodes, memory_bytes)
+    machine = NodeUsage(
+        memory_bytes, name=name, system_bytes=options.system_memory_bytes or 0, hugepages_bytes=hugepages_bytes
+    )
+    allocatable_bytes = None if node_memory_bytes is not None else stated_allocatable(nodes, memory_bytes)
+    kubelet = options.kubelet or kubelet_among(objects)
+    if rows is None:
+        snapshot = Snapshot(machine, tuple(_assumed(each.pod) for each in pods))
+        state = NodeState(snapshot, (*assumed, USAGE), kubelet=kubelet, allocatable_bytes=allocatable_bytes)
+        return _of_pods(pods, state)
+    beyond: list[BeyondLimit] = []
+    measured = from_usage(pods, rows, machine, beyond)
+    if options.refuse_impossible:
+        refuse_beyond(beyond)
+    objects.note(*map(_beyond_limit, beyond))
+    # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
+    workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
+    replicas = {entry.pod.key for entry in pods if entry.workload in workloads}
+    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None and _runs(entry.pod)]
+    beside = [key for key in unknown if key in replicas]
+    snapshot = Snapshot(
+        machine,
+        tuple(_assumed(each.pod) if each.pod.key in beside else _started(each) for each in measured.pods),
+    )
+    assumptions = (
+        *assumed,
+        *_about_pods("usage", beside, "what they request"),
+        *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
+        *_left_out(strangers(pods, rows)),
+    )
+    return _of_pods(pods, NodeState(snapshot, assumptions, kubelet=kubelet, allocatable_bytes=allocatable_bytes))
+
+
+_OF_STATE = ("usage", "node", "node_memory_bytes", "system_memory_bytes", "refuse_impossible")
+
+
+def _refuse_beside_state(options: NodePodsOptions) -> None:
+    """Raise ``InputError`` where something is given that a state has its own of."""
+    given = {name: getattr(options, name) for name in _OF_STATE}
+    names = [name for name, value in given.items() if value is not None and value is not False]
+    if names:
+        what = f"{listed(names)} cannot be given together with a node's state, which has its own"
+        raise InputError(what, fix="give them to node_state with the objects that the state is made from")
+
+
+def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, where: str = "") -> NodeState:
+    """Return the pods of the objects with what a kubelet's /stats/summary says of them; ``where`` it was read."""
+    node_memory_bytes = options.node_memory_bytes
+    machine = node_of(summary)
+    if machine is None:
+        if node_memory_bytes is None:
+            where = where or f"statistics of {summary.node.node_name}"
+            raise InputError("the node's memory is not in it", where=where, fix="give it with --node-memory")
+        machine = NodeUsage(0, name=summary.node.node_name)
+    if node_memory_bytes is not None:
+        machine = replace(machine, memory_bytes=node_memory_bytes)
+    if options.system_memory_bytes is not None:
+        machine = replace(machine, system_bytes=options.system_memory_bytes)
+    pods = node_pods(objects, node=options.node, profile=options.profile)
+    measured = from_summary([entry.pod for entry in pods], summary, machine)
+    snapshot = replace(measured, pods=tuple(map(_started, measured.pods)))
+    nodes = [] if node_memory_bytes is not None else [each for each in objects.of(Node) if each.name == machine.name]
+    allocatable_bytes = stated_allocatable(nodes, machine.memory_bytes)
+    state = NodeState(snapshot, is_kubelets=True, kubelet=options.kubelet, allocatable_bytes=allocatable_bytes)
+    return _of_pods(pods, state)
+
+
+def cluster_node_state(found: ClusterNode, options: NodePodsOptions) -> NodeState:
+    """Return a node of a cluster with its pods.
+
+    Usage is what its kubelet measured, else what metrics.k8s.io says, else what pods request.
+    """
+    status, summary, objects = found.node.status, found.summary, found.objects
+    memory_bytes = options.node_memory_bytes
+    if memory_bytes is None and MEMORY in status.capacity:
+        memory_bytes = status.capacity[MEMORY].value
+    about = replace(options, node=found.node.name, node_memory_bytes=memory_bytes)
+    if summary is not None:
+        if node_of(summary) is not None:
+            about = replace(about, node_memory_bytes=options.node_memory_bytes)
+        state = kubelet_state(objects, summary, about)
+    else:
+        rows = [
+            UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
+            for key in dict.fromkeys(each.workload.pod.key for each in objects.workloads)
+            if key in found.pod_metrics
+            for container in found.pod_metrics[key].containers
+        ]
+        if options.system_memory_bytes is None:
+            about = replace(about, system_memory_bytes=_system_bytes(found))
+        state = node_state(objects, replace(about, usage=rows if found.pod_metrics else None))
+    stated = status.allocatable.get(MEMORY) if options.node_memory_bytes is None else None
+    return replace(
+        state,
+        assumptions=tuple(dict.fromkeys((*state.assumptions, *found.assumptions))),
+        kubelet=options.kubelet or found.kubelet,
+        is_of_cluster=True,
+        allocatable_bytes=None if stated is None else stated.value,
+    )
+
+
+def _system_bytes(found: ClusterNode) -> int | None:
+    """Return what a node uses outside of its pods, as far as metrics.k8s.io tells."""
+    metrics = found.node_metrics
+    if metrics is None or MEMORY not in metrics.usage:
+        return None
+    pods = [each.workload.pod.key for each in found.objects.workloads]
+    measured = (found.pod_metrics[key] for key in pods if key in found.pod_metrics)
+    used = sum(each.usage[MEMORY].value for pod in measured for each in pod.containers if MEMORY in each.usage)
+    return max(0, metrics.usage[MEMORY].value - used)
+
+
+def snapshot_state(snapshot: Snapshot) -> NodeState:
+    """Return the node of a snapshot, of which nothing else is known."""
+    return _checked(NodeState(snapshot))
+
+
+def used_bytes(state: NodeState) -> int:
+    """Return what pods and system use."""
+    return state.snapshot.node.system_bytes + used_by_pods(state)
+
+
+def available_bytes(state: NodeState, profile: Profile) -> int:
+    """Return ``memory.available`` as the kubelet counts it."""
+    return state.snapshot.node.available_bytes(used_by_pods(state), profile)
+
+
+def beyond_memory(state: NodeState, profile: Profile) -> str:
+    """Return in words that pods use more than there is, which unless it was measured is assumed wrongly; else empty."""
+    there, left = state.snapshot.node.memory_bytes, available_bytes(state, profile)
+    if left >= 0 or state.is_kubelets:
+        return ""
+    return f"the pods use {mebibytes(there - left)}, the node has {mebibytes(there)}"
+
+
+def check_fits(state: NodeState, profile: Profile) -> None:
+    """Raise ``InputError`` where pods use more than there is: unless that was measured, it is assumed wrongly."""
+    what = beyond_memory(state, profile)
+    if what:
+        raise InputError(what, fix="give the node's memory with --node-memory")
+
+
+def used_by_pods(state: NodeState) -> int:
+    """Return the working sets of all pods."""
+    return sum(usage.working_set_bytes for entry in state.snapshot.pods for usage in entry.containers)
+
+
+def usage_by_node(workloads: Iterable[FoundWorkload], rows: Iterable[UsageRow]) -> dict[str | None, list[UsageRow]]:
+    """Return the rows about the pods of each node; those about none of the workloads under None.
+
+    A row that names a workload, or may name a pod of several namespaces, can be about several nodes.
+    """
+    called: dict[str, list[str]] = {}
+    makers = set()
+    for found in workloads:
+        pod = found.workload.pod
+        for name in (pod.key, pod.key.partition("/")[2]):
+            called.setdefault(name, []).append(pod.spec.node_name)
+        if found.workload.kind != POD:
+            makers.add(pod.key)
+    rows = list(rows)
+    for workload, instances in names_by_workload(makers, {row.pod for row in rows} - {*called}).items():
+        for name in instances:
+            for each in (name, name.partition("/")[2]):
+                called.setdefault(each, []).extend(called[workload])
+    found_rows: dict[str | None, list[UsageRow]] = {}
+    for row in rows:
+        for node in dict.fromkeys(called.get(row.pod, (None,))):
+            found_rows.setdefault(node, []).append(row)
+    return found_rows
+
+
+def _runs(pod: Pod) -> bool:
+    """Whether a container of a node's pod has a process."""
+    idle = without_process(pod)
+    return any(each.name not in idle for each in pod.running_containers)
+
+
+def _assumed(pod: Pod) -> PodUsage:
+    """Return a pod whose containers use what they request, where they have a process."""
+    return _started(assumed_usage(pod, idle=without_process(pod)))
+
+
+def _started(usage: PodUsage) -> PodUsage:
+    """Return a pod whose containers that were not measured have no process where its node says so."""
+    idle = without_process(usage.pod)
+    if not idle:
+        return usage
+    containers = (
+        replace(each, processes=0) if each.name in idle and not each.is_measured else each for each in usage.containers
+    )
+    return replace(usage, containers=tuple(containers))
+
+
+def _of_pods(pods: Sequence[NodePod], state: NodeState) -> NodeState:
+    """Return a state that knows whose pods it has, and which of them an answer is not about."""
+    neighbours = frozenset(each.pod.key for each in pods if not each.is_chosen)
+    owners = {each.pod.metadata.uid: (each.kind, each.workload) for each in pods}
+    return _checked(replace(state, neighbours=neighbours, owners=owners))
+
+
+def _checked(state: NodeState) -> NodeState:
+    if not state.snapshot.pods:
+        raise NoPods("there are no pods", fix="give manifests or the kubelet's /pods")
+    memory_bytes = state.snapshot.node.memory_bytes
+    if memory_bytes < LEAST_NODE_BYTES:
+        raise InputError(f"{memory_bytes} bytes are not the memory of a node", fix="for example --node-memory 64Gi")
+    return state
+
+
+def _about_pods(what: str, pods: Sequence[str], value: str) -> tuple[Assumption, ...]:
+    """Return what is assumed of pods that no row is about."""
+    if not pods:
+        return ()
+    more = f" and {len(pods) - _SHOWN_PODS} more" if len(pods) > _SHOWN_PODS else ""
+    return (Assumption(f"{what} of {', '.join(pods[:_SHOWN_PODS])}{more}", value, "--usage"),)
+
+
+def _left_out(rows: int) -> tuple[Assumption, ...]:
+    """Return what is assumed of rows that are about no pod of the manifests."""
+    what = f"{counted(rows, 'row')} of --usage about other pods"
+    return (Assumption(what, "left out", "-f their manifests, or --system-memory"),) if rows else ()
+
+
+_BEYOND_LIMIT_FIX = "check the unit, or whether the manifest is the one that runs"
+
+
+def refuse_beyond(beyond: Sequence[BeyondLimit]) -> None:
+    """Raise ``InputError`` about usage above a limit."""
+    for each in beyond:
+        raise InputError(_uses(each), where=each.row.where, fix=_BEYOND_LIMIT_FIX)
+
+
+def _beyond_limit(beyond: BeyondLimit) -> Problem:
+    what = f"{_uses(beyond)}; counted as its limit"
+    return Problem(beyond.row.where, 0, 0, Severity.WARNING, "memory", what, _BEYOND_LIMIT_FIX)
+
+
+def _uses(beyond: BeyondLimit) -> str:
+    return f"{beyond.row.pod} {beyond.container} uses {beyond.used}, above its limit of {beyond.limit}"

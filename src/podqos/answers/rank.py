@@ -1,0 +1,85 @@
+"""Both kill orders of a node's pods: evicted by the kubelet, killed by the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from podqos.answers.node_options import NodePodsKeywords, NodePodsOptions
+from podqos.answers.node_state import NodeState, beyond_memory, check_fits, node_state
+from podqos.answers.places import RankReport, rank_report
+from podqos.answers.watched_memory import watched_memory
+from podqos.errors import InvalidOption
+from podqos.eviction.ranking import Policy, Ranking, can_rank
+from podqos.eviction.signals import Layout, Signal
+from podqos.objects.kubelet_node import DEFAULT_KUBELET
+from podqos.objects.objects import Objects
+from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.survival.orders import both_orders
+from podqos.survival.outlook import outlook
+
+
+class RankRequest(NodePodsOptions, frozen=True, kw_only=True):
+    """What runs short, and how the kubelet ranks."""
+
+    signal: Signal = Signal.MEMORY
+    policy: Policy | None = None
+    """None: that of the Kubernetes version."""
+    hard: bool = True
+    """Whether a hard threshold was met."""
+    layout: Layout = Layout.SINGLE
+    pods_memory_bytes: int | None = None
+    """What all pods may use together, if the kubelet's configuration does not limit it."""
+    cgroup_version: CgroupVersion = CgroupVersion.V2
+
+
+class RankKeywords(NodePodsKeywords, total=False):
+    """``RankRequest`` as keyword arguments."""
+
+    signal: Signal
+    policy: Policy | None
+    hard: bool
+    layout: Layout
+    pods_memory_bytes: int | None
+    cgroup_version: CgroupVersion
+
+
+def rank(objects: Objects | NodeState, request: RankRequest) -> RankReport:
+    """Rank the pods of a node twice, each place with the numbers that decide it and the reason in words."""
+    profile = request.profile
+    ranking = Ranking(request.signal, request.layout, request.policy, request.hard, profile)
+    if not can_rank(ranking):
+        what = f"Kubernetes {profile.version_text} evicts no pods for {request.signal}"
+        raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
+    state = node_state(objects, request)
+    kubelet = request.kubelet or state.kubelet or DEFAULT_KUBELET
+    watched = watched_memory(
+        state,
+        profile,
+        kubelet=kubelet,
+        cgroup_version=request.cgroup_version,
+        pods_memory_bytes=request.pods_memory_bytes,
+    )
+    settings = watched.settings
+    seen = outlook(state.snapshot, settings, profile, watched.exhaustion.thresholds)
+    if not state.is_of_cluster:
+        check_fits(state, profile)
+    orders = both_orders(state.snapshot, ranking, settings, seen.domain)
+    own_score = kubelet.config.oom_score_adj
+    report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet, profile))
+    report = replace(report, problem=beyond_memory(state, profile))
+    return _about(report, state.neighbours) if state.neighbours else report
+
+
+def _about(report: RankReport, neighbours: Collection[str]) -> RankReport:
+    """Return what is said about the other pods; places stay those among all pods."""
+    return replace(
+        report,
+        eviction_order=tuple(each for each in report.eviction_order if each.pod not in neighbours),
+        kill_order=tuple(each for each in report.kill_order if each.pod not in neighbours),
+        without_process=tuple(each for each in report.without_process if each.pod not in neighbours),
+        disagreements=tuple(
+            each for each in report.disagreements if not {each.evicted_first, each.killed_first} <= {*neighbours}
+        ),
+    )
