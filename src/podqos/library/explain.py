@@ -31,7 +31,7 @@ from podqos.library.many_files import are_worth_forking
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.objects.assumptions import policy_scopes, scoped_policies
-from podqos.objects.contents import Taken
+from podqos.objects.contents import TakenFile
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.objects import Objects, Progress
 from podqos.objects.sources import Source
@@ -86,7 +86,7 @@ def explain_files(
             around = objects_of((), request)
             return _explained_files(parts, nodes, around, nodes.assumptions)
     if is_large and len(files) > 1:
-        return _Spread(inputs, options, request, detail, progress).explained_files()
+        return _ManyFiles(inputs, options, request, detail, progress).explained_files()
     objects = load_all((inputs,), request, partial(one_by_one, progress=progress))
     nodes = options.nodes(nodes_among(objects))
     objects.check_policies()
@@ -108,7 +108,7 @@ def _piece(explained: Explained) -> _Piece:
     return _Piece(replace(explained, decisions=()), _rows(explained.decisions))
 
 
-class _Spread:
+class _ManyFiles:
     """Explains files several at a time.
 
     Policies and Nodes count for the pods of other files, too, and few repositories hold any: where some turn up, the
@@ -139,7 +139,7 @@ class _Spread:
         explained = list(self._fan_out(self._pieces, before, objects_of((), self._request)))
         holders = [path for piece in _flat(explained) for path in piece.explained.holders]
         sources = read_sources([self._files[path] for path in holders], self._request)
-        objects = objects_of(map(Taken, sources), self._request, self._inputs.problems)
+        objects = objects_of(map(TakenFile, sources), self._request, self._inputs.problems)
         nodes = self._options.nodes(nodes_among(objects))
         objects.check_policies()
         has_autoscalers = any(found.other.kind in AUTOSCALERS for found in objects.others)
@@ -222,7 +222,7 @@ def _groups(files: Sequence[InputFile], request: LoadRequest) -> Iterator[Object
         is_open = not has_policies
         groups[-1].append(source)
     for group in groups:
-        yield objects_of(map(Taken, group), alone)
+        yield objects_of(map(TakenFile, group), alone)
 
 
 def _explained_parts(path: str, settings: ExplainSettings) -> list[_Piece]:

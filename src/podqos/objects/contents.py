@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import is_kubelet
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.problems import Problem
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload
 from podqos.objects.other_objects import (
@@ -29,36 +29,20 @@ from podqos.objects.other_objects import (
     is_own_policy,
     is_read_as,
 )
+from podqos.objects.rules import ReadingRules
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster, NamespacePolicies
     from podqos.admission.resource_override import OverrideProfile
-    from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.disruption import PodDisruptionBudget
-    from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.objects.policies import PolicyCollector
     from podqos.objects.scopes import Scopes
 
 Item = TypeVar("Item")
 
 
-class Rules(Struct, frozen=True, kw_only=True):
-    """What is known of a cluster besides its files, and how they are read."""
-
-    namespace: str = "default"
-    """That of objects which name none."""
-    directory: str = ""
-    """Where the names of files begin that are not absolute."""
-    doubles: Severity = Severity.WARNING
-    """How bad it is that a policy is given twice; the first counts."""
-    stated: tuple[PriorityClass | RuntimeClass, ...] = ()
-    """Classes of the cluster that are in no file; they count before those that are."""
-    kinds: Mapping[str, CustomKind] = {}
-    """Custom resources that hold pods, besides the well-known ones."""
-
-
-class Taken(Struct, frozen=True):
+class TakenFile(Struct, frozen=True):
     """A file that was read."""
 
     source: Source
@@ -85,8 +69,8 @@ class Read(Struct, Generic[Item], frozen=True):
 class Contents:
     """What files hold."""
 
-    def __init__(self, taken: Iterable[Taken] = (), rules: Rules | None = None) -> None:
-        self.rules = rules = rules or Rules()
+    def __init__(self, taken: Iterable[TakenFile] = (), rules: ReadingRules | None = None) -> None:
+        self.rules = rules = rules or ReadingRules()
         self.taken = tuple(taken)
         applied = [each.source for each in self.taken if not each.is_stored]
         self.sources: tuple[Source, ...] = tuple(applied)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from podqos.objects.contents import Contents, Taken
+from podqos.objects.contents import Contents, TakenFile
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
 from podqos.objects.sources import Source
@@ -12,7 +12,7 @@ from podqos.objects.sources import Source
 
 def held_objects(inputs: Inputs, known: Mapping[InputFile, Source] | None = None) -> Objects:
     """Return what files hold whose texts are given. ``known`` are those that were read already."""
-    contents = Contents(map(Taken, _sources(inputs, known or {})))
+    contents = Contents(map(TakenFile, _sources(inputs, known or {})))
     objects = Objects(contents, assumptions=inputs.assumptions, problems=inputs.problems)
     objects.note_unjudged()
     return objects

@@ -16,7 +16,7 @@ from podqos.manifest.contents import Refused
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.text import Place
-from podqos.objects.contents import Contents, FoundWorkload, Item, Read, Taken, in_namespace, without_quotas
+from podqos.objects.contents import Contents, FoundWorkload, Item, Read, TakenFile, in_namespace, without_quotas
 from podqos.objects.files import STDIN
 from podqos.objects.notes import Notes
 from podqos.objects.other_objects import (
@@ -125,7 +125,7 @@ class Objects:
     def with_text(self, path: str, data: bytes, *, are_stored: bool = False) -> Objects:
         """Return the same with a further file; ``path`` is the name to report it under."""
         contents = self._contents
-        taken = Taken(Source(path, data, kinds=contents.rules.kinds), are_stored)
+        taken = TakenFile(Source(path, data, kinds=contents.rules.kinds), are_stored)
         further = Contents((*contents.taken, taken), contents.rules)
         objects = Objects(further, selection=self.selection, assumptions=self.assumptions)
         objects.note(*self.problems)

@@ -39,7 +39,7 @@ from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
     from podqos.manifest.policies import Policy
-    from podqos.objects.contents import Rules
+    from podqos.objects.rules import ReadingRules
 
 _Key = tuple[str, str, str]
 """Kind, namespace and name."""
@@ -62,7 +62,7 @@ class _Found(Struct, frozen=True):
 class PolicyCollector:
     """The policies of files, taken in one after the other."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: ReadingRules) -> None:
         self._namespace = rules.namespace
         self._directory = rules.directory
         self._doubles = rules.doubles

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
-from podqos.objects.contents import Contents, Rules, Taken
+from podqos.objects.contents import Contents, TakenFile
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects, Progress, custom_kinds
+from podqos.objects.rules import ReadingRules
 from podqos.objects.selection import Selection, namespace_of
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Spread, one_by_one
@@ -91,20 +92,20 @@ def load_all(paths: Iterable[Given], request: LoadRequest, spread: Spread = one_
     """Return what ``load`` does; ``spread`` may read files on several cores."""
     found = _found(paths, request)
     sources = read_sources([file for file, _ in found.files], request, spread)
-    taken = map(Taken, sources, (is_stored for _, is_stored in found.files))
+    taken = map(TakenFile, sources, (is_stored for _, is_stored in found.files))
     objects = objects_of(taken, request, found.problems, found.assumptions)
     objects.note_unjudged()
     return objects
 
 
 def objects_of(
-    taken: Iterable[Taken],
+    taken: Iterable[TakenFile],
     request: LoadRequest,
     problems: Iterable[Problem] = (),
     assumptions: tuple[Assumption, ...] = (),
 ) -> Objects:
     """Return what files hold that were read."""
-    rules = Rules(
+    rules = ReadingRules(
         namespace=namespace_of(request.selection) if request.namespace is None else request.namespace,
         directory=os.getcwd(),
         doubles=request.doubles,
@@ -135,7 +136,7 @@ def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
     return None if file.data is None else read(file.path, file.data, skips_services=skips_services)
 
 
-class _Found(Struct, frozen=True):
+class _FoundFiles(Struct, frozen=True):
     """The files to read, each with whether it tells what the cluster has already, and what is known about them."""
 
     files: list[tuple[InputFile, bool]]
@@ -143,7 +144,7 @@ class _Found(Struct, frozen=True):
     assumptions: tuple[Assumption, ...]
 
 
-def _found(paths: Iterable[Given], request: LoadRequest) -> _Found:
+def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
     """Return the files that are named, or found in directories; one that is named twice is one file."""
     files: dict[str, tuple[InputFile, bool]] = {}
     problems: list[Problem] = []
@@ -165,4 +166,4 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _Found:
             # Named by itself, its policies apply to all.
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)
-    return _Found(list(files.values()), problems, assumptions)
+    return _FoundFiles(list(files.values()), problems, assumptions)

@@ -26,12 +26,12 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
-from podqos.objects.contents import Rules
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.kubelet_node import later_rules
 from podqos.objects.kubelet_notes import ignored_problems
 from podqos.objects.other_objects import budget_problem, converted
 from podqos.objects.policies import PolicyCollector
+from podqos.objects.rules import ReadingRules
 from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
@@ -243,7 +243,7 @@ class _Fetched:
                 yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
 
     def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
-        policies = PolicyCollector(Rules(namespace=self._spec.namespace, doubles=Severity.ERROR))
+        policies = PolicyCollector(ReadingRules(namespace=self._spec.namespace, doubles=Severity.ERROR))
         for source in sources:
             self.problems += (*source.reading.problems, *policies.take(source))
         cluster, problems = policies.cluster()

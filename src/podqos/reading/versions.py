@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 from msgspec import Struct
 
 from podqos.model.policy import PriorityClass, RuntimeClass
-from podqos.objects.contents import Taken
+from podqos.objects.contents import TakenFile
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
@@ -70,10 +70,10 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
     sources = partial(read_sources, request=reading)
     objects = objects_of(
         (
-            *(Taken(source, is_stored=True) for source in sources(policies)),
-            *map(Taken, sources(beside)),
-            *(Taken(source, source.reading.has_policies) for source in sources(cluster.files)),
-            *map(Taken, sources([InputFile(text.name, text.scope, text.data) for text in texts])),
+            *(TakenFile(source, is_stored=True) for source in sources(policies)),
+            *map(TakenFile, sources(beside)),
+            *(TakenFile(source, source.reading.has_policies) for source in sources(cluster.files)),
+            *map(TakenFile, sources([InputFile(text.name, text.scope, text.data) for text in texts])),
         ),
         reading,
         problems,
