@@ -9,7 +9,8 @@ missing test, or a change that means the same.
 
 Which test calls which function is recorded once for each test file, in ``.cache/mutate`` (the first time that takes as
 long as the fast tests on one core, twice over), and again when the file changes. Changes that nobody could notice are
-not drawn: in assertions, error texts, ``__repr__``, the size of a cache. Programs that tests start run unchanged.
+not drawn: in assertions, error texts, ``__repr__``, the size of a cache, a bound on hostile input (``_MOST_…``).
+Programs that tests start run unchanged.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -125,6 +127,8 @@ def is_unnoticeable(node: ast.AST) -> bool:
             return True
         case ast.Call(func=ast.Name(id="lru_cache" | "cast") | ast.Attribute(attr="lru_cache")):
             return True
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return name.startswith(("MOST_", "_MOST_"))
     return False
 
 
@@ -393,7 +397,33 @@ class Tests:
         else:
             named = [name for name, text in self._texts.items() if dotted(change.path) in text]
             found = [*self._by_module[module], *(test for name in named for test in self._of_file[name])]
+            found += [test for function in users(change) for test in self._by_function[function]]
         return list({test.name: test for test in found}.values())
+
+
+def users(change: Change) -> Iterator[str]:
+    """Yield the functions that use what a statement outside of functions names, a constant or a class."""
+    outer = next(
+        statement
+        for statement in ast.parse(change.path.read_text()).body
+        if statement.lineno <= change.was.lineno <= (statement.end_lineno or 0)  # type: ignore[attr-defined]
+    )
+    match outer:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) | ast.ClassDef(name=name)
+        ):
+            word = re.compile(rf"\b{name}\b")
+        case _:
+            return
+    for path in sorted((SOURCE / "podqos").rglob("*.py")):
+        text = path.read_text()
+        if (path == change.path or dotted(change.path) in text) and word.search(text):
+            tree = ast.parse(text)
+            around, lines = functions(tree), text.splitlines()
+            inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+            for node in inside:
+                if word.search("\n".join(lines[node.lineno - 1 : node.end_lineno])):
+                    yield f"{path.relative_to(SOURCE)}::{around[id(node)]}"
 
 
 def file_of(test: Test) -> str:
