@@ -54,7 +54,7 @@ BROKEN = 70  # a fork's exit code where this program fails, and not a test
 # What is asked first: the package's own tests, the cheapest ones; then all others, as far as they fit into this time.
 FIRST_SECONDS = 4.0
 MOST_SECONDS = 25.0
-MOST_OF_A_FILE = 12
+MOST_ROWS = 4
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -432,11 +432,11 @@ def file_of(test: Test) -> str:
 
 
 def spread(tests: Iterable[Test]) -> list[Test]:
-    """Return the cheapest tests of each file: rows of one table notice the same."""
-    by_file: dict[str, list[Test]] = defaultdict(list)
+    """Return the cheapest rows of each test: rows of one table notice the same."""
+    rows: dict[str, list[Test]] = defaultdict(list)
     for test in tests:
-        by_file[file_of(test)].append(test)
-    return [test for own in by_file.values() for test in sorted(own, key=lambda each: each.seconds)[:MOST_OF_A_FILE]]
+        rows[test.name.partition("[")[0]].append(test)
+    return [test for own in rows.values() for test in sorted(own, key=lambda each: each.seconds)[:MOST_ROWS]]
 
 
 def fitting(tests: Sequence[Test], start: dict[str, float], most: float) -> list[Test]:
