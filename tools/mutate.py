@@ -55,6 +55,9 @@ BROKEN = 70  # a fork's exit code where this program fails, and not a test
 FIRST_SECONDS = 4.0
 MOST_SECONDS = 25.0
 MOST_ROWS = 4
+# Most changes show in few drawn examples; those that do not are tried with all, of the tests that draw.
+FEW_EXAMPLES = 20
+DRAWING_SECONDS = 5.0
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -285,10 +288,11 @@ class Recorder:
         }
 
 
-def run(arguments: Sequence[str], plugin: object) -> int:
+def run(arguments: Sequence[str], plugin: object, most_examples: int | None = FEW_EXAMPLES) -> int:
     """Run pytest in this process, quietly."""
     os.chdir(ROOT)
-    os.environ["PODQOS_EXAMPLES"] = "20"
+    if most_examples is not None:
+        os.environ["PODQOS_EXAMPLES"] = str(most_examples)
     quiet = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "--tb=no", "-m", "not slow"]
     if isinstance(plugin, Recorder):
         quiet.remove("-x")
@@ -454,9 +458,10 @@ def fitting(tests: Sequence[Test], start: dict[str, float], most: float) -> list
 
 
 class Ordered:
-    """A pytest plugin that runs some tests only, those of the cheapest file first."""
+    """A pytest plugin that runs some tests only, those of the cheapest file first; or of those the ones that draw."""
 
-    def __init__(self, tests: Sequence[Test]) -> None:
+    def __init__(self, tests: Sequence[Test], *, drawing: bool) -> None:
+        self._drawing = drawing
         self._seconds = {test.name: test.seconds for test in tests}
         self._files: dict[str, float] = defaultdict(float)
         for test in tests:
@@ -466,6 +471,9 @@ class Ordered:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Select and sort; a module's tests stay together, for their fixtures' sake."""
         wanted = [item for item in items if item.nodeid in self._seconds]
+        if self._drawing:
+            functions = ((item, getattr(item, "function", None)) for item in wanted)
+            wanted = [item for item, function in functions if getattr(function, "is_hypothesis_test", False)]
 
         def key(item: pytest.Item) -> tuple[float, str, float]:
             file = item.nodeid.partition("::")[0]
@@ -482,20 +490,23 @@ def is_noticed(change: Change, package: str, tests: Tests) -> bool | None:
     first = fitting([test for test in every if test.name.startswith(own)], tests.start, FIRST_SECONDS)
     asked = {test.name for test in first}
     rest = fitting(spread(test for test in every if test.name not in asked), tests.start, MOST_SECONDS)
-    for group in filter(None, (first, rest)):
-        ordered = Ordered(group)
+    drawing = fitting(spread(test for test in every if test.name.startswith(own)), tests.start, DRAWING_SECONDS)
+    for group, most_examples in ((first, FEW_EXAMPLES), (rest, FEW_EXAMPLES), (drawing, None)):
+        if not group:
+            continue
+        ordered = Ordered(group, drawing=most_examples is None)
         expected = sum(test.seconds for test in group) + sum(tests.start[file] for file in ordered.files)
 
-        def work(ordered: Ordered = ordered) -> int:
+        def work(ordered: Ordered = ordered, most_examples: int | None = most_examples) -> int:
             sys.meta_path.insert(0, finder)
-            return run(ordered.files, ordered)
+            return run(ordered.files, ordered, most_examples)
 
-        code = forked(work, 20 + 4 * expected)
+        code = forked(work, 20 + (4 if most_examples else 40) * expected)
         if code is None:
             return None
         if code == BROKEN:
             raise SystemExit(f"{change}\ncould not be tried")
-        if code:
+        if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             return True
     return False
 
