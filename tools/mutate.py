@@ -52,8 +52,8 @@ LEFT_OUT = ("tests/browser/", "tests/vm/", "tests/typing/", "tests/test_fresh_ma
 RECORDING_SECONDS = 300
 BROKEN = 70  # a fork's exit code where this program fails, and not a test
 # What is asked first: the package's own tests, the cheapest ones; then all others, as far as they fit into this time.
-FIRST_SECONDS = 4.0
-MOST_SECONDS = 25.0
+FIRST_SECONDS = 8.0
+MOST_SECONDS = 30.0
 MOST_ROWS = 4
 # Most changes show in few drawn examples; those that do not are tried with all, of the tests that draw.
 FEW_EXAMPLES = 20
@@ -399,35 +399,52 @@ class Tests:
         if change.function:
             found = self._by_function[f"{module}::{change.function}"]
         else:
-            named = [name for name, text in self._texts.items() if dotted(change.path) in text]
-            found = [*self._by_module[module], *(test for name in named for test in self._of_file[name])]
-            found += [test for function in users(change) for test in self._by_function[function]]
+            found = [test for function in users(change) for test in self._by_function[function]]
+        if not found and not change.function:
+            texts = [name for name, text in self._texts.items() if dotted(change.path) in text]
+            found = [*self._by_module[module], *(test for name in texts for test in self._of_file[name])]
         return list({test.name: test for test in found}.values())
 
 
 def users(change: Change) -> Iterator[str]:
-    """Yield the functions that use what a statement outside of functions names, a constant or a class."""
+    """Yield the functions that use what a statement outside of functions names, directly or by way of another."""
     outer = next(
         statement
         for statement in ast.parse(change.path.read_text()).body
         if statement.lineno <= change.was.lineno <= (statement.end_lineno or 0)  # type: ignore[attr-defined]
     )
-    match outer:
-        case (
-            ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) | ast.ClassDef(name=name)
-        ):
-            word = re.compile(rf"\b{name}\b")
-        case _:
-            return
-    for path in sorted((SOURCE / "podqos").rglob("*.py")):
-        text = path.read_text()
-        if (path == change.path or dotted(change.path) in text) and word.search(text):
-            tree = ast.parse(text)
-            around, lines = functions(tree), text.splitlines()
-            inside = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-            for node in inside:
-                if word.search("\n".join(lines[node.lineno - 1 : node.end_lineno])):
-                    yield f"{path.relative_to(SOURCE)}::{around[id(node)]}"
+    names = set(named(outer))
+    modules = {path: path.read_text() for path in sorted((SOURCE / "podqos").rglob("*.py"))}
+    if not names:
+        return
+    for path, text in modules.items():
+        if path != change.path and dotted(change.path) not in text:
+            continue
+        tree, lines = ast.parse(text), text.splitlines()
+        around, known = functions(tree), set(names)
+        for statement in tree.body:
+            word = re.compile(rf"\b(?:{'|'.join(sorted(known))})\b")
+            if word.search(said(statement, lines)) and not isinstance(statement, ast.ClassDef):
+                known.update(named(statement))
+        word = re.compile(rf"\b(?:{'|'.join(sorted(known))})\b")
+        for node in ast.walk(tree):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_function and word.search(said(node, lines)):
+                yield f"{path.relative_to(SOURCE)}::{around[id(node)]}"
+
+
+def named(statement: ast.stmt) -> Iterator[str]:
+    """Yield what a statement of a module gives a name to, functions aside."""
+    match statement:
+        case ast.ClassDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.Assign(targets=targets):
+            yield from (node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+
+
+def said(node: ast.AST, lines: Sequence[str]) -> str:
+    """Return the text of a statement."""
+    return "\n".join(lines[node.lineno - 1 : node.end_lineno])  # type: ignore[attr-defined]
 
 
 def file_of(test: Test) -> str:
@@ -487,7 +504,11 @@ def is_noticed(change: Change, package: str, tests: Tests) -> bool | None:
     finder = Changed(change)
     every = tests.of(change)
     own = f"tests/{package}/"
-    first = fitting([test for test in every if test.name.startswith(own)], tests.start, FIRST_SECONDS)
+    like = f"{own}test_{change.path.stem}.py"  # the module's own tests notice most
+    first = fitting(spread(test for test in every if file_of(test) == like), tests.start, FIRST_SECONDS)
+    asked = {test.name for test in first}
+    others = [test for test in every if test.name.startswith(own) and test.name not in asked]
+    first += fitting(others, tests.start, FIRST_SECONDS)
     asked = {test.name for test in first}
     rest = fitting(spread(test for test in every if test.name not in asked), tests.start, MOST_SECONDS)
     drawing = fitting(spread(test for test in every if test.name.startswith(own)), tests.start, DRAWING_SECONDS)

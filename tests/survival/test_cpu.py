@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from admission.pods import container
+from admission.pods import amounts, container
 from eviction.nodes import pod, pod_of
 from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, cpu_shares
@@ -73,6 +73,19 @@ def test_best_effort_gets_what_nobody_else_wants():
     assert alone == {"idle": 7, "b": 1}
     contended = cores([pod("idle"), pod("b", "cpu=1")], 8)
     assert contended["idle"] == pytest.approx(8 / 40, rel=0.01)  # weight 1 against the 39 of one core
+
+
+@pytest.mark.parametrize(
+    ("settings", "weight", "granted_milli"),
+    [
+        pytest.param(V1, 1024, 667, id="v1: cpu.shares of one core against 2048"),
+        pytest.param(SETTINGS, 100, 1000, id="v2: cpu.weight 100 against the 79 of two cores"),
+    ],
+)
+def test_daemons_compete_with_all_pods_by_the_weight_systemd_gives_a_slice(settings, weight, granted_milli):
+    node = replace(settings, node_allocatable=amounts("cpu=2"))
+    daemons = burst([pod("a", "cpu=2")], 2, node, reserved_milli=1000).daemons
+    assert (daemons.weight, daemons.granted_milli) == (weight, granted_milli)
 
 
 def test_containers_share_what_their_pod_gets():
