@@ -112,6 +112,25 @@ def test_nodes_without_taints_and_tolerated_ones_count_where_taints_are_honoured
         assert homes([*others, one_pod], [*zones("a"), full])[1] is None
 
 
+def test_a_pod_that_waits_has_its_turn_as_soon_as_one_arrives_that_any_of_its_constraints_counts():
+    """Its zone has one pod too many until the second arrives in the other; the third would take its place."""
+    of_tier = TopologySpreadConstraint(1, ZONE, "DoNotSchedule", LabelSelector({"tier": "x"}))
+    waiting = pod(
+        "waiting",
+        "3",
+        labels={**WEB, "tier": "x"},
+        priority=10,
+        node_selector={ZONE: "a"},
+        topology_spread_constraints=(spread(1, node_affinity_policy="Ignore"), of_tier),
+    )
+    first = pod("first", labels=WEB, priority=100, on="n0")
+    second = pod("second", labels=WEB, priority=5, node_selector={ZONE: "b"})
+    third = pod("third", "3", node_selector={ZONE: "a"})
+    placement = place([first, waiting, second, third], Surroundings(tuple(zones("a", "b"))))
+    assert [outcome.node for outcome in placement.outcomes] == ["n0", "n0", "n1", None]
+    assert placement.displacements == ()
+
+
 def test_match_label_keys_count_only_pods_of_the_same_revision():
     constraint = spread(1, match_label_keys=("pod-template-hash",))
     old = [pod(f"old{index}", labels={**WEB, "pod-template-hash": "1"}, on="n0") for index in range(3)]
