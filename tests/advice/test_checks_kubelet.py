@@ -134,6 +134,23 @@ def test_the_race_is_that_of_the_options():
     assert ids(HEAD + RESERVED, slow) == []
 
 
+def test_thresholds_are_held_against_the_smallest_node():
+    """15% of 50Gi is less than 10Gi, of 500Gi it is more."""
+
+    def node(name: str, memory: str, disk: str) -> str:
+        capacity = f"{{cpu: 4, memory: {memory}, ephemeral-storage: {disk}}}"
+        return f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\nstatus: {{capacity: {capacity}}}\n"
+
+    settings = (
+        HEAD + RESERVED + "evictionHard: {memory.available: 1Gi, nodefs.available: 10Gi}\n"
+        "evictionSoft: {nodefs.available: 15%}\nevictionSoftGracePeriod: {nodefs.available: 1m}\n"
+    )
+    small, large = node("small", "32Gi", "50Gi"), node("large", "64Gi", "500Gi")
+    assert "PQ402" not in ids(settings + large)
+    assert "PQ402" in ids(settings + large + small)
+    assert "PQ402" in ids(settings + small + large)
+
+
 NODE = (
     "---\napiVersion: v1\nkind: Node\nmetadata: {name: worker}\n"
     "status: {capacity: {cpu: 4, memory: 8Gi}, allocatable: {cpu: 4, memory: 8Gi}}\n"
