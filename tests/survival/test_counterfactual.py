@@ -185,8 +185,10 @@ def test_a_request_without_room_on_the_node_does_not_save():
     assert found[11].saves
 
 
-def test_the_request_is_that_of_the_container_furthest_over_its_own():
-    containers = container("app", requests="memory=4Gi", limits="memory=4Gi"), container("proxy", requests="memory=1Gi")
+@pytest.mark.parametrize("limits", ["memory=4Gi", ""])
+def test_the_request_is_that_of_the_container_furthest_over_its_own(limits):
+    """The other uses more, and requests as much."""
+    containers = container("app", requests="memory=4Gi", limits=limits), container("proxy", requests="memory=1Gi")
     mesh = pod_of("mesh", *containers)
     stats = replace(
         stats_of(mesh, 6 * 1024),
