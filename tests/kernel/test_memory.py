@@ -51,6 +51,14 @@ def test_a_tiny_machine_has_no_huge_pages_to_keep_memory_for():
     assert default_min_free_kib(x86_zones(400 * MI)) == 2560
 
 
+@pytest.mark.parametrize(
+    ("memory", "kib"), [(512 * 1024, 128), (MI, 128), (4 * MI, 256), (4096 * GI, 262144), (16384 * GI, 262144)]
+)
+def test_what_is_kept_free_grows_with_the_root_of_memory_within_bounds(memory, kib):
+    """init_per_zone_wmark_min: 4 × √KiB, at least 128 and at most 262144."""
+    assert default_min_free_kib((Zone("DMA", memory // 4096),), huge_pages=False) == kib
+
+
 def test_huge_pages_begin_at_512_mib():
     """hugepage_init: less memory than that is not worth them."""
     assert default_min_free_kib((Zone("DMA32", 512 * MI // 4096),)) == 11 * 512 * 4

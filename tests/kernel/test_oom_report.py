@@ -163,6 +163,11 @@ def test_figures_of_the_machine_are_those_of_zones_nodes_and_lists():
     assert (zone.reserve_pages, zone.largest_block_kb) == ((0, 5, 6), 16)
 
 
+def test_without_a_line_about_them_no_pages_are_reserved():
+    lines = [line for line in machine() if "reserved" not in line]
+    assert [(report.ram_pages, report.reserved_pages) for report in read(lines)] == [(GIB_PAGES, 0)]
+
+
 def test_masks_and_names_with_commas_do_not_shift_fields():
     line = (
         "oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=0,2-3,cpuset=/,mems_allowed=0-7,global_oom,"
