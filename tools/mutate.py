@@ -100,6 +100,8 @@ class Change(NamedTuple):
 def becomes(node: ast.AST) -> ast.AST | None:
     """Return what a node is changed into, if it can be changed."""
     match node:
+        case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]) if is_bound(node):
+            return None
         case ast.Compare(ops=[op]) if type(op) in OPERATORS:
             return ast.Compare(node.left, [OPERATORS[type(op)]()], node.comparators)  # type: ignore[list-item]
         case ast.BoolOp(op=op):
@@ -117,6 +119,12 @@ def becomes(node: ast.AST) -> ast.AST | None:
         case ast.Constant(value=int(value)) if type(value) is int:
             return ast.Constant(value + 1)
     return None
+
+
+def is_bound(node: ast.Compare) -> bool:
+    """Whether something is held against a bound on hostile input, where one more or less is all the same."""
+    names = (each.id for each in (node.left, *node.comparators) if isinstance(each, ast.Name))
+    return any(name.startswith(("MOST_", "_MOST_")) for name in names)
 
 
 def is_unnoticeable(node: ast.AST) -> bool:
