@@ -44,6 +44,10 @@ def test_badness_adds_memory_swap_page_tables_and_thousandths():
     assert badness(process(2, 100, 10, swap_pages=20, page_table_pages=3), 123_456) == 123 + 10 * 123
 
 
+def test_a_process_that_nobody_adjusted_has_the_badness_of_what_it_uses():
+    assert badness(Process(2, "/", 100), 123_456) == 100
+
+
 def test_thousandths_are_cut_before_they_are_multiplied():
     assert badness(process(2, adj=1000), 1999) == 1000
 
