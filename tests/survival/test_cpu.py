@@ -94,6 +94,13 @@ def test_containers_share_what_their_pod_gets():
     assert [each.granted_nano / CORE_NANO for each in result[0].containers] == pytest.approx([1.5, 0.5], rel=0.01)
 
 
+@pytest.mark.parametrize(("second", "limit"), [("cpu=500m", "1500m"), ("", None)])
+def test_a_pod_has_a_limit_where_all_its_containers_have_one(second, limit):
+    two = pod_of("two", container("a", limits="cpu=1"), container("b", limits=second))
+    (entry,) = burst([two], 8, SETTINGS).pods
+    assert (entry.limit and str(entry.limit)) == limit
+
+
 def test_a_limit_binds_though_cores_are_idle():
     result = burst([pod("a", "cpu=1", "cpu=1")], 8, SETTINGS).pods
     assert [(entry.wanted_nano, entry.share.granted_nano) for entry in result] == [(CORE_NANO, CORE_NANO)]
