@@ -181,6 +181,13 @@ class TestExclusiveCores:
         pods = [pod("own", "cpu=2,memory=1Gi", "cpu=2,memory=1Gi"), pod("a", "cpu=1")]
         assert cores(pods, 2, self.STATIC) == {"own": 2, "a": 0}
 
+    def test_the_weight_of_all_pods_is_spread_over_all_cores(self):
+        """Of 118 for three cores the half counts on the two that are shared, against 100 of the daemons."""
+        node = replace(self.STATIC, node_allocatable=amounts("cpu=3"))
+        pods = [pod("own", "cpu=2,memory=1Gi", "cpu=2,memory=1Gi"), pod("a", "cpu=1")]
+        daemons = burst(pods, 4, node, reserved_milli=2000).daemons
+        assert (daemons.pods_weight, daemons.granted_milli) == (118, 1258)
+
     def test_more_than_there_is_cannot_be_given_away(self):
         with pytest.raises(InputError, match=r"4 CPUs of their own .*, and pods have 3"):
             burst([pod("own", "cpu=4,memory=1Gi", "cpu=4,memory=1Gi")], 3, self.STATIC)
