@@ -200,9 +200,9 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     found = examine_eviction([evicted(web, main=2048)], known)
     saved = {each.change: each for each in found.saved_by}
     # By less than hog, which exceeds its request by 476Mi.
-    assert saved[SavedBy.REQUEST].amount == (2048 - 475) * MI
+    assert (saved[SavedBy.REQUEST].more, saved[SavedBy.REQUEST].amount) == (549 * MI, (2048 - 475) * MI)
     assert (saved[SavedBy.USAGE].more, saved[SavedBy.USAGE].amount) == (549 * MI, 1499 * MI)
-    assert saved[SavedBy.PRIORITY].amount == 1
+    assert (saved[SavedBy.PRIORITY].more, saved[SavedBy.PRIORITY].amount) == (None, 1)
     assert saved[SavedBy.THRESHOLD].amount == 90 * MI
     assert saved[SavedBy.NODE_SIZE].more == 10 * MI
     assert saved[SavedBy.REQUEST].instead == "shop/hog"
