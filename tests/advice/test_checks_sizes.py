@@ -108,6 +108,14 @@ def test_a_small_sidecar_matters_only_in_an_important_pod():
     ]
 
 
+@pytest.mark.parametrize(("main", "expected"), [("1344Mi", []), ("1377Mi", ["PQ114"])], ids=["980", "979"])
+def test_a_small_sidecar_matters_only_beside_a_container_that_is_twenty_points_safer(main, expected):
+    """Of 64Gi, 1377Mi are 21 thousandths, and 32Mi none: 999 against 979."""
+    sidecar = "{requests: {cpu: 50m, memory: 32Mi}, limits: {cpu: 1, memory: 64Mi}}"
+    text = pod(container(f"memory: {main}", "memory: 2Gi"), sidecar)
+    assert ids(text.replace("spec:\n", "spec:\n  priority: 1000000\n", 1)) == expected
+
+
 def test_a_sidecar_that_keeps_the_pod_from_being_guaranteed_is_one_finding():
     text = pod(FULL, "{requests: {cpu: 50m, memory: 32Mi}}").replace("spec:\n", "spec:\n  priority: 1000000\n", 1)
 
