@@ -108,12 +108,21 @@ def test_a_small_sidecar_matters_only_in_an_important_pod():
     ]
 
 
-@pytest.mark.parametrize(("main", "expected"), [("1344Mi", []), ("1377Mi", ["PQ114"])], ids=["980", "979"])
-def test_a_small_sidecar_matters_only_beside_a_container_that_is_twenty_points_safer(main, expected):
-    """Of 64Gi, 1377Mi are 21 thousandths, and 32Mi none: 999 against 979."""
-    sidecar = "{requests: {cpu: 50m, memory: 32Mi}, limits: {cpu: 1, memory: 64Mi}}"
-    text = pod(container(f"memory: {main}", "memory: 2Gi"), sidecar)
-    assert ids(text.replace("spec:\n", "spec:\n  priority: 1000000\n", 1)) == expected
+@pytest.mark.parametrize(
+    ("small", "main", "expected"),
+    [
+        pytest.param("32Mi", "1344Mi", [], id="999 and 980"),
+        pytest.param("32Mi", "1377Mi", ["PQ114"], id="999 and 979"),
+        pytest.param("656Mi", "2Gi", ["PQ114"], id="990 and 969"),
+        pytest.param("721Mi", "2Gi", [], id="989 and 969"),
+    ],
+)
+def test_a_sidecar_is_small_from_990_on_beside_a_container_that_is_twenty_points_safer(small, main, expected):
+    """oom_score_adj on a node of 64Gi, of which 1377Mi are 21 thousandths."""
+    sidecar = f"{{requests: {{cpu: 50m, memory: {small}}}, limits: {{cpu: 1, memory: 1Gi}}}}"
+    text = pod(container(f"memory: {main}", "memory: 4Gi"), sidecar)
+    found_ids = ids(text.replace("spec:\n", "spec:\n  priority: 1000000\n", 1))
+    assert [each for each in found_ids if each == "PQ114"] == expected
 
 
 def test_a_sidecar_that_keeps_the_pod_from_being_guaranteed_is_one_finding():
