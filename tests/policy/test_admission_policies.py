@@ -197,6 +197,7 @@ def test_a_ratio_is_compared_without_a_rounding_error():
         "w^*",
         "×?*",
         "[a-]*",
+        "[!]w]*",
         "**",
     ],
 )
