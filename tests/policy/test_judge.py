@@ -148,6 +148,20 @@ def test_where_the_pod_states_an_amount_its_containers_need_not():
     assert "the pod: memory limit 4Gi is 4× its request 1Gi, must be 2× at most" in message(violation)
 
 
+@pytest.mark.parametrize(
+    ("side", "demanded", "expected"),
+    [
+        ("limits", "limits", []),
+        ("requests", "requests", []),
+        ("requests", "limits", [("spec.resources.limits.memory", "")]),
+    ],
+)
+def test_either_amount_of_the_pod_makes_it_speak_for_its_containers(side, demanded, expected):
+    given_pod = pod(f"{{containers: [{container()}], resources: {{{side}: {{memory: 1Gi}}}}}}")
+    found = judge([rule(f"{{{demanded}: [memory]}}")], subject_of(given_pod)).violations
+    assert [(each.path, each.container) for each in found] == expected
+
+
 # ---- priority --------------------------------------------------------------------------------------------------------
 
 
