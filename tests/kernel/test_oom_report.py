@@ -179,6 +179,27 @@ def test_masks_and_names_with_commas_do_not_shift_fields():
     assert (report.oom_cgroup, report.task_cgroup, report.chosen) == ("/", "/a,b", 42)
 
 
+@pytest.mark.parametrize(
+    ("listed", "nodes"),
+    [
+        ("0,2-3", {0, 2, 3}),
+        ("7", {7}),
+        ("x", set()),
+        ("0,x", set()),
+        ("٣", set()),
+        ("1234567", set()),
+        ("3-x", {3}),
+        ("-", set()),
+    ],
+)
+def test_nodes_that_are_no_list_of_numbers_are_not_known(listed, nodes):
+    line = (
+        f"oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/,mems_allowed={listed},global_oom,task=a,pid=7"
+    )
+    (report,) = read(["a invoked oom-killer: order=0", f"{line},uid=0", killed(7, "a")])
+    assert report.nodes == nodes
+
+
 def test_a_group_dies_in_one_report_and_other_kills_in_their_own():
     group = [
         *cgroup([BIG], 7, "python3")[:-1],
