@@ -163,6 +163,11 @@ def test_figures_of_the_machine_are_those_of_zones_nodes_and_lists():
     assert (zone.reserve_pages, zone.largest_block_kb) == ((0, 5, 6), 16)
 
 
+def test_a_zone_without_free_blocks_has_no_largest_one():
+    lines = [line.replace("10*4kB (M) 3*8kB (U) = 64kB", "0*4kB 0*8kB = 0kB") for line in machine()]
+    assert [zone.largest_block_kb for report in read(lines) for zone in report.zones] == [0]
+
+
 def test_without_a_line_about_them_no_pages_are_reserved():
     lines = [line for line in machine() if "reserved" not in line]
     assert [(report.ram_pages, report.reserved_pages) for report in read(lines)] == [(GIB_PAGES, 0)]
