@@ -61,6 +61,12 @@ def test_istio_has_no_native_sidecars_before_kubernetes_1_33():
     assert names(inject(wish, "istio", older).pod) == (["istio-init", "istio-proxy"], ["app"])
 
 
+def test_istio_injects_again_where_only_the_status_of_a_former_injection_is_left():
+    """As in a pod copied from a running one without its proxy."""
+    copied = annotated({"sidecar.istio.io/status": "{}"})
+    assert names(inject(copied, "istio").pod) == (["istio-init", "istio-proxy"], ["app"])
+
+
 @pytest.mark.parametrize("name", INJECTORS)
 @pytest.mark.parametrize("version", ["1.32", "1.36"])
 def test_injecting_twice_is_injecting_once(name, version):

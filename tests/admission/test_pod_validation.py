@@ -364,6 +364,14 @@ def test_ephemeral_containers_have_no_resources_no_probes_and_a_target_that_exis
             id="key-in-both-lists",
         ),
         pytest.param(
+            near(labelSelector=None, matchLabelKeys=["q"], mismatchLabelKeys=["r"]),
+            [
+                f"{PODS}.{name}: Forbidden: must not be specified when labelSelector is not set"
+                for name in ("matchLabelKeys", "mismatchLabelKeys")
+            ],
+            id="keys-without-a-selector",
+        ),
+        pytest.param(
             near(labelSelector={"matchLabels": {"a": "-b"}}, namespaceSelector={"matchExpressions": [{"key": "k"}]}),
             [
                 f'{PODS}.labelSelector.matchLabels: Invalid value: "-b": {LABEL_VALUE}',

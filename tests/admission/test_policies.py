@@ -109,6 +109,11 @@ def test_complaints_about_what_nobody_wrote_are_known_as_echoes():
     """The defaults were filled in from the maximum."""
     errors = validate_policies(Policies(limit_ranges=(limit_range("lr", min="cpu=2", max="cpu=1"),)))
     assert [error.is_echo for error in errors] == [False, True, True]
+    errors = validate_policies(Policies(limit_ranges=(limit_range("lr", max="cpu=1", default="cpu=2"),)))
+    assert [(error.error.path, error.is_echo) for error in errors] == [
+        ("spec.limits[0].defaultRequest[cpu]", True),
+        ("spec.limits[0].default[cpu]", False),
+    ]
 
 
 def test_a_limit_range_has_one_item_of_each_type():

@@ -122,8 +122,16 @@ WEB = (Container("web", "web"),)
             Pod(ObjectMeta("web", annotations={"controller.kubernetes.io/pod-deletion-cost": "much"}), PodSpec(WEB)),
             "metadata.annotations[controller.kubernetes.io/pod-deletion-cost]",
         ),
+        (
+            Pod(ObjectMeta("web"), PodSpec((Container("web", "web", restart_policy="Maybe"),))),
+            "spec.containers[0].restartPolicy",
+        ),
+        (
+            Pod(ObjectMeta("web"), PodSpec(WEB, init_containers=(Container("setup"),))),
+            "spec.initContainers[0].image",
+        ),
     ],
-    ids=["two volumes of one name", "negative size", "namespace", "deletion cost"],
+    ids=["two volumes of one name", "negative size", "namespace", "deletion cost", "restart policy", "init container"],
 )
 def test_nor_is(pod, path):
     assert [each.path for each in tolerated(Workload("Pod", pod.metadata, pod), Question.CLASS)] == [path]

@@ -8,7 +8,7 @@ from podqos.admission.chain import Step, admit
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Code
 from podqos.admission.resize import resize
-from podqos.model.pod import MIRROR_ANNOTATION, ObjectMeta, PodOS, PodStatus, QOSClass
+from podqos.model.pod import MIRROR_ANNOTATION, ObjectMeta, PodOS, PodStatus, QOSClass, ResizePolicy
 from podqos.model.profile import profile_for
 from podqos.model.resources import ResourceClaim, ResourceRequirements
 from podqos.model.scheduling import TopologySpreadConstraint
@@ -116,6 +116,17 @@ def test_init_containers_that_are_no_sidecars_can_be_resized_since_1_36():
     assert resize(old, grown_sidecar, Policies(), before).allowed
     refusal = resize(old, grown_init, Policies(), before).refusal
     assert "spec: Forbidden: resources for non-sidecar init containers are immutable" in refusal.message
+
+
+def test_an_init_container_that_would_have_to_restart_is_refused_only_where_it_is_resized():
+    again = (ResizePolicy("cpu", "RestartContainer"),)
+    init = replace(container("i", requests="cpu=1"), resize_policy=again)
+    old, more = _resized(init_containers=(init,)), resources("cpu=2")
+    words = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+    grown = _resized(init_containers=(replace(init, resources=more),))
+    assert words in resize(old, grown, Policies()).refusal.message
+    other = replace(old, spec=replace(old.spec, containers=_to("cpu=200m,memory=64Mi", "cpu=800m").spec.containers))
+    assert words not in resize(old, other, Policies()).refusal.message
 
 
 def test_limits_of_sidecars_cannot_be_removed():

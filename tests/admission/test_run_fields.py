@@ -285,6 +285,19 @@ def test_the_rest_of_a_container_is_judged(container, expected):
 
 
 @pytest.mark.parametrize(
+    ("claim", "is_made"), [("p-data", True), ("p-scratch", False), ("data", False)], ids=["made", "no claim", "other"]
+)
+def test_the_claim_made_for_an_ephemeral_volume_is_not_used_by_another(claim, is_made):
+    """It is called after the pod and the volume."""
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = {"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}
+    other = {"name": "other", "persistentVolumeClaim": {"claimName": claim}}
+    words = f'"{claim}": must not reference a PVC that gets created for an ephemeral volume'
+    expected = [f"spec.volumes[2].persistentVolumeClaim.claimName: Invalid value: {words}"] * is_made
+    assert _errors({}, _volumes({"name": "scratch", "emptyDir": {}}, made, other)) == expected
+
+
+@pytest.mark.parametrize(
     ("source", "expected"),
     [
         ({"configMap": {}}, ".configMap.name: Required value"),

@@ -59,6 +59,11 @@ def test_another_finding_has_another_fingerprint(other: Finding):
     assert fingerprint(other) != fingerprint(FINDING)
 
 
+def test_a_fingerprint_stays_from_version_to_version():
+    """Baselines in repositories hold it."""
+    assert fingerprint(FINDING) == "db0deefaf4c39ea8"
+
+
 def test_a_container_goes_by_its_name():
     assert stable_path(FINDING) == "spec.template.spec.containers[app].resources"
 

@@ -128,10 +128,42 @@ def test_a_patch_that_names_one_threshold_keeps_the_other_defaults():
     }
 
 
+@pytest.mark.parametrize(
+    ("hard", "path"),
+    [
+        pytest.param('["nodefs.available<10%", "memory.available<100Mi"]', "[1]", id="a pair in each value"),
+        pytest.param('["nodefs.available<10%,memory.available<100Mi"]', "[0]", id="all in one"),
+        pytest.param('["memory.available<50Mi", "memory.available<100Mi"]', "", id="twice: the last counts"),
+    ],
+)
+def test_of_a_flag_the_value_is_edited_that_holds_the_pair(hard, path):
+    arguments = f'{{eviction-hard: {hard}, kube-reserved: ["memory=1Gi"], system-reserved: ["memory=3Gi"]}}'
+    text = f"apiVersion: v1\nkind: NodeConfig\nkubeletArguments: {arguments}\n"
+    (finding,) = [each for each in check_text(text) if each.check == "PQ404"]
+    assert [edit.path for edit in finding.patch.edits] == [f"kubeletArguments.eviction-hard{path}"]
+
+
 def test_the_race_is_that_of_the_options():
     slow = replace(CheckOptions(), growth_bytes_per_second=10 << 20)
 
     assert ids(HEAD + RESERVED, slow) == []
+
+
+def test_thresholds_are_held_against_the_smallest_node():
+    """15% of 50Gi is less than 10Gi, of 500Gi it is more."""
+
+    def node(name: str, memory: str, disk: str) -> str:
+        capacity = f"{{cpu: 4, memory: {memory}, ephemeral-storage: {disk}}}"
+        return f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\nstatus: {{capacity: {capacity}}}\n"
+
+    settings = (
+        HEAD + RESERVED + "evictionHard: {memory.available: 1Gi, nodefs.available: 10Gi}\n"
+        "evictionSoft: {nodefs.available: 15%}\nevictionSoftGracePeriod: {nodefs.available: 1m}\n"
+    )
+    small, large = node("small", "32Gi", "50Gi"), node("large", "64Gi", "500Gi")
+    assert "PQ402" not in ids(settings + large)
+    assert "PQ402" in ids(settings + large + small)
+    assert "PQ402" in ids(settings + small + large)
 
 
 NODE = (

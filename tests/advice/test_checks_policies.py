@@ -108,6 +108,8 @@ def test_limit_ranges_of_different_namespaces_do_not_conflict():
 
     assert ids(one + other) == []
     assert ids(one + limit_range("default: {memory: 2Gi}", "lr2")) == ["PQ204"]
+    agreeing = limit_range("default: {memory: 2Gi}", "lr3", "agreeing")
+    assert ids(agreeing + one + limit_range("default: {memory: 2Gi}", "lr2")) == ["PQ204"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from advice.bundles import check_text
 from podqos.advice.checks.bundle import CheckOptions
@@ -130,6 +131,19 @@ def test_an_autoscaler_needs_the_request_it_measures_against(text, expected):
     assert found(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("metric", "disabled", "named"),
+    [
+        pytest.param(on("cpu"), {"PQ601"}, "h", id="it cannot scale a workload without requests"),
+        pytest.param("{type: Pods, pods: {metric: {name: x}}}", set(), None, id="it needs no requests"),
+    ],
+)
+def test_an_autoscaler_is_named_where_best_effort_keeps_it_from_scaling(metric, disabled, named):
+    options = replace(CheckOptions(), disabled=frozenset(disabled))
+    (finding,) = [each for each in check_text(deployment("{}") + scaler(metric), options) if each.check == "PQ102"]
+    assert finding.facts.autoscaler == named
+
+
 def test_without_pod_level_resources_every_container_counts():
     text = deployment(USUAL, NO_CPU, extra="      resources: {requests: {cpu: 1, memory: 2Gi}}\n") + scaler(on("cpu"))
 
@@ -178,6 +192,12 @@ def nodes(count: int) -> str:
 OTHER = deployment(EQUAL, replicas=3).replace("name: d}", "name: other}").replace("app: d", "app: other")
 
 
+POD = (
+    "---\napiVersion: v1\nkind: Pod\nmetadata: {name: alone}\n"
+    "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 10m}}}]}\n"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "fit"),
     [
@@ -194,6 +214,21 @@ OTHER = deployment(EQUAL, replicas=3).replace("name: d}", "name: other}").replac
             + nodes(1),
             0,
             id="beside absurdly many",
+        ),
+        pytest.param(
+            deployment(EQUAL) + "---\n" + OTHER + POD + scaler(on("cpu")) + nodes(1),
+            0,
+            id="a pod of no node does not stand for what controllers make",
+        ),
+        pytest.param(
+            deployment(EQUAL)
+            + "---\n"
+            + OTHER
+            + POD.replace("spec: {", "spec: {nodeName: n0, ")
+            + scaler(on("cpu"))
+            + nodes(1),
+            3,
+            id="a pod of a node does",
         ),
         pytest.param(deployment(EQUAL) + scaler(on("cpu"), most=500), None, id="no nodes are known"),
         pytest.param(

@@ -36,6 +36,24 @@ def test_the_ratio_of_limit_to_request_may_be_reached_but_not_exceeded(ratio, ex
     assert ids(text, replace(CheckOptions(), memory_ratio=ratio)) == expected
 
 
+@pytest.mark.parametrize(
+    ("demanded", "namespace", "is_checked"),
+    [
+        pytest.param("memory: 2", "default", False, id="the policy judges it"),
+        pytest.param("cpu: 2", "default", True, id="of another resource"),
+        pytest.param("memory: 2", "other", True, id="of another namespace"),
+    ],
+)
+def test_where_a_policy_demands_a_ratio_the_check_has_none_of_its_own(demanded, namespace, is_checked):
+    policy = (
+        "---\napiVersion: podqos.dev/v1alpha1\nkind: Policy\nmetadata: {name: calm}\nspec:\n  rules:\n"
+        f"    - {{name: r, match: {{namespaces: [{namespace}]}}, action: Warn, "
+        f"require: {{maxLimitRequestRatio: {{{demanded}}}}}}}\n"
+    )
+    text = pod(container("memory: 1Gi", "memory: 4Gi")) + policy
+    assert ("PQ105" in ids(text, replace(CheckOptions(), memory_ratio=Fraction(3)))) is is_checked
+
+
 def test_the_raised_request_is_the_smallest_in_whole_mebibytes():
     (finding,) = found(pod(container("memory: 1Mi", "memory: 1Gi")), replace(CheckOptions(), memory_ratio=Fraction(3)))
 
@@ -88,6 +106,23 @@ def test_a_small_sidecar_matters_only_in_an_important_pod():
     assert [(each.check, each.container, each.facts.oom_score_adj) for each in found(important)] == [
         ("PQ114", "c1", 999)
     ]
+
+
+@pytest.mark.parametrize(
+    ("small", "main", "expected"),
+    [
+        pytest.param("32Mi", "1344Mi", [], id="999 and 980"),
+        pytest.param("32Mi", "1377Mi", ["PQ114"], id="999 and 979"),
+        pytest.param("656Mi", "2Gi", ["PQ114"], id="990 and 969"),
+        pytest.param("721Mi", "2Gi", [], id="989 and 969"),
+    ],
+)
+def test_a_sidecar_is_small_from_990_on_beside_a_container_that_is_twenty_points_safer(small, main, expected):
+    """oom_score_adj on a node of 64Gi, of which 1377Mi are 21 thousandths."""
+    sidecar = f"{{requests: {{cpu: 50m, memory: {small}}}, limits: {{cpu: 1, memory: 1Gi}}}}"
+    text = pod(container(f"memory: {main}", "memory: 4Gi"), sidecar)
+    found_ids = ids(text.replace("spec:\n", "spec:\n  priority: 1000000\n", 1))
+    assert [each for each in found_ids if each == "PQ114"] == expected
 
 
 def test_a_sidecar_that_keeps_the_pod_from_being_guaranteed_is_one_finding():
@@ -146,7 +181,10 @@ def test_a_unit_that_shows_what_was_meant_is_fixed(resources, meant):
         pytest.param("{limits: {memory: 64Ti}}", ["64Gi", "64Mi"], id="more memory than any machine"),
         pytest.param('{limits: {memory: "900000000000000000000"}}', [], id="out of this world"),
         pytest.param('{limits: {cpu: "500"}}', ["500m"], id="500 cores"),
+        pytest.param('{limits: {cpu: "150"}}', ["150m"], id="fewer cores, but a round number"),
         pytest.param('{limits: {cpu: "2000"}}', ["2000m"], id="more cores than any machine"),
+        pytest.param('{limits: {cpu: "1921", memory: 8Ti}}', ["1921m"], id="one core more than any machine"),
+        pytest.param("{limits: {memory: 32769Gi}}", ["32769Mi"], id="a gibibyte more than any machine"),
         pytest.param('{limits: {cpu: "1000000"}}', [], id="a million cores, not 1M"),
         pytest.param("{limits: {cpu: 500000m}}", ["500m"], id="what a wrong fix left"),
         pytest.param('{limits: {cpu: "500000"}}', [], id="half a million cores"),
@@ -163,6 +201,24 @@ def test_a_unit_that_does_not_show_what_was_meant_is_named_and_left_alone(resour
     assert findings
     assert list(findings[0].facts.readings) == readings
     assert all(f" {each}" in findings[0].facts.what("c") for each in readings)
+    assert list(findings[0].patch.candidates) == readings
+
+
+@pytest.mark.parametrize(
+    ("resources", "why"),
+    [
+        ('{limits: {memory: "900000000000000000000"}}', "more than a machine has"),
+        ("{limits: {cpu: 1n}}", "too little for a container"),
+    ],
+)
+def test_an_amount_that_nothing_explains_is_called_too_large_or_too_small(resources, why):
+    (finding,) = [each for each in found(pod(resources)) if each.check == "PQ117"]
+    assert finding.facts.what("c").endswith(f", {why}")
+
+
+def test_where_both_sides_mean_something_else_neither_is_offered_for_both():
+    (finding,) = [each for each in found(pod("{requests: {memory: 2}, limits: {memory: 4}}")) if each.check == "PQ117"]
+    assert finding.patch.candidates == ()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +229,8 @@ def test_a_unit_that_does_not_show_what_was_meant_is_named_and_left_alone(resour
         pytest.param('{requests: {cpu: "200", memory: 512Gi}}', id="as large in memory"),
         pytest.param('{requests: {cpu: "100"}, limits: {nvidia.com/gpu: 8}}', id="a machine with devices"),
         pytest.param("{requests: {cpu: 150000m}}", id="thousandths on purpose"),
+        pytest.param('{requests: {cpu: "151"}}', id="not a round number"),
+        pytest.param('{requests: {cpu: "1920", memory: 32Ti}}', id="the largest machine"),
     ],
 )
 def test_large_and_small_amounts_that_exist_are_left_alone(resources):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,23 @@ def test_a_spoilt_pod_is_evicted_before_a_batch_job_of_higher_priority():
 
     assert told.evicted_before == "batch"
     assert told.repaired.oom_score_adj == -997
+
+
+@pytest.mark.parametrize(
+    ("text", "is_spared"),
+    [
+        pytest.param(pod("{}"), False, id="ordinary"),
+        pytest.param(pod("{}", extra="priorityClassName: system-cluster-critical"), True, id="by its priority"),
+        pytest.param(
+            pod("{}").replace("name: p,", "name: p, annotations: {kubernetes.io/config.source: file},"),
+            True,
+            id="static, whatever its priority",
+        ),
+    ],
+)
+def test_critical_pods_are_said_to_be_spared(text, is_spared):
+    finding = finding_about(text, "PQ102")
+    assert finding.consequence.now.is_spared is is_spared
 
 
 def test_without_another_workload_only_the_own_place_is_told():

@@ -87,6 +87,11 @@ def test_cases_between_the_rows_say_why(description, qos_class, priority, reason
     assert reason in found.because
 
 
+@pytest.mark.parametrize("burst", BurstPattern)
+def test_a_row_that_only_bursts_otherwise_is_not_between_the_rows(burst):
+    assert Because.NEAREST_ROW not in recommend(Description(False, RestartCost.LOW, burst)).because
+
+
 @given(DESCRIPTIONS)
 def test_best_effort_is_never_advised_for_what_it_does_not_suit(description):
     """User traffic, state that cannot be made again, a cold start, or any cost of a restart."""

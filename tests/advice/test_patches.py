@@ -7,8 +7,9 @@ import shlex
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
-from podqos.advice.checks.finding import FieldEdit
+from podqos.advice.checks.finding import Choice, FieldEdit, Patch
 from podqos.advice.fixes.patches import object_patch
 from podqos.answers.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.manifest.plain import parse_path
@@ -158,6 +159,15 @@ def test_what_an_api_server_would_refuse_has_no_command(kind, api_version, field
     value = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}
     command = kubectl_patch(object_patch(value, (FieldEdit(field, "1"),)))
     assert (command is not None) == is_taken
+
+
+def test_a_patch_is_applied_where_it_is_complete_and_need_not_be_asked_for():
+    whole = Patch.write(*EDITS["set"])
+    assert [each.is_applied for each in (whole, replace(whole, on_request=True), Patch.choose(Choice.RESOURCES))] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,11 @@ def test_sizes_follow_the_policy_of_the_class(qos_class, burst, expected):
     assert size(STAIRS, qos_class, burst).resources == expected
 
 
+def test_memory_is_advised_in_whole_mebibytes_and_at_least_one():
+    tiny = size(UsageHistory((1,) * 100, (1,) * 100), QOSClass.GUARANTEED, BurstPattern.STEADY).resources
+    assert tiny == resources("cpu=10m,memory=1Mi", "cpu=10m,memory=1Mi")
+
+
 def test_the_risk_is_counted_from_the_samples():
     """Of 100 samples of cpu 50 are above p50, none above p99 + 20 %."""
     found = size(STAIRS, QOSClass.BURSTABLE, BurstPattern.BURSTY)

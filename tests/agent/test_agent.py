@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from agent.memory_world import MemoryWorld, Run
 from eviction.nodes import guaranteed, pod
-from podqos.agent.agent import handle, is_idle, skip_idle_passes
+from podqos.agent.agent import handle, idle_until_us, is_idle, skip_idle_passes
 from podqos.agent.commands import CreateCgroup, PreemptPod, RejectPod, StartPod, StopPod, UpdateCgroup
 from podqos.agent.driver import Driver
 from podqos.agent.events import Observed, PodBound, PodCleanedUp, PodDeleted, PodStopped, Woken
+from podqos.agent.memory import look_again_seconds
 from podqos.agent.reasons import (
     CleanUpGain,
     ConditionStatus,
@@ -276,7 +277,7 @@ def test_after_an_eviction_the_loop_looks_again_a_tick_after_the_pod_is_gone(sto
     assert not isinstance(running.driver.state.loop, Resting) or running.driver.wake_us == next_look * 1_000_000
     running.until(next_look)
     assert running.driver.wake_us == (next_look + 10) * 1_000_000
-    assert len(running.lines("WaitTimedOut")) == (clean_up == 1000)
+    assert running.lines("WaitTimedOut") == [(30.0, "WaitTimedOut", "default/greedy")] * (clean_up == 1000)
 
 
 SOFT = {
@@ -418,6 +419,26 @@ def test_the_pass_that_takes_a_condition_back_is_not_skipped():
     running.until(due_us / 1_000_000)
     assert not running.driver.state.manager.conditions
     assert running.driver.due_us is None
+
+
+def test_of_two_conditions_the_one_seen_longer_ago_is_taken_back_first():
+    state = under_pressure_no_more().driver.state
+    last = {NodeCondition.MEMORY_PRESSURE: 30_000_000, NodeCondition.DISK_PRESSURE: 20_000_000}
+    both = replace(state, manager=replace(state.manager, conditions=tuple(last), last_observed_us=last))
+    assert idle_until_us(config(), both) == 20_000_000 + 300_000_000
+
+
+@pytest.mark.parametrize(
+    ("beyond_bytes", "seconds"),
+    [
+        pytest.param(-1, 0.01, id="already below: the pass acts, the watch only idles"),
+        pytest.param(0, 0.002, id="at the threshold: as soon as can be"),
+        pytest.param(1 << 30, 0.125, id="before the fastest machine can have used it up"),
+        pytest.param(1 << 40, 10, id="with the next pass at the latest"),
+    ],
+)
+def test_memory_is_looked_at_again_before_it_can_be_gone(beyond_bytes, seconds):
+    assert look_again_seconds(beyond_bytes) == seconds
 
 
 def test_skipped_passes_set_the_levels_of_a_notified_kubelet_too():

@@ -9,7 +9,7 @@ from agent.memory_world import MemoryWorld, Run
 from agent.test_agent import config
 from eviction.nodes import pod
 from podqos.agent.commands import StartContainer, StartPod, StopPod
-from podqos.agent.events import ContainerExited, PodBound, PodDeleted, Woken
+from podqos.agent.events import ContainerExited, ContainerStarted, PodBound, PodDeleted, Woken
 from podqos.agent.reasons import ExitedWith, RestartedAfter
 from podqos.model.pod import Container, Pod
 
@@ -220,6 +220,30 @@ def test_a_restart_that_is_put_off_is_forgotten_with_its_pod():
     running.tell(PodDeleted("a"))
     running.until(60)
     assert len(restarts(running)) == 1
+
+
+def test_restarts_that_are_due_together_do_not_wait_for_a_pod_that_is_going():
+    world = MemoryWorld()
+    world.stop_seconds = 25
+    running = run(made(), world)
+    running.tell(PodBound(pod("b")))
+    for name in ("a", "b", "a", "b"):
+        running.exit(name)
+    running.tell(PodDeleted("a"))
+    running.until(12)
+    assert [(entry.time_us / 1e6, entry.pod) for entry in running.journal if entry.kind == "Restarted"] == [
+        (0.0, "default/a"),
+        (0.0, "default/b"),
+        (10.0, "default/b"),
+    ]
+
+
+def test_a_start_of_what_the_agent_does_not_know_changes_nothing():
+    running = run(made())
+    before = running.driver.state, len(running.journal)
+    running.tell(ContainerStarted("a", "another"))
+    running.tell(ContainerStarted("gone", "main"))
+    assert (running.driver.state, len(running.journal)) == before
 
 
 def test_an_end_that_is_heard_of_twice_counts_once():

@@ -173,6 +173,18 @@ def test_an_ephemeral_container_is_left_alone():
     assert started(running) == ["main", "debug", "main"]
 
 
+def test_the_journal_says_of_all_that_end_meanwhile_that_they_restart_but_not_of_an_ephemeral_one():
+    world = MemoryWorld()
+    world.kill_seconds = 3
+    found = with_containers(ruled("Never", ALL), Container("other"))
+    running = run(replace(found, spec=replace(found.spec, ephemeral_containers=(Container("debug"),))), world=world)
+    running.exit("a", 42)
+    running.exit("a", 0, "debug")
+    running.until(5)
+    ended = {entry.container: entry.because.restarts for entry in running.journal if entry.kind == "Exited"}
+    assert ended == {"main": True, "debug": False, "other": True}
+
+
 def test_a_pod_that_is_deleted_meanwhile_does_not_begin_again():
     world = MemoryWorld()
     world.kill_seconds, world.stop_seconds = 3, 5

@@ -282,6 +282,7 @@ def test_times_are_plain_numbers_that_a_journal_can_hold(reads):
         ("workloads: [{workload: web, demand: {cpu: {random: {every: 1us}}}}]", "600,000,000 random values"),
         ("workloads: [{workload: web, demand: {memory: 1Gi - 2Gi at 5s}}]", "the demand falls below zero"),
         ("workloads: [{workload: web, demand: {processes: 0}}]", "at least one process"),
+        ("workloads: [{workload: web, demand: {processes: 3 over 5s}}]", "at least one process"),
         ("workloads: [{workload: web, demand: {memory: {samples: {file: no.csv}}}}]", "no.csv: No such file"),
         ("workloads: [{workload: web, deleted: 1s, arrives: 2s}]", "deleted before it arrives"),
         ("workloads: [{workload: web, nodes: [nod]}]", 'there is no node "nod" (did you mean "node"?)'),

@@ -71,6 +71,11 @@ def test_the_numbers_that_decide_are_in_the_result():
     assert entry.qos_class is None
 
 
+def test_without_statistics_a_pod_is_over_nothing():
+    (entry,) = rank([pod("unknown", "memory=64Mi")], {}, MEMORY)
+    assert (entry.has_statistics, entry.usage, entry.excess_nanos, entry.over_request) == (False, 0, 0, False)
+
+
 def test_the_class_plays_no_part_under_kubelet():
     """A Guaranteed pod over its request goes before a BestEffort one that uses less over nothing."""
     safe, cheap = guaranteed("safe"), pod("cheap")
@@ -108,6 +113,12 @@ class TestQosTiers:
     def test_priority_comes_before_usage_inside_a_tier(self):
         small, large = pod("small", priority=0), pod("large", priority=1000)
         assert names(rank([large, small], by_uid(using(small, 1), using(large, 900)), TIERS)) == ["small", "large"]
+
+    def test_best_effort_pods_go_by_usage(self):
+        small, large = pod("a-small"), pod("large")
+        ranked = rank([small, large], by_uid(using(small, 1), using(large, 900)), TIERS)
+        assert names(ranked) == ["large", "a-small"]
+        assert ranked[0].before_next_by is RankKey.TIER_USAGE
 
     def test_burstable_pods_over_their_request_go_by_how_many_times_over(self):
         """300 of 100 is further over than 1000 of 500, though it is less."""

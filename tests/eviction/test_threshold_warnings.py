@@ -50,6 +50,22 @@ def test_soft_and_hard_are_compared_where_they_can_be(soft, hard, warned):
     assert (kinds(soft_and_hard(soft, hard)) == [(WarningKind.SOFT_AFTER_HARD, Signal.MEMORY)]) is warned
 
 
+@pytest.mark.parametrize(
+    ("signal", "warned"),
+    [("nodefs.available", True), ("imagefs.available", True), ("pid.available", False)],
+)
+def test_only_filesystems_are_assumed_to_have_a_size(signal, warned):
+    """1% of 100Gi is less than 5Gi; of processes nobody knows how many a node allows."""
+    document = {
+        "evictionHard": {MEMORY: "100Mi", signal: "5Gi"},
+        "evictionSoft": {signal: "1%"},
+        "evictionSoftGracePeriod": {signal: "1m"},
+    }
+    found = threshold_warnings(msgspec.convert(document, KubeletConfiguration))
+    found = [(item.kind, str(item.assumed_capacity)) for item in found]
+    assert found == [(WarningKind.SOFT_AFTER_HARD, "100Gi")] * warned
+
+
 def test_a_share_and_an_amount_are_compared_at_a_known_capacity():
     document = soft_and_hard("5%", "1Gi")
     assert kinds(document, capacities={Signal.MEMORY: 16 * 2**30}) == [(WarningKind.SOFT_AFTER_HARD, Signal.MEMORY)]

@@ -211,6 +211,13 @@ def test_minimum_reclaim_is_added_on_top():
     assert str(item.amount(10**9, with_min_reclaim=True)) == "150Mi"
 
 
+def test_a_minimum_reclaim_of_nothing_is_valid():
+    (item,) = parse_thresholds(
+        settings(eviction_hard={"memory.available": "1Gi"}, eviction_minimum_reclaim={"memory.available": "0"})
+    )
+    assert item.amount(10**10, with_min_reclaim=True) == item.amount(10**10)
+
+
 NODE_HARD = threshold(Signal.NODEFS, "1Gi")
 NODE_SOFT = threshold(Signal.NODEFS, "2Gi", 60)
 IMAGE_HARD = threshold(Signal.IMAGEFS, "3Gi")
@@ -231,6 +238,8 @@ def test_containerfs_follows_the_filesystem_it_is_on(layout, amounts):
     assert derived.in_place == (NODE_HARD, NODE_SOFT, IMAGE_HARD)
     assert [str(item.value.quantity) for item in derived.added] == amounts
     assert {item.signal for item in derived.added} <= {Signal.CONTAINERFS}
+    followed = {item.value.quantity: item.is_hard for item in derived.in_place}
+    assert all(item.is_hard is followed[item.value.quantity] for item in derived.added)
 
 
 def test_what_is_configured_for_containerfs_is_overwritten_in_place():
@@ -238,6 +247,17 @@ def test_what_is_configured_for_containerfs_is_overwritten_in_place():
     assert derived.in_place == (threshold(Signal.CONTAINERFS, "1Gi"), NODE_HARD)
     assert derived.added == ()
     assert derived.ignored == (CONTAINER_HARD,)
+
+
+def test_a_hard_threshold_replaces_the_hard_one_and_a_soft_one_the_soft_one():
+    configured = [threshold(Signal.CONTAINERFS, "8Gi", 30), CONTAINER_HARD, NODE_HARD, NODE_SOFT]
+    derived = derive_containerfs(configured, Layout.SINGLE)
+    assert derived.in_place == (
+        threshold(Signal.CONTAINERFS, "2Gi", 60),
+        threshold(Signal.CONTAINERFS, "1Gi"),
+        NODE_HARD,
+        NODE_SOFT,
+    )
 
 
 def test_a_containerfs_threshold_with_nothing_to_follow_disappears():

@@ -10,7 +10,7 @@ from podqos.model.pod import EmptyDir, Present
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
-from podqos.model.stats import PodStats
+from podqos.model.stats import FsStats, MemoryStats, PodStats, ProcessStats
 
 PRESENT = Present()
 POD = pod(
@@ -51,6 +51,8 @@ def test_memory_is_the_working_set_and_processes_are_counted():
 @pytest.mark.parametrize("resource", [MEMORY, PIDS, EPHEMERAL_STORAGE, INODES])
 def test_missing_figures_count_as_zero(resource):
     assert usage_of(POD, PodStats(), resource, tuple(DiskUse)) == 0
+    empty = PodStats(memory=MemoryStats(), process_stats=ProcessStats(), ephemeral_storage=FsStats())
+    assert usage_of(POD, empty, resource, tuple(DiskUse)) == 0
 
 
 @pytest.mark.parametrize(

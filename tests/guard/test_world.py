@@ -123,6 +123,26 @@ def test_what_the_server_says_now_counts_not_what_it_said(stage):
     assert not stage.acting.evicted
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/system.slice/poduid-a",
+        "/poduid-a",
+        "/kubepods2/besteffort/poduid-a",
+        "/kubepods/../system.slice/poduid-a",
+        "/kubepods/besteffort/../../poduid-a",
+        "/kubepods",
+        "/kubepods/besteffort",
+        "/kubepods/besteffort/poduid-b",
+        "/kubepods/besteffort/poduid-a/0123456789abcdef",
+    ],
+)
+def test_a_cgroup_that_is_not_the_pods_own_below_kubepods_is_never_killed(stage, path):
+    pod = stage.add(guarded("a"), path)
+    assert stage.world.carry_out(eviction(pod)) == (PodStopped("uid-a"),)
+    assert not stage.acting.evicted
+
+
 NAMES = st.sampled_from(["a", "b", "c"])
 PATHS = st.sampled_from(
     [

@@ -24,6 +24,13 @@ def test_a_cgroup_at_its_limit_first_gives_up_its_own_cache():
     assert [(each.path, each.size_bytes // MI) for each in result.taken] == [("/a", 50)]
 
 
+def test_a_single_byte_too_much_is_reclaimed_too():
+    state = holding(memory(a=limited(100 * MI)), "/a", anon=40 * MI, inactive_file=60 * MI)
+    result = charge(state, "/a", Kind.ANON, 1)
+    assert (result.charged_bytes, result.out_of_memory) == (1, None)
+    assert [each.size_bytes for each in result.taken] == [1]
+
+
 def test_a_cgroup_full_of_private_memory_runs_out():
     state = holding(memory(a=limited(100 * MI)), "/a", anon=90 * MI, inactive_file=5 * MI)
     result = charge(state, "/a", Kind.ANON, 30 * MI)

@@ -87,6 +87,12 @@ def test_groups_stop_one_after_another():
     assert [found[path].throttled_usec_per_period for path in ("/a", "/b", "/c")] == [25_000, 70_000, 50_000]
 
 
+def test_a_group_stands_still_later_beside_one_that_gets_all_it_wants():
+    """A quarter of a core of quota, at the half core that the other leaves: 50 ms."""
+    found = cpu_shares([group("/a", wants=0.5), group("/b", wants=1, quota=0.25)], 1)
+    assert [found[path].throttled_usec_per_period for path in ("/a", "/b")] == [0, 50_000]
+
+
 def bursting(pods: list[tuple[str, int, int]]) -> list[CpuGroup]:
     """Return 002's node: three Guaranteed pods of two cores beside Burstable pods of (name, request in milli, limit).
 

@@ -51,6 +51,33 @@ def test_a_tiny_machine_has_no_huge_pages_to_keep_memory_for():
     assert default_min_free_kib(x86_zones(400 * MI)) == 2560
 
 
+@pytest.mark.parametrize(
+    ("memory", "kib"), [(512 * 1024, 128), (MI, 128), (4 * MI, 256), (4096 * GI, 262144), (16384 * GI, 262144)]
+)
+def test_what_is_kept_free_grows_with_the_root_of_memory_within_bounds(memory, kib):
+    """init_per_zone_wmark_min: 4 × √KiB, at least 128 and at most 262144."""
+    assert default_min_free_kib((Zone("DMA", memory // 4096),), huge_pages=False) == kib
+
+
+def test_huge_pages_begin_at_512_mib():
+    """hugepage_init: less memory than that is not worth them."""
+    assert default_min_free_kib((Zone("DMA32", 512 * MI // 4096),)) == 11 * 512 * 4
+    assert default_min_free_kib((Zone("DMA32", 512 * MI // 4096 - 1),)) == 2896
+
+
+def test_on_a_large_machine_the_marks_are_a_thousandth_of_memory_apart():
+    """vm.watermark_scale_factor is 10, of 10,000."""
+    (mark,) = zone_watermarks((Zone("Normal", 16_000_000),), 67584)
+    assert (mark.min_pages, mark.low_pages, mark.high_pages) == (16896, 16896 + 16000, 16896 + 32000)
+
+
+def test_each_zone_reserves_a_part_of_those_above_it_and_the_highest_nothing():
+    """vm.lowmem_reserve_ratio is 256 256 32."""
+    zones = (Zone("DMA", 3840), Zone("DMA32", 700_000), Zone("Normal", 1_000_000), Zone("Movable", 640_000))
+    reserves = [mark.lowmem_reserve_pages for mark in zone_watermarks(zones, 67584)]
+    assert reserves == [2_340_000 // 256, 1_640_000 // 256, 640_000 // 32, 0]
+
+
 def test_the_lowest_zone_is_wholly_out_of_reach_of_ordinary_allocations():
     """Its reserve for others is bigger than itself: 15 MiB can stay free while processes are killed."""
     marks = watermarks(SHOWN)

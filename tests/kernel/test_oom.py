@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.kernel.oom import Process, badness, candidate, kill, oom_group, rank, select, shown_oom_score
+from podqos.kernel.oom import (
+    Process,
+    badness,
+    candidate,
+    candidate_in,
+    kill,
+    oom_group,
+    rank,
+    select,
+    shown_oom_score,
+)
 
 GI_PAGES = 2**30 // 4096
 TOTAL = 64 * GI_PAGES
@@ -34,8 +44,39 @@ def test_badness_adds_memory_swap_page_tables_and_thousandths():
     assert badness(process(2, 100, 10, swap_pages=20, page_table_pages=3), 123_456) == 123 + 10 * 123
 
 
+def test_a_process_that_nobody_adjusted_has_the_badness_of_what_it_uses():
+    assert badness(Process(2, "/", 100), 123_456) == 100
+
+
 def test_thousandths_are_cut_before_they_are_multiplied():
     assert badness(process(2, adj=1000), 1999) == 1000
+
+
+@pytest.mark.parametrize(
+    ("release", "of_root", "of_a_protected_one", "of_an_exposed_one"),
+    [
+        pytest.param((3, 4), 7000, 100, 100_000, id="3.4: whole thousandths, from 1 to 1000; 30 less for root"),
+        pytest.param((3, 5), 7050, 1, 110_050, id="3.5: pages, at least 1; root has 3% of the total less"),
+        pytest.param((3, 13), 7050, 1, 110_050, id="3.13: as before"),
+        pytest.param((3, 14), 9749, 1, 110_050, id="3.14: root has 3% of what it uses less"),
+        pytest.param((4, 16), 9749, 1, 110_050, id="4.16: as before"),
+        pytest.param((4, 17), 10_050, 1, 110_050, id="4.17: root is like all others"),
+        pytest.param((5, 8), 10_050, 1, 110_050, id="5.8: as before"),
+        pytest.param((5, 9), 10_050, -89_850, 110_050, id="5.9: below zero too"),
+        pytest.param(None, 10_050, -89_850, 110_050, id="today"),
+    ],
+)
+def test_badness_by_release(release, of_root, of_a_protected_one, of_an_exposed_one):
+    """Of a process that uses 10,050 of 100,000 pages; mm/oom_kill.c of each release."""
+
+    def points(adj: int, *, is_privileged: bool = False) -> int:
+        return candidate_in(release, process(2, 10_050, adj), 100_000, is_privileged=is_privileged).points
+
+    assert (points(0, is_privileged=True), points(-999), points(1000)) == (
+        of_root,
+        of_a_protected_one,
+        of_an_exposed_one,
+    )
 
 
 @pytest.mark.parametrize("exempt", [process(2, 10**6, -1000), process(1, 10**6)], ids=["-1000", "init"])

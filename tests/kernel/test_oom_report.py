@@ -69,6 +69,7 @@ def test_a_cgroups_report_names_both_cgroups_and_its_counters():
     assert (report.oom_cgroup, report.task_cgroup) == (CONTAINER, CONTAINER)
     assert report.counters["memory"].limit_kb == 1048576
     assert report.counters["swap"].limit_kb is None
+    assert (report.statistics_of, report.statistics) == (CONTAINER, {"anon": 1000})
     assert report.victims[7].is_reaped
 
 
@@ -162,6 +163,16 @@ def test_figures_of_the_machine_are_those_of_zones_nodes_and_lists():
     assert (zone.reserve_pages, zone.largest_block_kb) == ((0, 5, 6), 16)
 
 
+def test_a_zone_without_free_blocks_has_no_largest_one():
+    lines = [line.replace("10*4kB (M) 3*8kB (U) = 64kB", "0*4kB 0*8kB = 0kB") for line in machine()]
+    assert [zone.largest_block_kb for report in read(lines) for zone in report.zones] == [0]
+
+
+def test_without_a_line_about_them_no_pages_are_reserved():
+    lines = [line for line in machine() if "reserved" not in line]
+    assert [(report.ram_pages, report.reserved_pages) for report in read(lines)] == [(GIB_PAGES, 0)]
+
+
 def test_masks_and_names_with_commas_do_not_shift_fields():
     line = (
         "oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=0,2-3,cpuset=/,mems_allowed=0-7,global_oom,"
@@ -171,6 +182,27 @@ def test_masks_and_names_with_commas_do_not_shift_fields():
     assert report.constraint is Constraint.MEMORY_POLICY
     assert report.nodes == {0, 2, 3}
     assert (report.oom_cgroup, report.task_cgroup, report.chosen) == ("/", "/a,b", 42)
+
+
+@pytest.mark.parametrize(
+    ("listed", "nodes"),
+    [
+        ("0,2-3", {0, 2, 3}),
+        ("7", {7}),
+        ("x", set()),
+        ("0,x", set()),
+        ("٣", set()),
+        ("1234567", set()),
+        ("3-x", {3}),
+        ("-", set()),
+    ],
+)
+def test_nodes_that_are_no_list_of_numbers_are_not_known(listed, nodes):
+    line = (
+        f"oom-kill:constraint=CONSTRAINT_CPUSET,nodemask=(null),cpuset=/,mems_allowed={listed},global_oom,task=a,pid=7"
+    )
+    (report,) = read(["a invoked oom-killer: order=0", f"{line},uid=0", killed(7, "a")])
+    assert report.nodes == nodes
 
 
 def test_a_group_dies_in_one_report_and_other_kills_in_their_own():
@@ -197,6 +229,29 @@ def test_lines_that_mail_broke_are_joined(carrier):
     assert summary(found)[:4] == summary(expected)[:4]
 
 
+def test_a_line_may_be_broken_into_five():
+    broken = ["gfp_mask=0xcc0(GFP_KERNEL),", "nodemask=(null),", "oom_score_adj=0,", "order=3"]
+    (report,) = read([CARRIERS["dmesg"]("a invoked oom-killer:"), *broken, *map(CARRIERS["dmesg"], table())])
+    assert (report.gfp_mask, report.order) == (0xCC0, 3)
+
+
+def test_a_thread_that_was_chosen_stands_for_its_process():
+    """The summary names the thread, the table and the kill name the process with the same name."""
+    lines = machine()
+    chosen = (
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/a,"
+        "task={},pid={},uid=1000"
+    )
+
+    def chosen_in(name: str, pid: int) -> int:
+        (report,) = read([*lines[:-1], chosen.format(name, pid), lines[-1]])
+        return report.chosen
+
+    assert chosen_in("java (main) [x]", 999) == 102
+    assert chosen_in("another", 999) == 999, "a process that is not in the table, and whose child dies"
+    assert chosen_in("small", 101) == 101
+
+
 def test_what_others_write_in_between_changes_nothing():
     noise = [
         "[  11.0] eth0: link up",
@@ -209,6 +264,7 @@ def test_what_others_write_in_between_changes_nothing():
     mixed = [each for line in lines for each in (line, noise[len(line) % len(noise)])]
     (found,), (expected,) = read(mixed), read(lines)
     assert summary(found) == summary(expected)
+    assert not found.is_cut
 
 
 def test_hosts_in_one_log_are_told_apart():
@@ -227,6 +283,7 @@ def test_a_table_with_a_hole_is_cut(lost):
     (report,) = read([*lines[:-2], lost, *lines[-2:]])
     assert report.is_cut
     assert not read(lines)[0].is_cut
+    assert not read([*lines[:3], lost, *lines[3:]])[0].is_cut, "before the table nothing is missing in it"
 
 
 def test_the_page_size_follows_from_the_victims_own_line():
@@ -247,6 +304,7 @@ def test_after_a_kill_or_without_one_for_long_other_lines_need_not_be_read():
     assert fed([])
     assert not fed(machine()[:-1])
     assert fed([*machine(), "eth0: link up"])
+    assert not fed([*machine()[:-1], *["eth0: link up"] * 19_900])
     assert fed([*machine()[:-1], *["eth0: link up"] * 20_100])
 
 

@@ -41,6 +41,13 @@ def test_what_nobody_claims_passes_to_children_by_size(recursive, expected):
     assert {path: found[path] for path in expected} == expected
 
 
+def test_what_nobody_claims_passes_by_what_each_uses_beyond_its_claim():
+    """Of 40 the one claims 10; the other 30 go to 20 and 40 that nobody claims, a third and two thirds."""
+    state = memory(a=limited(low_bytes=40 * MI), a__b=limited(low_bytes=10 * MI), a__c=limited())
+    holding(holding(state, "/a/b", anon=30 * MI), "/a/c", anon=40 * MI)
+    assert effective_low(state, recursive=True) == {"/": 0, "/a": 40, "/a/b": 10 + 10, "/a/c": 20}
+
+
 def test_a_claim_counts_only_as_far_as_it_is_used():
     state = memory(a=limited(low_bytes=40 * MI), a__b=limited(low_bytes=40 * MI), a__c=limited(low_bytes=40 * MI))
     holding(holding(state, "/a/b", anon=40 * MI), "/a/c", anon=0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernel.trees import MI, holding, limited, memories, memory
 from podqos.kernel.memcg import Kind
-from podqos.kernel.reclaim import Taken, divided, plan_reclaim, reclaim, reclaimable_bytes
+from podqos.kernel.reclaim import LEAST_BATCH_BYTES, Taken, divided, plan_reclaim, reclaim, reclaimable_bytes, relieve
 
 
 def taken_mib(state, path, wanted_mib, **options):
@@ -21,6 +21,23 @@ def taken_mib(state, path, wanted_mib, **options):
 def test_inactive_file_pages_go_before_active_ones():
     state = holding(memory(a=limited()), "/a", anon=50 * MI, active_file=20 * MI, inactive_file=30 * MI)
     assert taken_mib(state, "/", 40) == [("/a", "inactive_file", 30), ("/a", "active_file", 10)]
+
+
+def test_reclaim_goes_on_until_all_that_is_wanted_is_there():
+    state = holding(memory(a=limited()), "/a", active_file=20 * MI, inactive_file=30 * MI)
+    assert sum(each.size_bytes for each in plan_reclaim(state, "/", 30 * MI + 1)) == 30 * MI + 1
+
+
+@pytest.mark.parametrize(
+    ("cache", "batch"),
+    [
+        pytest.param(320 * MI, 20 * MI, id="a sixteenth of what can be reclaimed"),
+        pytest.param(2 * MI, LEAST_BATCH_BYTES, id="a batch at least"),
+    ],
+)
+def test_who_is_over_its_limit_reclaims_a_batch_more_than_is_lacking(cache, batch):
+    state = holding(memory(a=limited()), "/a", inactive_file=cache)
+    assert sum(each.size_bytes for each in relieve(state, "/a", MI)) == MI + batch
 
 
 def test_without_swap_private_memory_stays():

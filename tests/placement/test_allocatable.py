@@ -63,6 +63,12 @@ def test_okd_case_2_a_reservation_with_the_soft_threshold_leaves_80_and_85_are_s
     assert coverage.is_covered
 
 
+def test_a_node_is_over_reserved_only_where_more_is_reserved_than_there_is():
+    """The kubelet starts with everything reserved, and not with a byte more."""
+    config = KubeletConfiguration(kube_reserved={"memory": "1Gi", "cpu": "1001m"}, eviction_hard={})
+    assert node_allocatable(amounts(cpu="1", memory="1Gi"), config).over_reserved == ("cpu",)
+
+
 def test_without_a_soft_threshold_there_is_nothing_to_cover():
     assert node_allocatable(amounts(memory="100"), KubeletConfiguration()).soft_coverage == ()
 

@@ -42,6 +42,10 @@ def test_with_host_networking_every_container_port_is_the_nodes():
     assert host_ports(PodSpec(containers=(container,))) == ()
 
 
+def test_ports_begin_at_one():
+    assert [each.port for each in host_ports(PodSpec(containers=(Container(ports=port(1) + port(0)),)))] == [1]
+
+
 def test_an_init_container_takes_ports_only_if_it_keeps_running():
     def ports_of(restart_policy: str) -> int:
         init = Container(ports=port(80), restart_policy=restart_policy)

@@ -45,6 +45,11 @@ def test_one_matching_term_is_enough():
     assert matches(pod("p", affinity=on_nodes(expression("zone", "In", "b"), expression("zone", "In", "a"))).spec, NODE)
 
 
+def test_a_term_without_conditions_does_not_keep_another_from_matching():
+    terms = NodeSelectorTerm(), expression("zone", "In", "a")
+    assert matches(pod("p", affinity=on_nodes(*terms)).spec, NODE)
+
+
 def test_no_terms_at_all_match_no_node():
     assert not matches(pod("p", affinity=Affinity(NodeAffinity(NodeSelector()))).spec, NODE)
 

@@ -9,6 +9,7 @@ from podqos.errors import InvalidManifest
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import PodSchedulingGate
 from podqos.placement.choosing import OneByOne
+from podqos.placement.fit import lacking
 from podqos.placement.outcome import Outcome, Status
 from podqos.placement.place import QueueOrder, Surroundings, place
 from podqos.placement.reasons import Insufficient
@@ -33,6 +34,12 @@ def outcomes(pods, *nodes) -> list[tuple[Status, str | None]]:
 @pytest.mark.usefixtures("each_chooser")
 def test_every_pod_has_an_outcome(one_pod, status, home):
     assert outcomes([one_pod], node("n0")) == [(status, home)]
+
+
+def test_of_what_a_node_does_not_have_there_is_nothing_and_nothing_is_used():
+    found = lacking({"cpu": 1000, "example.com/gpu": 1}, {}, {"cpu": 999}, pods=0, allowed_pods=1)
+    assert set(found) == {Insufficient("cpu", 1000, 0, 999), Insufficient("example.com/gpu", 1, 0, 0)}
+    assert lacking({"cpu": 1000}, {}, {"cpu": 1000}, pods=0, allowed_pods=1) == ()
 
 
 def test_a_finished_pod_takes_nothing():

@@ -46,6 +46,14 @@ def test_the_first_pod_of_a_group_that_wants_to_be_together_may_go_anywhere_with
     assert homes(*web, nodes=nodes) == ["n0", "n1", "n0"]
 
 
+def test_it_is_not_the_first_of_its_group_where_one_of_them_has_any_of_the_labels():
+    """The other pod's node has a zone and no rack: nobody may start a new group elsewhere."""
+    nodes = (node("n0", labels={ZONE: "a"}), node("n1", labels={ZONE: "b", "rack": "r"}))
+    together = near(term("web"), term("web", "rack"))
+    assert homes(pod("first", labels=WEB, on="n0"), pod("p", labels=WEB, affinity=together), nodes=nodes)[1] is None
+    assert homes(pod("p", labels=WEB, affinity=together), nodes=nodes) == ["n1"]
+
+
 def test_all_terms_must_mean_the_same_pod():
     both = near(term("db"), term("cache"))
     db, cache = (pod(app, labels={"app": app}, on="n0") for app in ("db", "cache"))

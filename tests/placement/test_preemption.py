@@ -117,6 +117,15 @@ def test_without_a_status_the_budget_is_reckoned_from_the_pods():
     assert [displacement.pod for displacement in placement.displacements] == ["default/w0", "default/other"]
 
 
+def test_what_the_controller_allows_is_used_up_by_the_first_disruption():
+    """One more may go: the second high pod displaces the pod without a budget, though its priority is higher."""
+    web = [low(f"w{index}", f"n{index}", "4", labels={"app": "web"}) for index in range(2)]
+    pods = [*web, low("other", "n2", "4", 500), pod("h1", "4", priority=1000), pod("h2", "4", priority=1000)]
+    nodes = tuple(node(f"n{index}") for index in range(3))
+    placement = place(pods, Surroundings(nodes, budgets=(budget("web", 1),)), bare={one_pod.key for one_pod in pods})
+    assert [displacement.pod for displacement in placement.displacements] == ["default/w0", "default/other"]
+
+
 def test_displacing_helps_against_anti_affinity():
     jealous = low("jealous", affinity=away(term("web", LABEL_HOSTNAME)))
     assert displaced([jealous, high(labels={"app": "web"})], node("n0")) == ("n0", ["default/jealous"])

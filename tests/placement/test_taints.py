@@ -8,6 +8,7 @@ from podqos.model.pod import QOSClass, Toleration
 from podqos.model.profile import LATEST, profile_for
 from podqos.placement.filters import Cluster, Filters
 from podqos.placement.node_state import NodeState
+from podqos.placement.place import Surroundings, place
 from podqos.placement.pod_view import PodView, Shape
 from podqos.placement.reasons import Reasons, UnderPressure, Unschedulable, UntoleratedTaint
 from podqos.placement.taints import first_untolerated, is_tolerated, taints_of
@@ -81,6 +82,14 @@ def test_before_1_12_memory_pressure_kept_best_effort_pods_away_and_nobody_else(
     pressed = node("n", conditions={"MemoryPressure": "True"})
     assert reasons(BEST_EFFORT, pressed, BEFORE_TAINTS) == (UnderPressure("MemoryPressure"),)
     assert reasons(BURSTABLE, pressed, BEFORE_TAINTS) == ()
+
+
+@pytest.mark.usefixtures("each_chooser")
+@pytest.mark.parametrize("pods", [(BEST_EFFORT, BURSTABLE), (BURSTABLE, BEST_EFFORT)], ids=["first", "last"])
+def test_before_1_12_pods_of_both_classes_are_told_apart_on_a_node_under_memory_pressure(pods):
+    pressed = Surroundings((node("n", conditions={"MemoryPressure": "True"}),), profile=BEFORE_TAINTS)
+    found = {outcome.pod: outcome.node for outcome in place(pods, pressed).outcomes}
+    assert found == {"default/best-effort": None, "default/burstable": "n"}
 
 
 @pytest.mark.parametrize("condition", ["DiskPressure", "PIDPressure", "NetworkUnavailable"])

@@ -4,6 +4,7 @@ import pytest
 
 from placement.clusters import ZONE, node, pod, spread
 from podqos.model.node import Taint
+from podqos.model.pod import Toleration
 from podqos.model.scheduling import TopologySpreadConstraint
 from podqos.model.selector import LabelSelector
 from podqos.placement.place import Surroundings, place
@@ -99,6 +100,35 @@ def test_tainted_nodes_count_unless_the_policy_honours_taints(policy, placed):
     others = [pod("a", labels=WEB, on="n0")]
     one_pod = pod("p", labels=WEB, topology_spread_constraints=(spread(1, node_taints_policy=policy),))
     assert (homes([*others, one_pod], [*zones("a"), tainted])[1] is not None) is placed
+
+
+def test_nodes_without_taints_and_tolerated_ones_count_where_taints_are_honoured():
+    taint = Taint("k", "v", "NoSchedule")
+    others = [pod("a", labels=WEB, on="n0")]
+    constraint = spread(1, node_taints_policy="Honor")
+    for taints, tolerations in (((), ()), ((taint,), (Toleration("k", "Exists"),))):
+        full = node("n1", cpu="0", labels={ZONE: "b"}, taints=taints)
+        one_pod = pod("p", "1m", labels=WEB, topology_spread_constraints=(constraint,), tolerations=tolerations)
+        assert homes([*others, one_pod], [*zones("a"), full])[1] is None
+
+
+def test_a_pod_that_waits_has_its_turn_as_soon_as_one_arrives_that_any_of_its_constraints_counts():
+    """Its zone has one pod too many until the second arrives in the other; the third would take its place."""
+    of_tier = TopologySpreadConstraint(1, ZONE, "DoNotSchedule", LabelSelector({"tier": "x"}))
+    waiting = pod(
+        "waiting",
+        "3",
+        labels={**WEB, "tier": "x"},
+        priority=10,
+        node_selector={ZONE: "a"},
+        topology_spread_constraints=(spread(1, node_affinity_policy="Ignore"), of_tier),
+    )
+    first = pod("first", labels=WEB, priority=100, on="n0")
+    second = pod("second", labels=WEB, priority=5, node_selector={ZONE: "b"})
+    third = pod("third", "3", node_selector={ZONE: "a"})
+    placement = place([first, waiting, second, third], Surroundings(tuple(zones("a", "b"))))
+    assert [outcome.node for outcome in placement.outcomes] == ["n0", "n0", "n1", None]
+    assert placement.displacements == ()
 
 
 def test_match_label_keys_count_only_pods_of_the_same_revision():

@@ -197,6 +197,7 @@ def test_a_ratio_is_compared_without_a_rounding_error():
         "w^*",
         "×?*",
         "[a-]*",
+        "[!]w]*",
         "**",
     ],
 )
@@ -409,6 +410,53 @@ def test_an_exemption_that_has_expired_is_left_out_and_one_that_will_is_said():
         if each.of == ("migration",)
     }
     assert said == {"Expiry": "2026-06-30", "Expired": "2026-06-30"}
+
+
+@pytest.mark.parametrize(
+    ("demanded", "is_said"),
+    [
+        ({"required": True}, True),
+        ({"classes": ["web"]}, True),
+        ({"min": 0}, True),
+        ({"max": 0}, True),
+        ({"forbiddenClasses": ["x"]}, False),
+    ],
+    ids=str,
+)
+def test_a_priority_that_templates_need_not_state_is_said_to_be_left(demanded, is_said):
+    """What is forbidden can be seen in a template, what the default class gives cannot."""
+    wanted = policy({"require": {"priority": demanded}})
+    left = {each.what for each in admission_policies([drawing.read(wanted)], Wish()).not_expressed}
+    assert ("TemplatePriority" in left) is is_said
+
+
+@pytest.mark.parametrize(
+    ("require", "said"),
+    [
+        ({"requests": ["cpu"]}, {"Resize", "LimitRange"}),
+        ({"limits": ["cpu"]}, {"Resize", "LimitRange"}),
+        ({"maxLimitRequestRatio": {"cpu": 2}}, {"Resize", "LimitRange"}),
+        ({"minClass": "Burstable"}, {"LimitRange"}),
+        ({"priority": {"required": True}}, set()),
+    ],
+    ids=str,
+)
+def test_what_depends_on_amounts_is_said_to_miss_resizes_and_defaults(require, said):
+    """A resize is not asked about; a template does not have what a LimitRange fills in."""
+    found = admission_policies([drawing.read(policy({"require": require}))], Wish()).not_expressed
+    assert {each.what for each in found} & {"Resize", "LimitRange"} == said
+
+
+def test_a_pattern_among_the_names_of_namespaces_counts_as_they_do():
+    api_server = server(policy({"match": {"namespaces": ["shop", "team-*"]}, "require": {"minClass": "Burstable"}}))
+
+    def is_refused(name: str) -> bool:
+        value = drawing.as_stored(pod(container()))
+        value["metadata"]["namespace"] = name
+        about = {"kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}}
+        return bool(api_server.validate(Request(object=value, namespace=about)))
+
+    assert [is_refused(name) for name in ("shop", "team-a", "other")] == [True, True, False]
 
 
 # ---- mutation --------------------------------------------------------------------------------------------------------

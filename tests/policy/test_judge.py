@@ -148,6 +148,20 @@ def test_where_the_pod_states_an_amount_its_containers_need_not():
     assert "the pod: memory limit 4Gi is 4× its request 1Gi, must be 2× at most" in message(violation)
 
 
+@pytest.mark.parametrize(
+    ("side", "demanded", "expected"),
+    [
+        ("limits", "limits", []),
+        ("requests", "requests", []),
+        ("requests", "limits", [("spec.resources.limits.memory", "")]),
+    ],
+)
+def test_either_amount_of_the_pod_makes_it_speak_for_its_containers(side, demanded, expected):
+    given_pod = pod(f"{{containers: [{container()}], resources: {{{side}: {{memory: 1Gi}}}}}}")
+    found = judge([rule(f"{{{demanded}: [memory]}}")], subject_of(given_pod)).violations
+    assert [(each.path, each.container) for each in found] == expected
+
+
 # ---- priority --------------------------------------------------------------------------------------------------------
 
 
@@ -197,6 +211,7 @@ LABELLED = pod(
         ("{annotations: {tier: 'g*'}}", True),
         ("{annotations: {tier: silver}}", False),
         ("{annotations: {other: '*'}}", False),
+        ("{annotations: {tier: gold, other: '*'}}", False),
         ("{namespaceSelector: {matchLabels: {team: a}}}", True),
         ("{namespaceSelector: {matchLabels: {team: b}}}", False),
         ("{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}", True),
@@ -352,6 +367,28 @@ def test_a_message_names_rule_container_resource_and_both_amounts():
         'policy "shop", rule "calm": Ask the platform team: QoS class would be Burstable, must be Guaranteed: '
         'container "web" has cpu request 100m and cpu limit 200m, neither memory request nor limit'
     )
+
+
+@pytest.mark.parametrize(
+    ("require", "priority_class", "words"),
+    [
+        (
+            "{minClass: Burstable}",
+            "",
+            "QoS class would be BestEffort, must be Burstable or better: no container states cpu or memory",
+        ),
+        ("{priority: {required: true}}", "", "no priorityClassName, must be set"),
+        ("{priority: {classes: [web]}}", "", "no priorityClassName, must be web"),
+        ("{priority: {classes: [web]}}", "batch", 'priority class "batch" is not allowed, must be web'),
+        ("{priority: {forbiddenClasses: [system-*]}}", "system-x", 'priority class "system-x" is not allowed'),
+        ("{priority: {min: 10}}", "batch", "priority is 5, must be at least 10"),
+        ("{priority: {max: 4}}", "batch", "priority is 5, must be at most 4"),
+    ],
+)
+def test_a_message_says_what_is_and_what_must_be(require, priority_class, words):
+    given_pod = pod(f"{{containers: [{container()}], priorityClassName: '{priority_class}'}}")
+    (violation,) = judge([rule(require)], subject_of(given_pod, priority=5)).violations
+    assert message(violation).endswith(f'": {words}')
 
 
 def test_a_message_is_cut_and_says_how_much_is_left_out():

@@ -64,6 +64,12 @@ def test_qos_reserved_lowers_the_ceiling_of_each_lower_class(percent, burstable,
     assert {value.because.rule for value in found} == {Rule.QOS_RESERVED}
 
 
+def test_where_more_is_reserved_than_there_is_the_reason_names_nothing_left():
+    settings = replace(NODE, qos_reserved_memory_percent=100, node_allocatable=amounts("memory=1Gi"))
+    ceiling = tier_values(tier_requests((GUARANTEED,)), settings)[QOSClass.BEST_EFFORT].memory_limit_bytes
+    assert (ceiling.amount, ceiling.because.amount.value) == (-GI, 0)
+
+
 @pytest.mark.parametrize("allocatable", ["cpu=1", "memory=0"])
 def test_qos_reserved_needs_to_know_the_allocatable_memory(allocatable):
     settings = replace(NODE, qos_reserved_memory_percent=50, node_allocatable=amounts(allocatable))

@@ -113,6 +113,10 @@ class TestContainers:
         quota = first(pod(container(limits="cpu=1m"))).cpu_quota_us
         assert (quota.amount, quota.because.clamped) == (1000, True)
 
+    @pytest.mark.parametrize("limit", ["10m", "1", "1500m"])
+    def test_a_limit_the_kernel_can_measure_is_not_called_raised(self, limit):
+        assert first(pod(container(limits=f"cpu={limit}"))).cpu_quota_us.because.clamped is False
+
     def test_quota_off_writes_no_quota_and_no_period(self):
         found = first(pod(container(limits="cpu=1")), replace(NODE, cpu_cfs_quota=False))
         assert decided(found.cpu_quota_us) == (None, Rule.QUOTA_DISABLED)
@@ -349,6 +353,7 @@ class TestExclusiveCPUs:
         values = first(given_pod, self.STATIC)
         assert values == first(given_pod)
         assert values.exclusive_cpus is None
+        assert values_of(given_pod, self.STATIC) == values_of(given_pod)
 
     def test_one_container_with_cpus_of_its_own_frees_the_pod_of_its_quota_but_not_the_other_container(self):
         both = pod(

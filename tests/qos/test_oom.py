@@ -112,6 +112,12 @@ def test_a_pod_that_asks_for_less_than_its_containers_stays_within_bounds():
     assert [score.value for score in oom_scores(pod, QOSClass.BURSTABLE, 64 * GI, bounded=False)] == [501, 1484]
 
 
+def test_a_request_too_small_to_count_scores_one_below_best_effort_as_the_kubelet_writes_it():
+    """GetContainerOOMScoreAdjust itself steps from 1000 to 999, whatever the kernel's bounds are."""
+    (score,) = oom_scores(burstable("1Mi"), QOSClass.BURSTABLE, 64 * GI, bounded=False)
+    assert score.value == 999
+
+
 def test_on_a_node_smaller_than_a_request_the_floor_holds():
     assert values(of_a_pod({"memory": "3Gi"}, "2Gi", "1Gi"), node_bytes=GI) == [3, 3]
 

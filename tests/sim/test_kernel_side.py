@@ -96,6 +96,7 @@ def test_a_ceiling_of_nothing_is_not_written_and_the_last_one_stays(version):
     )
     _, name, because = first_kill(done)
     assert (name, because.level, because.limit_bytes) == ("scratch", OOMLevel.CLASS, 400 * MI)
+    assert because.total_pages == 400 * MI // 4096, "scores are measured by it, too"
 
 
 def test_without_qos_cgroups_every_container_has_its_own_limit_and_every_pod_leaves():

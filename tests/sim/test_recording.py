@@ -13,3 +13,20 @@ def test_every_node_is_seen_at_the_end_though_nothing_happens_any_more():
         "wide": scenario.duration_us,
         "narrow": scenario.duration_us,
     }
+
+
+def test_what_is_too_much_to_keep_is_thinned_and_still_reaches_from_beginning_to_end():
+    """A moment that comes sooner after the last than an eighth of the run may be left out."""
+    scenario = load_scenario("soft-eviction")
+    whole, thin = Recorder(), Recorder(8)
+    for recorder in (whole, thin):
+        simulate(scenario, recorder=recorder)
+    for name, node in thin.nodes.items():
+        times = [moment.time_us for moment in whole.nodes[name].moments]
+        kept = [moment.time_us for moment in node.moments]
+        assert node.is_thinned
+        assert not whole.nodes[name].is_thinned
+        assert len(kept) <= 8 < len(times)
+        assert set(kept) <= set(times)
+        assert kept[0] == times[0]
+        assert kept[-1] >= times[-1] * 7 // 8

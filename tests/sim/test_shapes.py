@@ -127,6 +127,20 @@ def test_a_wave_stays_between_low_and_high_and_repeats(form, peak):
         assert made.at(peak) == 50
 
 
+@pytest.mark.parametrize(
+    ("form", "values"),
+    [
+        (WaveForm.SINE, [1000, 750, 500, 250, 0, 250, 500, 750, 1000]),
+        (WaveForm.TRIANGLE, [1000, 667, 500, 333, 0, 333, 500, 667, 1000]),
+    ],
+)
+def test_a_wave_is_high_at_its_ends_and_low_in_the_middle(form, values):
+    """At the twelfths at which a cosine has simple values: 0, 2, 3, 4, 6 and back."""
+    made = wave(form, 0, 1000, 12 * S)
+    times = [twelfth * S for twelfth in (0, 2, 3, 4, 6, 8, 9, 10, 12)]
+    assert [made.at(time) for time in times] == pytest.approx(values, abs=1)
+
+
 def test_a_square_is_high_for_its_share():
     made = wave(WaveForm.SQUARE, 0, 1, 100, share=30)
     assert sum(made.at(time) for time in range(100)) == 30

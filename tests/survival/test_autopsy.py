@@ -88,6 +88,27 @@ def test_swap_that_the_report_leaves_out_can_explain_a_choice():
 
 
 @pytest.mark.parametrize(
+    ("swap_kb", "follows"),
+    [pytest.param(543_424, True, id="just enough"), pytest.param(543_420, False, id="a page too little")],
+)
+@pytest.mark.parametrize("counter", ["swap", "memory+swap"])
+def test_a_cgroup_swaps_no_more_than_its_limit_allows(counter, swap_kb, follows):
+    """135,856 pages are needed; cgroup v1 limits the sum of memory and swap."""
+    rows = [(7, 1000, 1000, 0, 0, 500, "python3"), (8, 1000, 200_000, 0, 0, 0, "sh")]
+    limit_kb = swap_kb if counter == "swap" else 1048576 + swap_kb
+    lines = [line.replace("swap: usage", f"{counter}: usage") for line in cgroup(rows, 7, "python3", swap_kb=limit_kb)]
+    (kill,) = examined(lines)
+    assert kill.follows_rule is follows
+
+
+def test_swap_does_not_explain_a_choice_that_it_would_make_another_win():
+    """The larger the total, the more its higher oom_score_adj counts."""
+    rows = [(7, 1, 1000, 0, 0, 500, "python3"), (8, 1, 200_000, 0, 0, 0, "sh"), (9, 1, 100, 0, 0, 600, "helper")]
+    (kill,) = examined(cgroup(rows, 7, "python3", swap_kb=1 << 52))
+    assert (kill.follows_rule, kill.reason) == (False, Reason.OTHER_IS_HIGHER)
+
+
+@pytest.mark.parametrize(
     ("release", "adj_points", "used"),
     [("3.10.0", -30, 200_000), ("3.14.0", 0, 194_000), ("4.16.9", 0, 194_000), ("4.17.0", 0, 200_000)],
 )

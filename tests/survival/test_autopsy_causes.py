@@ -72,6 +72,8 @@ def zone(name, free, least, reserve="0 0 0 0", node=0):
         (zone("Normal", 900, 1000), {}, ShortageKind.WATERMARKS, 104 << 10, 0),
         (zone("Normal", 900, 1000), {"order": 3}, ShortageKind.WATERMARKS, 132 << 10, 0),
         (zone("Normal", 1000, 1000), {}, ShortageKind.WATERMARKS, 4 << 10, 0),
+        # A kernel with fewer zones lists fewer reserves: the last is that of the highest.
+        (zone("DMA32", 5000, 1000, "0 1000"), {}, ShortageKind.WATERMARKS, 4 << 10, 0),
         # What a zone keeps from requests that others can serve is not free for them.
         (
             [*zone("DMA", 15000, 16, "0 0 4000 4000"), *zone("Normal", 100, 1000)],
@@ -114,8 +116,8 @@ def zone(name, free, least, reserve="0 0 0 0", node=0):
         (zone("Normal", 9000, 1000), {"order": -1, "gfp": 0xCC0}, ShortageKind.SYSRQ, None, 0),
     ],
     ids=[
-        "short", "eight-pages", "at-its-mark", "reserve", "dma", "dma32", "highmem", "cpuset", "in-pieces",
-        "one-piece", "page-fault", "by-hand",
+        "short", "eight-pages", "at-its-mark", "fewer-reserves", "reserve", "dma", "dma32", "highmem", "cpuset",
+        "in-pieces", "one-piece", "page-fault", "by-hand",
     ],
 )  # fmt: skip
 def test_which_zones_were_short_and_by_how_much(zones, changes, kind, lacking, elsewhere):

@@ -185,8 +185,10 @@ def test_a_request_without_room_on_the_node_does_not_save():
     assert found[11].saves
 
 
-def test_the_request_is_that_of_the_container_furthest_over_its_own():
-    containers = container("app", requests="memory=4Gi", limits="memory=4Gi"), container("proxy", requests="memory=1Gi")
+@pytest.mark.parametrize("limits", ["memory=4Gi", ""])
+def test_the_request_is_that_of_the_container_furthest_over_its_own(limits):
+    """The other uses more, and requests as much."""
+    containers = container("app", requests="memory=4Gi", limits=limits), container("proxy", requests="memory=1Gi")
     mesh = pod_of("mesh", *containers)
     stats = replace(
         stats_of(mesh, 6 * 1024),
@@ -199,6 +201,24 @@ def test_the_request_is_that_of_the_container_furthest_over_its_own():
     moment = short_of(Signal.MEMORY, (mesh, stats), (other, stats_of(other, 1024)))
     counterfactual = _by_change(kubelet_counterfactuals(moment, "mesh"))[PodChange.REQUEST]
     assert (counterfactual.container, counterfactual.amount) == ("proxy", 2 * GI + MI)
+
+
+def test_made_guaranteed_the_container_furthest_over_its_limit_counts():
+    """The other is far below its own, and one above is enough to be killed."""
+    containers = container("app", requests="cpu=1,memory=4Gi"), container("proxy", requests="cpu=1,memory=1Gi")
+    mesh = pod_of("mesh", *containers)
+    stats = replace(
+        stats_of(mesh, 8 * 1024),
+        containers=(
+            ContainerStats("app", MemoryStats(working_set_bytes=GI)),
+            ContainerStats("proxy", MemoryStats(working_set_bytes=7 * GI)),
+        ),
+    )
+    other = pod("other", "memory=1Gi")
+    moment = short_of(Signal.MEMORY, (mesh, stats), (other, stats_of(other, 1024)))
+    counterfactual = _by_change(kubelet_counterfactuals(moment, "mesh"))[PodChange.GUARANTEED]
+    assert counterfactual.over_limit_bytes == 6 * GI
+    assert not counterfactual.saves
 
 
 def test_with_pod_level_resources_it_is_the_pods_own_request():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from admission.pods import container
+from admission.pods import amounts, container
 from eviction.nodes import pod, pod_of
 from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, cpu_shares
@@ -75,10 +75,30 @@ def test_best_effort_gets_what_nobody_else_wants():
     assert contended["idle"] == pytest.approx(8 / 40, rel=0.01)  # weight 1 against the 39 of one core
 
 
+@pytest.mark.parametrize(
+    ("settings", "weight", "granted_milli"),
+    [
+        pytest.param(V1, 1024, 667, id="v1: cpu.shares of one core against 2048"),
+        pytest.param(SETTINGS, 100, 1000, id="v2: cpu.weight 100 against the 79 of two cores"),
+    ],
+)
+def test_daemons_compete_with_all_pods_by_the_weight_systemd_gives_a_slice(settings, weight, granted_milli):
+    node = replace(settings, node_allocatable=amounts("cpu=2"))
+    daemons = burst([pod("a", "cpu=2")], 2, node, reserved_milli=1000).daemons
+    assert (daemons.weight, daemons.granted_milli) == (weight, granted_milli)
+
+
 def test_containers_share_what_their_pod_gets():
     two = pod_of("two", container("large", requests="cpu=300m"), container("small", requests="cpu=100m"))
     result = burst([two, pod("other", "cpu=400m")], 4, V1).pods
     assert [each.granted_nano / CORE_NANO for each in result[0].containers] == pytest.approx([1.5, 0.5], rel=0.01)
+
+
+@pytest.mark.parametrize(("second", "limit"), [("cpu=500m", "1500m"), ("", None)])
+def test_a_pod_has_a_limit_where_all_its_containers_have_one(second, limit):
+    two = pod_of("two", container("a", limits="cpu=1"), container("b", limits=second))
+    (entry,) = burst([two], 8, SETTINGS).pods
+    assert (entry.limit and str(entry.limit)) == limit
 
 
 def test_a_limit_binds_though_cores_are_idle():
@@ -160,6 +180,13 @@ class TestExclusiveCores:
     def test_all_cores_can_be_taken_and_then_nothing_is_left(self):
         pods = [pod("own", "cpu=2,memory=1Gi", "cpu=2,memory=1Gi"), pod("a", "cpu=1")]
         assert cores(pods, 2, self.STATIC) == {"own": 2, "a": 0}
+
+    def test_the_weight_of_all_pods_is_spread_over_all_cores(self):
+        """Of 118 for three cores the half counts on the two that are shared, against 100 of the daemons."""
+        node = replace(self.STATIC, node_allocatable=amounts("cpu=3"))
+        pods = [pod("own", "cpu=2,memory=1Gi", "cpu=2,memory=1Gi"), pod("a", "cpu=1")]
+        daemons = burst(pods, 4, node, reserved_milli=2000).daemons
+        assert (daemons.pods_weight, daemons.granted_milli) == (118, 1258)
 
     def test_more_than_there_is_cannot_be_given_away(self):
         with pytest.raises(InputError, match=r"4 CPUs of their own .*, and pods have 3"):

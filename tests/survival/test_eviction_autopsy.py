@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from admission.pods import container
 from eviction.nodes import MI
 from podqos.eviction.messages import Shortage, pressure_text
-from podqos.eviction.ranking import Ranking, rank
+from podqos.eviction.ranking import Ranking, Spared, rank
 from podqos.eviction.signals import Signal
 from podqos.model.event import Event, EventSource, ObjectReference
 from podqos.model.pod import Container, ObjectMeta, PodSpec
@@ -126,6 +126,25 @@ def test_next_is_the_next_in_the_kubelets_own_ranking():
     assert [each.pod for each in found.ranking if each.priority == 0] == ["shop/web", "shop/late", "shop/hog"]
 
 
+def test_a_critical_pod_of_the_ranking_is_marked_as_passed_over():
+    web, hog, static = pod("web"), pod("hog"), pod("static", priority=2_000_001_000)
+    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, hog, static)))
+    assert {each.pod: each.spared for each in found.ranking if each.spared} == {"shop/static": Spared.CRITICAL}
+
+
+@pytest.mark.parametrize(
+    ("most_shown", "shown"),
+    [(3, ["a", "b", "web"]), (2, ["a", "web"]), (1, ["web"]), (0, ["web"]), (9, ["a", "b", "web", "z"])],
+)
+def test_a_ranking_that_is_cut_still_has_the_evicted_pod(most_shown, shown):
+    pods = [pod(name, priority=priority) for name, priority in (("a", 1), ("b", 2), ("web", 3), ("z", 4))]
+    stats = {each.metadata.uid: stats_of(each, main=100) for each in pods}
+    known = KnownNode("node-1", tuple(pods), stats=stats)
+    found = examine_eviction([evicted(pods[2], main=100)], known, most_shown=most_shown)
+    assert [each.pod for each in found.ranking] == [f"shop/{name}" for name in shown]
+    assert found.candidates == 4
+
+
 def test_containers_within_their_requests_are_not_quoted_and_may_count():
     two = (container("a", requests="memory=1Gi"), container("b", requests="memory=1Gi"))
     web, other = pod("web", *two, priority=1), pod("other", request="1Gi", limit="1Gi", priority=1)
@@ -162,6 +181,8 @@ def test_only_pods_that_ran_on_the_node_then_are_candidates():
             start_time=BEFORE,
             container_statuses=(
                 ContainerStatus("main", state=ContainerState(terminated=ContainerTerminated(finished_at=LATER))),
+                ContainerStatus("not-started"),
+                ContainerStatus("running", state=ContainerState()),
             ),
         ),
     )
@@ -179,9 +200,9 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     found = examine_eviction([evicted(web, main=2048)], known)
     saved = {each.change: each for each in found.saved_by}
     # By less than hog, which exceeds its request by 476Mi.
-    assert saved[SavedBy.REQUEST].amount == (2048 - 475) * MI
+    assert (saved[SavedBy.REQUEST].more, saved[SavedBy.REQUEST].amount) == (549 * MI, (2048 - 475) * MI)
     assert (saved[SavedBy.USAGE].more, saved[SavedBy.USAGE].amount) == (549 * MI, 1499 * MI)
-    assert saved[SavedBy.PRIORITY].amount == 1
+    assert (saved[SavedBy.PRIORITY].more, saved[SavedBy.PRIORITY].amount) == (None, 1)
     assert saved[SavedBy.THRESHOLD].amount == 90 * MI
     assert saved[SavedBy.NODE_SIZE].more == 10 * MI
     assert saved[SavedBy.REQUEST].instead == "shop/hog"
@@ -290,6 +311,29 @@ def test_a_log_that_only_says_that_a_pod_was_evicted_does_not_outweigh_the_event
     log = EvictionTrace(TraceSource.KUBELET_LOG, "shop/web", EvictionCause.LOCAL_STORAGE_LIMIT, "Nov 16 10:00:00.5")
     assert examine_eviction([evicted(pod("web"), main=100), log]).cause is EvictionCause.NODE_PRESSURE
     assert examine_eviction([log]).cause is EvictionCause.LOCAL_STORAGE_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("stated", "signal"), [("nodefs.inodesFree", Signal.NODEFS_INODES), ("", Signal.NODEFS), ("x", Signal.NODEFS)]
+)
+def test_a_signal_that_a_log_states_comes_before_what_the_message_leaves_open(stated, signal):
+    """The message names the resource alone."""
+    disk = Shortage("ephemeral-storage", Quantity.parse("1Gi"), Quantity.parse("900Mi"))
+    web = pod("web")
+    message = replace(evicted(web, main=1), text=pressure_text(disk, web, stats_of(web, main=1)).message)
+    read = event_trace(
+        Event(
+            reason="Evicted",
+            message=message.text,
+            involved_object=ObjectReference("Pod", "shop", "web", web.metadata.uid),
+            first_timestamp=AT,
+        )
+    )
+    log = EvictionTrace(
+        TraceSource.KUBELET_LOG, "shop/web", EvictionCause.NODE_PRESSURE, "Nov 16 10:00:00.5", signal=stated
+    )
+    found = examine_eviction([read, log], KnownNode("", (web,)))
+    assert (found.signal, found.node) == (signal, "node-1"), "the node is the pod's own"
 
 
 def test_a_pod_that_came_back_under_its_name_was_evicted_twice():

@@ -16,7 +16,7 @@ from podqos.model.node import Node
 from podqos.model.quantity import NANOS, Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceRequirements
 
-_KI, _MI, _GI, _TI, _PI = (1 << power for power in (10, 20, 30, 40, 50))
+_MI, _TI, _PI = (1 << power for power in (20, 40, 50))
 # The largest machine that can be rented (Amazon's u7inh-32tb.480xlarge), and disks that none has.
 _LARGEST_MACHINE = {CPU: 1920, MEMORY: 32 * _TI, EPHEMERAL_STORAGE: _PI}
 # Fewer cores than this are not looked at; machines with more than that are rare and have much memory.
