@@ -20,15 +20,15 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.snapshot import NodeUsage
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.cpu import burst
-from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import forecast
-from podqos.survival.growing import GrowingNode, Growth, Watch
-from podqos.survival.orders import both_orders
-from podqos.survival.outlook import outlook
-from podqos.survival.pods import NodePod
-from podqos.survival.usage import from_usage
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.forecast.forecast import forecast
+from podqos.survival.forecast.growing import GrowingNode, Growth, Watch
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage import from_usage
+from podqos.survival.node.usage_file import UsageRow
+from podqos.survival.orders.cpu import burst
+from podqos.survival.orders.exhaustion import exhaustion
+from podqos.survival.orders.orders import both_orders
+from podqos.survival.orders.outlook import outlook
 
 MEMORY_BYTES = 256 << 30
 

@@ -95,10 +95,10 @@ from podqos.sim.scenario.scenario import Scenario as Scenario
 from podqos.sim.summary import RunSummary as RunSummary
 from podqos.sim.sweep import Sweep as Sweep
 from podqos.sim.variation import Variation as Variation
-from podqos.survival.autopsy import Autopsies as Autopsies
-from podqos.survival.autopsy import OOMAutopsy as OOMAutopsy
-from podqos.survival.cpu import CpuReport as CpuReport
-from podqos.survival.drift import Allowed as Allowed
-from podqos.survival.orders import both_orders as both_orders
-from podqos.survival.usage_file import UsageRow as UsageRow
+from podqos.survival.autopsy.autopsy import Autopsies as Autopsies
+from podqos.survival.autopsy.autopsy import OOMAutopsy as OOMAutopsy
+from podqos.survival.drift.drift import Allowed as Allowed
+from podqos.survival.node.usage_file import UsageRow as UsageRow
+from podqos.survival.orders.cpu import CpuReport as CpuReport
+from podqos.survival.orders.orders import both_orders as both_orders
 from podqos.version import __version__ as __version__

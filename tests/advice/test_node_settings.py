@@ -12,7 +12,7 @@ from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.placement.allocatable import node_allocatable
-from podqos.survival.exhaustion import exhaustion
+from podqos.survival.orders.exhaustion import exhaustion
 
 
 @pytest.mark.parametrize(

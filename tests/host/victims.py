@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from host.nodes import MI, PYTHON, NodeStage, pod_document
 from podqos.qos.cgroup_paths import node_path
-from podqos.survival.growing import Growth, grown
-from podqos.survival.orders import OOMDomain, kernel_order
-from podqos.survival.processes import container_processes
-from podqos.survival.snapshots import from_summary, node_of
+from podqos.survival.forecast.growing import Growth, grown
+from podqos.survival.node.processes import container_processes
+from podqos.survival.node.snapshots import from_summary, node_of
+from podqos.survival.orders.orders import OOMDomain, kernel_order
 
 MEMORY_BYTES = 256 * MI
 HELD_MIB = 195

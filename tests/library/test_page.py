@@ -28,7 +28,7 @@ from podqos.library.rank import rank
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_bytes, json_schema
 from podqos.model.quantity import Quantity
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.usage_file import UsageRow
 from podqos.web.ui.pages import page_about
 from podqos.web.ui.source_files import read_given, read_paths, varied
 

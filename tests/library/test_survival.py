@@ -25,8 +25,8 @@ from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.reading.loading import load
 from podqos.reading.versions import load_version
-from podqos.survival.drift import Allowed, DriftStatus
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.drift.drift import Allowed, DriftStatus
+from podqos.survival.node.usage_file import UsageRow
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "content-platform"
 GI = 1 << 30

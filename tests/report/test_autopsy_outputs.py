@@ -19,10 +19,10 @@ from podqos.report.simulation.html import SLOT, page
 from podqos.report.survival.autopsy import SCREEN, death_lines, text
 from podqos.report.survival.autopsy_markdown import MOST_CHARACTERS, code, markdown, plain
 from podqos.report.text.style import Style, visible_length
-from podqos.survival.autopsy import Autopsies, Examiner
-from podqos.survival.eviction_autopsy import PodEviction
-from podqos.survival.eviction_scene import EvictionReason
-from podqos.survival.eviction_traces import EvictionCause
+from podqos.survival.autopsy.autopsy import Autopsies, Examiner
+from podqos.survival.autopsy.eviction_autopsy import PodEviction
+from podqos.survival.autopsy.eviction_scene import EvictionReason
+from podqos.survival.autopsy.eviction_traces import EvictionCause
 from podqos.words.autopsy_kills import of_kill
 from podqos.words.autopsy_story import AutopsyPage, page_of
 from podqos.words.evictions import of_eviction

@@ -17,7 +17,7 @@ from podqos.sim.recorded_node import recorded_nodes
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import workload_of
-from podqos.survival.counterfactual import Counterfactual
+from podqos.survival.counterfactual.counterfactual import Counterfactual
 
 
 def recorded(scenario: Scenario) -> tuple[FinishedRun, dict[str, NodeRecord]]:

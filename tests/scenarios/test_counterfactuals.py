@@ -13,7 +13,7 @@ from podqos.answers.run_reading import run_view
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.hindsight import hindsights
 from podqos.sim.recorded_node import recorded_nodes
-from podqos.survival.counterfactual import PodChange
+from podqos.survival.counterfactual.counterfactual import PodChange
 from scenarios.again import is_spared, manifest_counterfactuals, recorded, rewritten
 from scenarios.crowded import crowded
 from scenarios.runs import NAMES

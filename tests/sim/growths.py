@@ -29,8 +29,8 @@ from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
-from podqos.survival.exhaustion import exhaustion
-from podqos.survival.growing import OF_SYSTEM, GrowingNode, Growth, Watch
+from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, Watch
+from podqos.survival.orders.exhaustion import exhaustion
 
 MI, GI = 1 << 20, 1 << 30
 INTERVAL_US = 10 * SECOND_US

@@ -21,8 +21,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import Kubelet
-from podqos.survival.forecast import Impractical, forecast
-from podqos.survival.growing import GrowingNode
+from podqos.survival.forecast.forecast import Impractical, forecast
+from podqos.survival.forecast.growing import GrowingNode
 from sim.growths import GI, GROWER, INTERVAL_US, MI, First, Setting, drawn
 
 PHASES = 10

@@ -29,7 +29,7 @@ from podqos.sim.scenario.demand import VolumeDemand
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from podqos.sim.shards import run_shard, shard
 from podqos.sim.summary import run_summary
-from podqos.survival.snapshots import from_summary
+from podqos.survival.node.snapshots import from_summary
 from podqos.words.journal import line, reasons
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
 

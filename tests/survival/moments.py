@@ -11,7 +11,7 @@ from podqos.eviction.signals import Layout, Signal
 from podqos.model.pod import Pod
 from podqos.model.snapshot import Snapshot
 from podqos.model.stats import PodStats
-from podqos.survival.kubelet_counterfactual import KubeletMoment
+from podqos.survival.counterfactual.kubelet import KubeletMoment
 
 CAPACITY = 64 << 30
 

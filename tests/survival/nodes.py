@@ -10,10 +10,10 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.orders import Orders, both_orders
-from podqos.survival.pods import NodePod
-from podqos.survival.usage import from_usage
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage import from_usage
+from podqos.survival.node.usage_file import UsageRow
+from podqos.survival.orders.orders import Orders, both_orders
 
 MI, GI = 1 << 20, 1 << 30
 

@@ -11,7 +11,7 @@ from podqos.kernel.oom import Process, rank
 from podqos.kernel.oom_report import Constraint
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy import Examiner, Reason
+from podqos.survival.autopsy.autopsy import Examiner, Reason
 
 BIG = (7, 1000, 200_000, 100, 0, 100, "python3")
 POD_UID = "11111111-2222-3333-4444-555555555555"

@@ -15,11 +15,11 @@ from kernel.oom_logs import CONTAINER, POD, cgroup, killed, machine, read
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, QOSClass
-from podqos.survival.autopsy import Examiner, OOMAutopsy
-from podqos.survival.autopsy_causes import AutopsyCause, Cause, MemoryParts, ShortageKind, race_at
-from podqos.survival.autopsy_facts import NodeFacts
-from podqos.survival.autopsy_savings import SavedBy
-from podqos.survival.race import run_race
+from podqos.survival.autopsy.autopsy import Examiner, OOMAutopsy
+from podqos.survival.autopsy.causes import AutopsyCause, Cause, MemoryParts, ShortageKind, race_at
+from podqos.survival.autopsy.facts import NodeFacts
+from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.forecast.race import run_race
 from podqos.words.autopsy import cause_words, saving_words, shortage_words
 from survival.nodes import GI, MI
 

@@ -20,8 +20,8 @@ from podqos.kernel.oom import kill, rank, select
 from podqos.qos.cgroup_paths import CgroupLevel, node_path, place_of
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
 from podqos.reading.scenario_files import load_scenario
-from podqos.survival.autopsy_savings import SavedBy
-from podqos.survival.processes import container_processes
+from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.node.processes import container_processes
 from scenarios.again import recorded
 from scenarios.crowded import crowded
 from sim.test_properties import scenarios

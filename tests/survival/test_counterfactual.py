@@ -17,10 +17,10 @@ from podqos.model.pod import EmptyDir
 from podqos.model.profile import LATEST
 from podqos.model.quantity import Quantity
 from podqos.model.stats import ContainerStats, MemoryStats
-from podqos.survival.counterfactual import PodChange, Surroundings
-from podqos.survival.kernel_counterfactual import KernelMoment, kernel_counterfactuals
-from podqos.survival.kubelet_counterfactual import kubelet_counterfactuals, kubelet_place
-from podqos.survival.orders import OOMDomain
+from podqos.survival.counterfactual.counterfactual import PodChange, Surroundings
+from podqos.survival.counterfactual.kernel import KernelMoment, kernel_counterfactuals
+from podqos.survival.counterfactual.kubelet import kubelet_counterfactuals, kubelet_place
+from podqos.survival.orders.orders import OOMDomain
 from survival.moments import of_snapshot, short_of
 from survival.nodes import GI, MI, settings, snapshot, using
 

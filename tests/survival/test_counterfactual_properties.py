@@ -20,11 +20,11 @@ from podqos.model.profile import LATEST
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import demand_of
-from podqos.survival.counterfactual import PodChange, Surroundings
-from podqos.survival.kernel_counterfactual import KernelMoment, kernel_counterfactuals
-from podqos.survival.kubelet_counterfactual import kubelet_counterfactuals
-from podqos.survival.orders import OOMDomain
-from podqos.survival.processes import container_processes
+from podqos.survival.counterfactual.counterfactual import PodChange, Surroundings
+from podqos.survival.counterfactual.kernel import KernelMoment, kernel_counterfactuals
+from podqos.survival.counterfactual.kubelet import kubelet_counterfactuals
+from podqos.survival.node.processes import container_processes
+from podqos.survival.orders.orders import OOMDomain
 from survival.moments import short_of
 from survival.nodes import GI, MI, settings, snapshot
 from survival.nodes import using as pod_using

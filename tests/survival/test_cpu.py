@@ -17,7 +17,7 @@ from podqos.model.resources import CPU
 from podqos.qos.cgroup import Cgroup, Level, node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.classes import classify
-from podqos.survival.cpu import burst
+from podqos.survival.orders.cpu import burst
 from strategies import accepted_pods
 
 SETTINGS = CgroupSettings(node_memory_bytes=64 << 30)

@@ -13,10 +13,10 @@ from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import ObjectMeta, Pod, QOSClass
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.assumed_usage import NOMINAL_BYTES, assumed_usage
-from podqos.survival.differences import DifferenceKind
-from podqos.survival.drift import DriftStatus, Identity, Order, Version, VersionWorkload, WorkloadChange, drift
-from podqos.survival.orders import KillKey
+from podqos.survival.drift.differences import DifferenceKind
+from podqos.survival.drift.drift import DriftStatus, Identity, Order, Version, VersionWorkload, WorkloadChange, drift
+from podqos.survival.node.assumed_usage import NOMINAL_BYTES, assumed_usage
+from podqos.survival.orders.orders import KillKey
 
 GI = 1 << 30
 NODE = NodeUsage(64 * GI)

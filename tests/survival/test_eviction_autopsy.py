@@ -18,10 +18,9 @@ from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerm
 from podqos.model.pod_fate import PodCondition as Condition
 from podqos.model.quantity import Quantity
 from podqos.model.stats import ContainerStats, MemoryStats, PodStats
-from podqos.survival.autopsy_savings import SavedBy
-from podqos.survival.eviction_autopsy import examine_eviction, gathered
-from podqos.survival.eviction_scene import EvictionReason, KnownNode
-from podqos.survival.eviction_traces import (
+from podqos.survival.autopsy.eviction_autopsy import examine_eviction, gathered
+from podqos.survival.autopsy.eviction_scene import EvictionReason, KnownNode
+from podqos.survival.autopsy.eviction_traces import (
     EvictionCause,
     EvictionTrace,
     TraceSource,
@@ -29,7 +28,8 @@ from podqos.survival.eviction_traces import (
     seconds_of,
     status_trace,
 )
-from podqos.survival.pod_changes import with_priority, with_request
+from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.counterfactual.pod_changes import with_priority, with_request
 
 AT, BEFORE, LATER = "2026-11-16T10:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T11:00:00Z"
 SHORT = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse("90Mi"))

@@ -9,7 +9,7 @@ from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.placement.allocatable import node_allocatable
-from podqos.survival.exhaustion import Actor, exhaustion
+from podqos.survival.orders.exhaustion import Actor, exhaustion
 
 MI, GI = 1 << 20, 1 << 30
 MEMORY = {Signal.MEMORY: 64 * GI}

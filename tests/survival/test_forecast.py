@@ -18,10 +18,10 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import Impractical, forecast
-from podqos.survival.growing import GrowingNode, Growth, Watch, grown
-from podqos.survival.race import Race, run_race
+from podqos.survival.forecast.forecast import Impractical, forecast
+from podqos.survival.forecast.growing import GrowingNode, Growth, Watch, grown
+from podqos.survival.forecast.race import Race, run_race
+from podqos.survival.orders.exhaustion import exhaustion
 from survival.nodes import GI, MI, snapshot, using
 
 NODE_BYTES = 64 * GI

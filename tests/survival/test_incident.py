@@ -11,10 +11,10 @@ from podqos.eviction.signals import RankKey
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.snapshot import NodeUsage
-from podqos.survival.orders import Orders
-from podqos.survival.pods import NodePod
-from podqos.survival.usage import from_usage
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage import from_usage
+from podqos.survival.node.usage_file import UsageRow
+from podqos.survival.orders.orders import Orders
 from survival.nodes import GI, evicted, killed, orders
 
 SERVICE = container("article-service", requests="cpu=2,memory=4Gi", limits="cpu=2,memory=4Gi")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Unwrapper
-from podqos.survival.eviction_traces import EvictionCause, EvictionTrace, NodeSign, SignKind
-from podqos.survival.kubelet_log import KubeletLog
+from podqos.survival.autopsy.eviction_traces import EvictionCause, EvictionTrace, NodeSign, SignKind
+from podqos.survival.autopsy.kubelet_log import KubeletLog
 
 UID = "11111111-2222-3333-4444-555555555555"
 WEB, DB = f"web-0_shop({UID})", "db-0_shop(21111111-2222-3333-4444-555555555555)"

@@ -15,10 +15,10 @@ from podqos.eviction.signals import RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.quantity import Quantity
 from podqos.model.snapshot import NodeUsage
-from podqos.survival.orders import Disagreement, KillKey, OOMDomain, both_orders
-from podqos.survival.pods import NodePod
-from podqos.survival.usage import from_usage
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage import from_usage
+from podqos.survival.node.usage_file import UsageRow
+from podqos.survival.orders.orders import Disagreement, KillKey, OOMDomain, both_orders
 from survival.nodes import GI, MI, evicted, killed, orders, settings, snapshot, using
 
 MILLION = 1_000_000

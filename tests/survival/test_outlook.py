@@ -19,9 +19,9 @@ from podqos.kernel.oom import select
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.memory_tree import memory_tree
-from podqos.survival.outlook import outlook
-from podqos.survival.processes import container_processes
+from podqos.survival.node.memory_tree import memory_tree
+from podqos.survival.node.processes import container_processes
+from podqos.survival.orders.outlook import outlook
 from sim.growths import drawn
 from survival.nodes import GI, MI, evicted, orders, settings, snapshot, using
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.survival.passes import Alarm, first_acts, lasting, overlap, union, without
+from podqos.survival.forecast.passes import Alarm, first_acts, lasting, overlap, union, without
 
 INTERVAL = 7
 END = 60

@@ -16,8 +16,7 @@ from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
-from podqos.survival.exhaustion import exhaustion
-from podqos.survival.plain_node import (
+from podqos.survival.forecast.plain_node import (
     PlainNode,
     always_first,
     first_actor,
@@ -25,7 +24,8 @@ from podqos.survival.plain_node import (
     sure_growth,
     with_sure_growth,
 )
-from podqos.survival.race import Race, winning_growth_bytes_per_second, winning_threshold_bytes
+from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second, winning_threshold_bytes
+from podqos.survival.orders.exhaustion import exhaustion
 from sim.growths import GROWER, INTERVAL_US, Setting
 
 MI, GI = 1 << 20, 1 << 30

@@ -6,7 +6,7 @@ import pytest
 
 from admission.pods import container
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
-from podqos.survival.pods import NodePod, names_by_workload, pods_on_node
+from podqos.survival.node.pods import NodePod, names_by_workload, pods_on_node
 
 
 def workload(kind: str = "Deployment", replicas: int | None = None, phase: str = "", uid: str = "") -> Workload:

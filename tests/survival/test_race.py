@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podqos.model.time_units import SECOND_US
-from podqos.survival.race import Race, run_race, winning_growth_bytes_per_second, winning_threshold_bytes
+from podqos.survival.forecast.race import Race, run_race, winning_growth_bytes_per_second, winning_threshold_bytes
 
 MI, GI = 1 << 20, 1 << 30
 SOON = Race(available_bytes=6 * GI, until_oom_bytes=6 * GI, threshold_bytes=100 * MI, growth_bytes_per_second=6 * GI)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from admission.pods import container, pod, resources
 from podqos.model.pod import Pod, ResizePolicy
 from podqos.model.profile import LATEST, parse_version
-from podqos.survival.resizing import Resizing, resizing
+from podqos.survival.drift.resizing import Resizing, resizing
 
 RESTARTS = (ResizePolicy("memory", "RestartContainer"),)
 

@@ -15,7 +15,7 @@ from podqos.eviction.signals import Signal
 from podqos.manifest.reading import read
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, NodeStats, PodReference, PodStats, Summary, SwapStats
-from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
+from podqos.survival.node.snapshots import decode_snapshot, from_summary, node_of
 from survival.nodes import evicted, orders
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kubelet"

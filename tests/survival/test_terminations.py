@@ -15,10 +15,10 @@ from podqos.model.pod_fate import (
     FatedPod,
     FullPodStatus,
 )
-from podqos.survival.eviction_autopsy import PodEviction
-from podqos.survival.eviction_scene import EvictionReason
-from podqos.survival.eviction_traces import EvictionCause
-from podqos.survival.terminations import (
+from podqos.survival.autopsy.eviction_autopsy import PodEviction
+from podqos.survival.autopsy.eviction_scene import EvictionReason
+from podqos.survival.autopsy.eviction_traces import EvictionCause
+from podqos.survival.autopsy.terminations import (
     ContainerTermination,
     Evidence,
     TerminationCause,

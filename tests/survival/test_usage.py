@@ -13,9 +13,9 @@ from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.snapshot import NodeUsage, Snapshot
-from podqos.survival.pods import NodePod
-from podqos.survival.usage import from_usage
-from podqos.survival.usage_file import usage_row
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage import from_usage
+from podqos.survival.node.usage_file import usage_row
 
 NODE = NodeUsage(1 << 30)
 MI = 1 << 20

@@ -6,7 +6,7 @@ import pytest
 
 from podqos.errors import InputError
 from podqos.model.quantity import Quantity
-from podqos.survival.usage_file import COLUMNS, UsageRow, read_usage
+from podqos.survival.node.usage_file import COLUMNS, UsageRow, read_usage
 
 CSV = b"""\
 pod, container, memory, anon, processes

@@ -13,8 +13,8 @@ from podqos.model.autoscaling import (
 )
 from podqos.model.pod import ObjectMeta, Pod, QOSClass
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.decision import ExplainSettings
-from podqos.survival.vertical_scaling import VerticalScaling, vertical_scaling
+from podqos.survival.node.decision import ExplainSettings
+from podqos.survival.orders.vertical_scaling import VerticalScaling, vertical_scaling
 
 NODE = ExplainSettings(CgroupSettings(node_memory_bytes=64 << 30))
 

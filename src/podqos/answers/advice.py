@@ -13,7 +13,7 @@ from podqos.advice.sizing.node_settings import NodeThresholds, Setting
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
-from podqos.survival.drift import Overtaking, Standing
+from podqos.survival.drift.drift import Overtaking, Standing
 
 
 class NodeAdvice(NodeThresholds, frozen=True, rename="camel"):

@@ -38,7 +38,7 @@ from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, no
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.classes import classify
-from podqos.survival.drift import Identity, WorkloadChange
+from podqos.survival.drift.drift import Identity, WorkloadChange
 from podqos.words.advice import REASONS, node_reasons
 
 USAGE = Assumption("unmeasured usage", "what pods request", "--usage")

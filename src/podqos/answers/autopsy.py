@@ -27,9 +27,9 @@ from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
-from podqos.survival.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
-from podqos.survival.autopsy_facts import NodeFacts
-from podqos.survival.terminations import containers_by_id
+from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
+from podqos.survival.autopsy.facts import NodeFacts
+from podqos.survival.autopsy.terminations import containers_by_id
 
 MOST_KILLS = 10_000
 """The last of them are kept, so that memory does not grow with the log."""

@@ -37,7 +37,7 @@ from podqos.sim.blast import (
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
-from podqos.survival.forecast import SYSTEM
+from podqos.survival.forecast.forecast import SYSTEM
 from podqos.wording import listed
 
 # A node of which nothing is known but its memory: enough of everything else.

@@ -19,7 +19,7 @@ from podqos.objects.assumptions import KUBELET_SETTINGS
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.selection import Selection
-from podqos.survival.snapshots import swap_of
+from podqos.survival.node.snapshots import swap_of
 from podqos.wording import counted
 
 

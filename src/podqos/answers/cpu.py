@@ -17,7 +17,7 @@ from podqos.objects.kubelet_node import Kubelet, cgroups_of, rules_of
 from podqos.objects.node_pods import node_pods
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.cpu import CpuReport, burst, cpu_report
+from podqos.survival.orders.cpu import CpuReport, burst, cpu_report
 
 _PLENTY_BYTES = 1 << 50
 

@@ -24,8 +24,8 @@ from podqos.model.snapshot import NodeUsage
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import Objects
-from podqos.survival.differences import PodChange
-from podqos.survival.drift import (
+from podqos.survival.drift.differences import PodChange
+from podqos.survival.drift.drift import (
     NOTHING_ALLOWED,
     Allowed,
     DriftStatus,
@@ -34,9 +34,9 @@ from podqos.survival.drift import (
     ReversedPair,
     WorkloadChange,
 )
-from podqos.survival.drift import drift as compare
-from podqos.survival.resizing import ResizeCost
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.drift.drift import drift as compare
+from podqos.survival.drift.resizing import ResizeCost
+from podqos.survival.node.usage_file import UsageRow
 from podqos.words.drift import difference_words, overtaking_words, resize_words
 
 

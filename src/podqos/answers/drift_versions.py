@@ -18,8 +18,8 @@ from podqos.objects.admitting import admitted_pod
 from podqos.objects.node_pods import numbered
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
-from podqos.survival.drift import Identity, VersionWorkload
-from podqos.survival.pods import NodePod, pods_on_node
+from podqos.survival.drift.drift import Identity, VersionWorkload
+from podqos.survival.node.pods import NodePod, pods_on_node
 
 
 class VersionEntry(Struct, frozen=True):

@@ -34,14 +34,14 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, NotJudged
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.survival.decision import Decision, ExplainSettings, decide
+from podqos.survival.node.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
     from podqos.answers.explanation import Explanation, ExplanationList
     from podqos.model.node import Node
     from podqos.objects.kubelet_node import Kubelet
     from podqos.qos.run_flags import Engine
-    from podqos.survival.pod_sets import PodSets
+    from podqos.survival.node.pod_sets import PodSets
 
 Key = TypeVar("Key")
 AUTOSCALERS = ("VerticalPodAutoscaler", "HorizontalPodAutoscaler")
@@ -200,7 +200,7 @@ def explanation_list(
 ) -> ExplanationList:
     """Return the published answer."""
     from podqos.answers.explanation import ExplanationList, explain_node
-    from podqos.survival.pod_sets import PodSets
+    from podqos.survival.node.pod_sets import PodSets
 
     return ExplanationList(
         items=explained.items,
@@ -233,7 +233,7 @@ def explain_objects(
     decisions = [decide(stored.pod, each) for (_, stored), each in zip(accepted, own, strict=True)]
     pods = None
     if detail >= Detail.NODE:
-        from podqos.survival.pod_sets import pod_sets
+        from podqos.survival.node.pod_sets import pod_sets
 
         is_all = len(everything) == len(accepted)
         of_all = decisions if is_all else [decide(stored.pod, nodes.settings) for _, stored in everything]
@@ -261,7 +261,7 @@ def together(parts: Sequence[Explained]) -> Explained:
     """Return as one what was explained piece by piece."""
     if len(parts) == 1:
         return parts[0]
-    from podqos.survival.pod_sets import PodSets
+    from podqos.survival.node.pod_sets import PodSets
 
     pods = [part.pods for part in parts if part.pods is not None]
     return Explained(

@@ -24,10 +24,10 @@ from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
-from podqos.survival.components import ComponentReport, components, idle_score
-from podqos.survival.decision import Decision, ExplainSettings
-from podqos.survival.pod_sets import PodSet
-from podqos.survival.vertical_scaling import ScaledPod, VerticalScaling, vertical_scaling
+from podqos.survival.node.components import ComponentReport, components, idle_score
+from podqos.survival.node.decision import Decision, ExplainSettings
+from podqos.survival.node.pod_sets import PodSet
+from podqos.survival.orders.vertical_scaling import ScaledPod, VerticalScaling, vertical_scaling
 from podqos.wording import mebibytes
 from podqos.words import qos as words
 

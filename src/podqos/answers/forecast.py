@@ -29,9 +29,9 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import DEFAULT_KUBELET
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.forecast import SYSTEM, GrowthCourse, GrowthForecast, Impractical, Instead
-from podqos.survival.forecast import forecast as forecast_growth
-from podqos.survival.growing import OF_SYSTEM, GrowingNode, Growth, Watch
+from podqos.survival.forecast.forecast import SYSTEM, GrowthCourse, GrowthForecast, Impractical, Instead
+from podqos.survival.forecast.forecast import forecast as forecast_growth
+from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, Watch
 from podqos.words.forecast import needed_text, outcome_text
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)

@@ -22,11 +22,10 @@ from podqos.model.resources import MEMORY
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
-from podqos.survival.autopsy import Autopsies, OOMAutopsy
-from podqos.survival.autopsy_journal import journal_kill
-from podqos.survival.eviction_autopsy import PodEviction, examine_eviction, gathered
-from podqos.survival.eviction_scene import KnownNode
-from podqos.survival.eviction_traces import (
+from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
+from podqos.survival.autopsy.eviction_autopsy import PodEviction, examine_eviction, gathered
+from podqos.survival.autopsy.eviction_scene import KnownNode
+from podqos.survival.autopsy.eviction_traces import (
     EvictionTrace,
     NodeSign,
     SignKind,
@@ -37,8 +36,9 @@ from podqos.survival.eviction_traces import (
     seconds_of,
     status_trace,
 )
-from podqos.survival.kubelet_log import MARKS, KubeletLog
-from podqos.survival.terminations import Evidence, terminations
+from podqos.survival.autopsy.journal import journal_kill
+from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
+from podqos.survival.autopsy.terminations import Evidence, terminations
 
 _POD = "Pod"
 _MOST_TRACES = 100_000

@@ -13,7 +13,7 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
-from podqos.survival.headroom import Headroom
+from podqos.survival.orders.headroom import Headroom
 
 
 class Share(Struct, frozen=True, rename="camel"):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from podqos.model.profile import LATEST, Profile
 from podqos.objects.kubelet_node import Kubelet
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.usage_file import UsageRow
 
 
 class NodeOptions(Struct, frozen=True, kw_only=True):

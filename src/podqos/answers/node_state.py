@@ -35,11 +35,11 @@ from podqos.objects.node_pods import chosen_node, node_pods
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.pods import NodePod, names_by_workload, without_process
-from podqos.survival.snapshots import from_summary, node_of
-from podqos.survival.usage import BeyondLimit, from_usage, strangers
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.assumed_usage import assumed_usage
+from podqos.survival.node.pods import NodePod, names_by_workload, without_process
+from podqos.survival.node.snapshots import from_summary, node_of
+from podqos.survival.node.usage import BeyondLimit, from_usage, strangers
+from podqos.survival.node.usage_file import UsageRow
 from podqos.wording import counted, listed, mebibytes
 
 USAGE = Assumption("usage", "what pods request", "--usage")

@@ -20,11 +20,11 @@ from podqos.model.quantity import NANOS
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.survival.components import ComponentReport, components
-from podqos.survival.headroom import Headroom
-from podqos.survival.orders import Disagreement, KillKey, Orders
-from podqos.survival.outlook import Outlook
-from podqos.survival.pods import without_process
+from podqos.survival.node.components import ComponentReport, components
+from podqos.survival.node.pods import without_process
+from podqos.survival.orders.headroom import Headroom
+from podqos.survival.orders.orders import Disagreement, KillKey, Orders
+from podqos.survival.orders.outlook import Outlook
 from podqos.words.qos import oom_rule
 from podqos.words.ranking import why_evicted_first, why_killed_first
 

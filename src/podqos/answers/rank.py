@@ -16,8 +16,8 @@ from podqos.eviction.signals import Layout, Signal
 from podqos.objects.kubelet_node import DEFAULT_KUBELET
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.orders import both_orders
-from podqos.survival.outlook import outlook
+from podqos.survival.orders.orders import both_orders
+from podqos.survival.orders.outlook import outlook
 
 
 class RankRequest(NodePodsOptions, frozen=True, kw_only=True):

@@ -36,8 +36,8 @@ from podqos.sim.series import (
     signal_series,
 )
 from podqos.sim.summary import first_pods, outage_ends, run_summary
-from podqos.survival.orders import both_orders
-from podqos.survival.outlook import outlook
+from podqos.survival.orders.orders import both_orders
+from podqos.survival.orders.outlook import outlook
 from podqos.words.counterfactual import kubelet_in_time, saving
 from podqos.words.journal import cause, line, reasons, subject, verb
 from podqos.words.outcome import headline

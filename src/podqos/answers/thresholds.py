@@ -27,8 +27,8 @@ from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, rules_of
 from podqos.objects.kubelet_settings import memory_allocatable
 from podqos.placement.allocatable import Division
 from podqos.placement.taints import Repelled, repelled
-from podqos.survival.exhaustion import ActorLevel, Exhaustion, QOSReserved, WatchedThreshold, exhaustion
-from podqos.survival.plain_node import PlainNode, SureGrowth, kubelet_sure_growth, with_sure_growth
+from podqos.survival.forecast.plain_node import PlainNode, SureGrowth, kubelet_sure_growth, with_sure_growth
+from podqos.survival.orders.exhaustion import ActorLevel, Exhaustion, QOSReserved, WatchedThreshold, exhaustion
 from podqos.words.thresholds import step_text, too_late_text, uncovered_text, warning_text
 
 

@@ -15,8 +15,8 @@ from podqos.model.resources import MEMORY
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.kubelet_settings import memory_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.survival.exhaustion import Exhaustion, exhaustion
-from podqos.survival.headroom import Headroom, headroom, memory_signals, pods_limit_bytes
+from podqos.survival.orders.exhaustion import Exhaustion, exhaustion
+from podqos.survival.orders.headroom import Headroom, headroom, memory_signals, pods_limit_bytes
 
 
 class WatchedMemory(Struct, frozen=True):

@@ -24,7 +24,7 @@ from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.objects import Objects
 from podqos.reading.cluster_part import Part
 from podqos.report.survival.autopsy import csv_rows, text
-from podqos.survival.autopsy import Autopsies
+from podqos.survival.autopsy.autopsy import Autopsies
 
 _FORMATS = ("text", "json", "jsonl", "csv")
 _PAUSE_SECONDS = 0.05

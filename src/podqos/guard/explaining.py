@@ -59,7 +59,7 @@ class Explaining:
 
 def what_would_have_saved(config: ManagerConfig, decided: Decided, observation: Observation) -> WouldHaveSaved:
     """Return the changes that work."""
-    from podqos.survival.kubelet_counterfactual import KubeletMoment, kubelet_counterfactuals
+    from podqos.survival.counterfactual.kubelet import KubeletMoment, kubelet_counterfactuals
 
     pods = decided.before.active_pods
     moment = KubeletMoment(config, decided.before.manager, decided.now_us, observation, pods)

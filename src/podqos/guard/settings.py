@@ -42,7 +42,7 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.survival.race import Race, winning_threshold_bytes
+from podqos.survival.forecast.race import Race, winning_threshold_bytes
 
 STATE_DIR, RUN_DIR = "/var/lib/podqos/guard", "/run/podqos/guard"
 OOM_SCORE_ADJ = -999

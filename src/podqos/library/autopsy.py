@@ -12,7 +12,7 @@ from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.objects import Objects
 from podqos.reading.live_log import follow, growing
 from podqos.reading.logs import Log, opened
-from podqos.survival.autopsy import Autopsies, Examiner
+from podqos.survival.autopsy.autopsy import Autopsies, Examiner
 
 _NOTHING_KNOWN = AutopsyRequest()
 

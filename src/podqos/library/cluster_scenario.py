@@ -40,8 +40,8 @@ from podqos.reading.scenario_writing import (
     scenario_text,
     seconds_text,
 )
-from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.snapshots import node_of
+from podqos.survival.node.assumed_usage import assumed_usage
+from podqos.survival.node.snapshots import node_of
 from podqos.wording import counted
 
 # Their pods are bound to a node for good: those of a DaemonSet, and those that a kubelet has from its own files.

@@ -11,7 +11,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.cpu import CpuReport
+from podqos.survival.orders.cpu import CpuReport
 
 
 def cpu(

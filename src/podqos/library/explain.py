@@ -37,7 +37,7 @@ from podqos.objects.objects import Objects, Progress
 from podqos.objects.sources import Source
 from podqos.objects.spreading import one_by_one
 from podqos.reading.loading import LoadRequest, load_all, objects_of, read_sources
-from podqos.survival.decision import Decision, ExplainSettings, decide
+from podqos.survival.node.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
     from podqos.answers.explanation import ExplanationList

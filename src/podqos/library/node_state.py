@@ -16,9 +16,9 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.stats import Summary
 from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
-from podqos.survival.snapshots import decode_snapshot
-from podqos.survival.usage import BeyondLimit
-from podqos.survival.usage_file import UsageRow, read_usage
+from podqos.survival.node.snapshots import decode_snapshot
+from podqos.survival.node.usage import BeyondLimit
+from podqos.survival.node.usage_file import UsageRow, read_usage
 
 Usage = str | os.PathLike[str] | Iterable[UsageRow]
 """A usage file, or its rows."""

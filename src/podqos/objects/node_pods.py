@@ -11,7 +11,7 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
-from podqos.survival.pods import NodePod, names_by_workload, pods_on_node
+from podqos.survival.node.pods import NodePod, names_by_workload, pods_on_node
 
 
 def node_pods(

@@ -16,8 +16,8 @@ from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Missing
 from podqos.reading.cluster_part import Part
 from podqos.reading.live_cluster import Progress, list_lines, measured, snapshot_lines
 from podqos.reading.logs import Log
-from podqos.survival.eviction_traces import event_sign, event_trace, status_trace
-from podqos.survival.terminations import Evidence, terminations
+from podqos.survival.autopsy.eviction_traces import event_sign, event_trace, status_trace
+from podqos.survival.autopsy.terminations import Evidence, terminations
 
 MOST_NODES = 20
 """So many nodes are asked for their logs and what they measure."""

@@ -20,8 +20,8 @@ from podqos.host.storage.journal_file import journal_files
 from podqos.model.assumption import Assumption
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy import Autopsies
-from podqos.survival.eviction_traces import EvictionCause, seconds_of
+from podqos.survival.autopsy.autopsy import Autopsies
+from podqos.survival.autopsy.eviction_traces import EvictionCause, seconds_of
 from podqos.survival.shadow import Death, GuardReport, guard_report
 
 JOURNAL, KNOWN_PODS = "journal.jsonl", "pods.json"

@@ -45,7 +45,7 @@ from podqos.sim.scenario_format.recorded_usage import (
     thinned,
     usual_step_us,
 )
-from podqos.survival.drift import Identity
+from podqos.survival.drift.drift import Identity
 from podqos.wording import counted
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow, grow_system
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
-from podqos.survival.forecast import SYSTEM
+from podqos.survival.forecast.forecast import SYSTEM
 from podqos.wording import mebibytes
 
 _EXTRA_US = 15 * 60 * SECOND_US

@@ -23,9 +23,9 @@ from podqos.sim.recorded_node import RecordedNode
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US
 from podqos.sim.series import part_way
 from podqos.survival.comparison import is_kill
-from podqos.survival.counterfactual import Counterfactual
-from podqos.survival.kernel_counterfactual import KernelMoment, kernel_counterfactuals
-from podqos.survival.kubelet_counterfactual import kubelet_counterfactuals, kubelet_place
+from podqos.survival.counterfactual.counterfactual import Counterfactual
+from podqos.survival.counterfactual.kernel import KernelMoment, kernel_counterfactuals
+from podqos.survival.counterfactual.kubelet import kubelet_counterfactuals, kubelet_place
 
 _MIB = 1 << 20
 _LOOKS_BETWEEN = 8

@@ -19,7 +19,7 @@ from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.run import FinishedRun
 from podqos.sim.summary import workload_of
 from podqos.survival.comparison import is_kill
-from podqos.survival.counterfactual import Surroundings
+from podqos.survival.counterfactual.counterfactual import Surroundings
 
 
 class RecordedNode(Struct, frozen=True):

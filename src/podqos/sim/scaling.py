@@ -22,7 +22,7 @@ from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequiremen
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
-from podqos.survival.pod_changes import each_container
+from podqos.survival.counterfactual.pod_changes import each_container
 
 Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
 

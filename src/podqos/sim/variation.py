@@ -40,7 +40,7 @@ from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.scenario import MachineSpec, NodeLost, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.shape_text import Unit, parse_duration_us, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import total
-from podqos.survival.pod_changes import with_priority
+from podqos.survival.counterfactual.pod_changes import with_priority
 
 _PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
 _MAPS = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy import OOMAutopsy
-from podqos.survival.autopsy_causes import AutopsyCause, Cause, Shortage, ShortageKind
-from podqos.survival.autopsy_savings import SavedBy, Saving
+from podqos.survival.autopsy.autopsy import OOMAutopsy
+from podqos.survival.autopsy.causes import AutopsyCause, Cause, Shortage, ShortageKind
+from podqos.survival.autopsy.savings import SavedBy, Saving
 from podqos.wording import listed, mebibytes
 
 _NAME_CHARACTERS = 24

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy import AutopsyTask, OOMAutopsy, Reason
-from podqos.survival.autopsy_causes import Cause
+from podqos.survival.autopsy.autopsy import AutopsyTask, OOMAutopsy, Reason
+from podqos.survival.autopsy.causes import Cause
 from podqos.wording import listed, mebibytes, verb
 from podqos.words.autopsy import cause_words, process, saving_words, short_path, shortage_words
 from podqos.words.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow

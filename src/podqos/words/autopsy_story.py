@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from podqos.survival.autopsy import Autopsies
-from podqos.survival.eviction_traces import seconds_of
+from podqos.survival.autopsy.autopsy import Autopsies
+from podqos.survival.autopsy.eviction_traces import seconds_of
 from podqos.wording import counted, listed
 from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_kills import of_kill

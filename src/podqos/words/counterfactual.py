@@ -10,7 +10,7 @@ from podqos.eviction.signals import INODES, PIDS
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.placement.reasons import Insufficient
 from podqos.sim.hindsight import KubeletInTime
-from podqos.survival.counterfactual import Counterfactual, PodChange
+from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
 from podqos.wording import mebibytes
 from podqos.words.journal import signed
 from podqos.words.qos import edits

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from podqos.survival.differences import DifferenceKind, PodChange
-from podqos.survival.drift import Order, ReversedPair
-from podqos.survival.resizing import ResizeCost, Resizing
+from podqos.survival.drift.differences import DifferenceKind, PodChange
+from podqos.survival.drift.drift import Order, ReversedPair
+from podqos.survival.drift.resizing import ResizeCost, Resizing
 
 
 def difference_words(difference: PodChange) -> str:

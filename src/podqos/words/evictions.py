@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
-from podqos.survival.autopsy_savings import SavedBy
-from podqos.survival.eviction_autopsy import PodEviction
-from podqos.survival.eviction_savings import EvictionSaving
-from podqos.survival.eviction_scene import AutopsyPod, EvictionReason, UsageSource
-from podqos.survival.eviction_traces import EvictionCause, NodeSign, SignKind
-from podqos.survival.terminations import ContainerTermination, TerminationCause
+from podqos.survival.autopsy.eviction_autopsy import PodEviction
+from podqos.survival.autopsy.eviction_savings import EvictionSaving
+from podqos.survival.autopsy.eviction_scene import AutopsyPod, EvictionReason, UsageSource
+from podqos.survival.autopsy.eviction_traces import EvictionCause, NodeSign, SignKind
+from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
 from podqos.wording import counted, listed
 from podqos.words import ranking
 from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow

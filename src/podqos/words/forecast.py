@@ -7,7 +7,7 @@ from fractions import Fraction
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
-from podqos.survival.forecast import GrowthCourse, Impractical, Instead, NeededSettings, RaceEnd
+from podqos.survival.forecast.forecast import GrowthCourse, Impractical, Instead, NeededSettings, RaceEnd
 from podqos.wording import counted, listed
 from podqos.words.durations import duration, percent, rounded
 from podqos.words.ranking import amount

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podqos.eviction.signals import Signal
-from podqos.survival.exhaustion import SOFT
-from podqos.survival.headroom import Headroom
+from podqos.survival.orders.exhaustion import SOFT
+from podqos.survival.orders.headroom import Headroom
 from podqos.wording import mebibytes
 
 

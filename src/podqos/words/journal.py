@@ -14,7 +14,7 @@ from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
-from podqos.survival.counterfactual import PodChange
+from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again

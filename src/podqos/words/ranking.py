@@ -9,7 +9,7 @@ from podqos.eviction.signals import RankKey
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from podqos.survival.orders import KilledContainer, KillKey
+from podqos.survival.orders.orders import KilledContainer, KillKey
 from podqos.wording import mebibytes
 
 _TIERS = {

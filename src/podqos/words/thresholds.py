@@ -8,7 +8,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import SIGNALS, Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
 from podqos.placement.allocatable import SoftCoverage
-from podqos.survival.exhaustion import SOFT, Actor, ActorLevel, Exhaustion, WatchedThreshold
+from podqos.survival.orders.exhaustion import SOFT, Actor, ActorLevel, Exhaustion, WatchedThreshold
 from podqos.words.durations import duration
 from podqos.words.ranking import amount as amount_of
 

@@ -26,7 +26,7 @@ from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.placement.allocatable import node_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.orders import OOMDomain, Orders, both_orders
+from podqos.survival.orders.orders import OOMDomain, Orders, both_orders
 
 _WITHOUT_ANYTHING_BYTES = 256 << 20
 _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)

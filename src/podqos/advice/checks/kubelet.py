@@ -31,7 +31,7 @@ from podqos.placement.allocatable import node_allocatable
 from podqos.wording import listed, mebibytes
 
 if TYPE_CHECKING:
-    from podqos.survival.plain_node import FirstActor, PlainNode
+    from podqos.survival.forecast.plain_node import FirstActor, PlainNode
 
 _MEBIBYTE = 1 << 20
 _GRACE_PERIOD = "1m30s"
@@ -91,7 +91,7 @@ class _Kubelet:
 
     def first_actor(self) -> FirstActor:
         """Return whether kubelet or kernel acts first: what ``forecast`` says of a node with this kubelet."""
-        from podqos.survival.plain_node import first_actor
+        from podqos.survival.forecast.plain_node import first_actor
 
         key = msgspec.json.encode(self.config)
         if key not in self._known:
@@ -103,7 +103,7 @@ class _Kubelet:
 
         Naming one threshold drops the defaults of all others, so they are written as well.
         """
-        from podqos.survival.plain_node import always_first
+        from podqos.survival.forecast.plain_node import always_first
 
         name, written = Signal.MEMORY.value, self.config.eviction_hard
         hard = {name: _in_mebibytes(threshold_bytes)}
@@ -118,7 +118,7 @@ class _Kubelet:
         return default_eviction_hard(self.options.profile)
 
     def _node(self, config: KubeletConfiguration) -> PlainNode:
-        from podqos.survival.plain_node import PlainNode
+        from podqos.survival.forecast.plain_node import PlainNode
 
         hugepages_bytes = sum(amount.value for name, amount in self.capacity.items() if is_hugepages(name))
         return PlainNode(self.memory_bytes, config, profile=self.options.profile, hugepages_bytes=hugepages_bytes)

@@ -17,14 +17,14 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.drift import (
+from podqos.survival.drift.drift import (
     Identity,
     Version,
     VersionWorkload,
     WorkloadChange,
     drift,
 )
+from podqos.survival.node.assumed_usage import assumed_usage
 
 
 class Advised(Struct, frozen=True):

@@ -13,7 +13,7 @@ from msgspec import Struct
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
-from podqos.survival.drift import Identity
+from podqos.survival.drift.drift import Identity
 
 
 class Matched(Struct, frozen=True):

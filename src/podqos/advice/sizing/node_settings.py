@@ -25,10 +25,10 @@ from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
-from podqos.survival.exhaustion import SOFT
-from podqos.survival.forecast import least_hard_bytes
-from podqos.survival.growing import GrowingNode, Level
-from podqos.survival.plain_node import PlainNode
+from podqos.survival.forecast.forecast import least_hard_bytes
+from podqos.survival.forecast.growing import GrowingNode, Level
+from podqos.survival.forecast.plain_node import PlainNode
+from podqos.survival.orders.exhaustion import SOFT
 
 Setting = str | int | list[str] | dict[str, str]
 

@@ -29,7 +29,7 @@ from podqos.model.profile import Profile
 from podqos.objects.node_pods import node_pods
 from podqos.objects.objects import FoundWorkload, Objects, in_namespace
 from podqos.objects.sources import Source
-from podqos.survival.pod_changes import with_priority
+from podqos.survival.counterfactual.pod_changes import with_priority
 
 RECORDED_CLASS = FieldEdit("status.qosClass", None)
 """What the API server recorded of a pod is not true of one that is made anew."""

@@ -44,8 +44,8 @@ from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
 from podqos.sim.blast import NodePods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
-from podqos.survival.pods import NodePod
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage_file import UsageRow
 from podqos.wording import mebibytes
 
 ONE_NODE = Assumption("where pods run", "all on one node", "spec.nodeName, or a snapshot of the cluster")

@@ -48,10 +48,10 @@ from podqos.objects.selection import Selection
 from podqos.objects.spreading import Spread, one_by_one
 from podqos.qos.classes import qos_class_of
 from podqos.qos.edits import Edit
-from podqos.survival.autopsy import Autopsies
-from podqos.survival.counterfactual import PodChange
-from podqos.survival.pod_changes import SOME_CPU, edits_for, in_mebibytes
-from podqos.survival.pods import NodePod
+from podqos.survival.autopsy.autopsy import Autopsies
+from podqos.survival.counterfactual.counterfactual import PodChange
+from podqos.survival.counterfactual.pod_changes import SOME_CPU, edits_for, in_mebibytes
+from podqos.survival.node.pods import NodePod
 from podqos.words.autopsy_story import AutopsyPage, page_of
 
 _MOST_NOTES = 100

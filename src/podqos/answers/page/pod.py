@@ -13,7 +13,7 @@ from podqos.answers.places import EvictionPlace, IdleContainer, KillPlace
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.qos.edits import Edit
-from podqos.survival.counterfactual import PodChange
+from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.words.autopsy_death import AutopsyDeath
 
 

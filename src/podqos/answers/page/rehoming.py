@@ -28,7 +28,7 @@ from podqos.placement.outcome import Placement, Status
 from podqos.placement.place import Surroundings, place_views
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
-from podqos.survival.resizing import Resizing, resizing
+from podqos.survival.drift.resizing import Resizing, resizing
 from podqos.words.placement import refusal_message
 from podqos.words.placement_reasons import reason_words
 

@@ -14,7 +14,7 @@ from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.files import InputFile
 from podqos.objects.objects import Objects
 from podqos.sim.scenario.scenario import Scenario
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.usage_file import UsageRow
 
 
 class SourceKind(StrEnum):

@@ -48,7 +48,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.resizing import ResizeCost, Resizing, resizing
+from podqos.survival.drift.resizing import ResizeCost, Resizing, resizing
 from podqos.wording import mebibytes
 from podqos.words.forecast import race_text
 

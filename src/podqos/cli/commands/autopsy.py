@@ -40,7 +40,7 @@ from podqos.reading.written_files import write_file
 from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.text.style import Style
-from podqos.survival.autopsy import MOST_SHOWN, Autopsies
+from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies
 from podqos.words.autopsy_story import page_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
     about = "jsonl: a value of -o json for each death; markdown: a post-mortem"
     formats = ("text", "json", "jsonl", "yaml", "csv", "markdown")
-    add_output_options(parser, formats, "podqos.survival.autopsy:Autopsies", about)
+    add_output_options(parser, formats, "podqos.survival.autopsy.autopsy:Autopsies", about)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.survival.cpu:CpuReport")
+    add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.survival.orders.cpu:CpuReport")
 
 
 def run(arguments: argparse.Namespace) -> int:

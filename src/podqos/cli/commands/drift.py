@@ -30,7 +30,7 @@ from podqos.reading.injecting import read_injectors
 from podqos.reading.versions import load_version
 from podqos.report.survival.drift_lines import table
 from podqos.report.text.style import Style
-from podqos.survival.drift import Allowed
+from podqos.survival.drift.drift import Allowed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,10 +14,10 @@ from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.report.node.lines import NextVictims
-from podqos.survival.orders import kernel_order
-from podqos.survival.outlook import outlook
-from podqos.survival.processes import ContainerProcesses, container_processes
-from podqos.survival.snapshots import from_summary, node_of
+from podqos.survival.node.processes import ContainerProcesses, container_processes
+from podqos.survival.node.snapshots import from_summary, node_of
+from podqos.survival.orders.orders import kernel_order
+from podqos.survival.orders.outlook import outlook
 
 
 def next_victims(client: NodeClient, status: NodeStatus) -> NextVictims:

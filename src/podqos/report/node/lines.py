@@ -14,7 +14,7 @@ from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.orders import KilledContainer
+from podqos.survival.orders.orders import KilledContainer
 from podqos.wording import mebibytes
 from podqos.words.durations import two_units
 from podqos.words.ranking import amount

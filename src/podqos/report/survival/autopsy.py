@@ -7,7 +7,7 @@ from itertools import chain
 
 from podqos.report.text.style import Style, columns, cut, labelled, wrapped
 from podqos.report.text.tables import Table
-from podqos.survival.autopsy import Autopsies
+from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy import process
 from podqos.words.autopsy_death import AutopsyDeath, RankedRow

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podqos.survival.autopsy import Autopsies
+from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_story import AutopsyPage, page_of

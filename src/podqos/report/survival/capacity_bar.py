@@ -18,7 +18,7 @@ from podqos.model.resources import MEMORY
 from podqos.placement.allocatable import Division
 from podqos.report.text.style import Style, wrapped
 from podqos.report.text.svg_elements import INK, LETTER, PAPER, QUIET, SOFT, heading, line, path, rect, text
-from podqos.survival.exhaustion import Actor, ActorLevel
+from podqos.survival.orders.exhaustion import Actor, ActorLevel
 from podqos.words.ranking import amount
 
 

@@ -8,7 +8,7 @@ from podqos.kernel.cpu import CpuBound
 from podqos.model.quantity import Quantity
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table, csv_table
-from podqos.survival.cpu import BendCause, ContainerCpu, CpuReport, DaemonsCpu, PodCpu, WeightBend
+from podqos.survival.orders.cpu import BendCause, ContainerCpu, CpuReport, DaemonsCpu, PodCpu, WeightBend
 
 _BOUNDS = {CpuBound.CONTENTION: "contention", CpuBound.QUOTA: "its own limit", None: ""}
 _CAUSES = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from podqos.answers.drift import DriftReport, WorkloadDrift
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.drift import DriftStatus, Standing
+from podqos.survival.drift.drift import DriftStatus, Standing
 from podqos.wording import counted, mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")

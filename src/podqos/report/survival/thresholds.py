@@ -13,7 +13,7 @@ from podqos.placement.taints import Repelled
 from podqos.report.survival.capacity_bar import bar_lines, letter_of
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table, csv_table
-from podqos.survival.exhaustion import WatchedThreshold
+from podqos.survival.orders.exhaustion import WatchedThreshold
 from podqos.words.durations import short_duration
 from podqos.words.ranking import amount as amount_of
 from podqos.words.thresholds import amount_text

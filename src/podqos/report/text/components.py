@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podqos.report.text.style import Style, columns
-from podqos.survival.components import ComponentReport
+from podqos.survival.node.components import ComponentReport
 
 _EXEMPT = "The kernel never kills at oom_score_adj -1000. Otherwise it kills the highest badness, however low that is."
 

@@ -8,7 +8,7 @@ from podqos.kernel.cpu import DEFAULT_PERIOD_USEC
 from podqos.kernel.memcg import MemcgSettings
 from podqos.qos.cgroup import Cgroup
 from podqos.qos.cgroup_files import CgroupFile
-from podqos.survival.memory_tree import memcg_settings
+from podqos.survival.node.memory_tree import memcg_settings
 
 _MOST_KEPT = 50_000
 

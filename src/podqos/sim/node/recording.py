@@ -32,9 +32,9 @@ from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import left_of
 from podqos.sim.node.statistics import pod_stats, working_set_bytes
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, MachineSpec
-from podqos.survival.kernel_counterfactual import KernelMoment
-from podqos.survival.kubelet_counterfactual import KubeletMoment
-from podqos.survival.orders import OOMDomain
+from podqos.survival.counterfactual.kernel import KernelMoment
+from podqos.survival.counterfactual.kubelet import KubeletMoment
+from podqos.survival.orders.orders import OOMDomain
 
 _DERIVED = (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)
 """What is configured for these does not count: they follow other filesystems."""

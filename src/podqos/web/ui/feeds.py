@@ -29,7 +29,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.changes import signature
 from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
-from podqos.survival.snapshots import node_of
+from podqos.survival.node.snapshots import node_of
 from podqos.web.ui.source_files import read_paths
 
 if TYPE_CHECKING:

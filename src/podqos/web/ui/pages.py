@@ -9,7 +9,7 @@ from podqos.library.many_files import over_cores
 from podqos.model.profile import Profile
 from podqos.objects.kubelet_node import Kubelet
 from podqos.reading.logs import Log
-from podqos.survival.autopsy import Autopsies
+from podqos.survival.autopsy.autopsy import Autopsies
 
 
 def page_about(source: PageSource, before: Page | None = None) -> Page:

@@ -30,8 +30,8 @@ from podqos.reading.loading import load
 from podqos.reading.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
-from podqos.survival.kubelet_log import MARKS
-from podqos.survival.usage_file import read_usage
+from podqos.survival.autopsy.kubelet_log import MARKS
+from podqos.survival.node.usage_file import read_usage
 
 MOST_PODS = 50_000
 """More are not shown: every view would take seconds."""

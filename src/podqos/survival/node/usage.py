@@ -18,8 +18,8 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import ContainerStats, FsStats, MemoryStats, PodReference, PodStats, ProcessStats
-from podqos.survival.pods import NodePod
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.pods import NodePod
+from podqos.survival.node.usage_file import UsageRow
 
 
 class BeyondLimit(Struct, frozen=True):

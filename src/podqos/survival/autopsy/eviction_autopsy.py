@@ -20,8 +20,8 @@ from podqos.model.pod import TERMINAL_PHASES, QOSClass
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import qos_class_of
-from podqos.survival.eviction_savings import EvictionSaving, savings
-from podqos.survival.eviction_scene import (
+from podqos.survival.autopsy.eviction_savings import EvictionSaving, savings
+from podqos.survival.autopsy.eviction_scene import (
     NOTHING_KNOWN,
     AutopsyPod,
     EvictionReason,
@@ -30,7 +30,7 @@ from podqos.survival.eviction_scene import (
     UsageSource,
     first_in_log,
 )
-from podqos.survival.eviction_traces import EvictionCause, EvictionTrace, TraceSource, seconds_of
+from podqos.survival.autopsy.eviction_traces import EvictionCause, EvictionTrace, TraceSource, seconds_of
 
 MOST_SHOWN = 10
 _APART_SECONDS = 600.0

@@ -30,10 +30,10 @@ from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodSta
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion
-from podqos.survival.exhaustion import Exhaustion, exhaustion
-from podqos.survival.forecast import least_hard_bytes
-from podqos.survival.growing import GrowingNode, Growth, Level, Watch
-from podqos.survival.headroom import pods_limit_bytes
+from podqos.survival.forecast.forecast import least_hard_bytes
+from podqos.survival.forecast.growing import GrowingNode, Growth, Level, Watch
+from podqos.survival.orders.exhaustion import Exhaustion, exhaustion
+from podqos.survival.orders.headroom import pods_limit_bytes
 
 _NAME = "grower"
 _POD = Pod(

@@ -17,10 +17,10 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.placement.demand import counted
-from podqos.survival.autopsy_savings import SavedBy
-from podqos.survival.counterfactual import Counterfactual, PodChange, Surroundings
-from podqos.survival.eviction_scene import Scene, UsageSource
-from podqos.survival.kubelet_counterfactual import KubeletMoment, kubelet_counterfactuals
+from podqos.survival.autopsy.eviction_scene import Scene, UsageSource
+from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange, Surroundings
+from podqos.survival.counterfactual.kubelet import KubeletMoment, kubelet_counterfactuals
 
 _CHANGES = {
     PodChange.LESS: SavedBy.USAGE,

@@ -12,8 +12,8 @@ from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
-from podqos.survival.usage import pod_usage
-from podqos.survival.usage_file import UsageRow
+from podqos.survival.node.usage import pod_usage
+from podqos.survival.node.usage_file import UsageRow
 
 NOMINAL_BYTES = 64 << 20
 """Assumed usage of a container that requests no memory."""

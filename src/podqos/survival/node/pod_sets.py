@@ -9,7 +9,7 @@ from msgspec import Struct
 from podqos.model.pod import TERMINAL_PHASES, Workload
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_tiers import TierRequests, tier_requests
-from podqos.survival.decision import Decision, ExplainSettings
+from podqos.survival.node.decision import Decision, ExplainSettings
 
 
 class PodSet(Struct, frozen=True):

@@ -23,10 +23,10 @@ from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import oom_scores
-from podqos.survival.differences import PodChange, differences
-from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
-from podqos.survival.outlook import outlook
-from podqos.survival.resizing import ResizeCost, resizing
+from podqos.survival.drift.differences import PodChange, differences
+from podqos.survival.drift.resizing import ResizeCost, resizing
+from podqos.survival.orders.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
+from podqos.survival.orders.outlook import outlook
 
 _PROTECTION = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 

@@ -19,9 +19,9 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import ContainerStats, PodStats, Summary
-from podqos.survival.pods import NodePod, identified
-from podqos.survival.usage import BeyondLimit, from_usage
-from podqos.survival.usage_file import usage_row
+from podqos.survival.node.pods import NodePod, identified
+from podqos.survival.node.usage import BeyondLimit, from_usage
+from podqos.survival.node.usage_file import usage_row
 
 API_VERSION = "podqos.dev/v1alpha1"
 KIND = "Snapshot"

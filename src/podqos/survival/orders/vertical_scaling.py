@@ -17,7 +17,7 @@ from podqos.model.autoscaling import OFF, ContainerResourcePolicy, VerticalPodAu
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceList
-from podqos.survival.decision import ExplainSettings, decide
+from podqos.survival.node.decision import ExplainSettings, decide
 
 # The least that the recommender recommends for a pod unless its flags say otherwise.
 _FLOOR = {CPU: Quantity.parse("25m"), MEMORY: Quantity.parse("250Mi")}

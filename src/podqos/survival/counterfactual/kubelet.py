@@ -29,7 +29,7 @@ from podqos.model.pod import Pod
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
-from podqos.survival.counterfactual import (
+from podqos.survival.counterfactual.counterfactual import (
     ALONE,
     Change,
     Counterfactual,
@@ -41,7 +41,14 @@ from podqos.survival.counterfactual import (
     least,
     using_less,
 )
-from podqos.survival.pod_changes import MIB, holder_of, resources_of, with_limit, with_priority, with_size_limit
+from podqos.survival.counterfactual.pod_changes import (
+    MIB,
+    holder_of,
+    resources_of,
+    with_limit,
+    with_priority,
+    with_size_limit,
+)
 
 
 class KubeletMoment(Struct, frozen=True, gc=False):

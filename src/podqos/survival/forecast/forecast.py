@@ -28,7 +28,7 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
-from podqos.survival.growing import GrowingNode, Level
+from podqos.survival.forecast.growing import GrowingNode, Level
 
 SYSTEM = "system"
 """What grows where it is no pod: the daemons of the machine."""

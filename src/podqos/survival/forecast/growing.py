@@ -37,12 +37,12 @@ from podqos.model.stats import MemoryStats
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
-from podqos.survival.exhaustion import HARD, SOFT, Exhaustion
-from podqos.survival.headroom import memory_signals
-from podqos.survival.memory_tree import memory_tree
-from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
-from podqos.survival.passes import ActingPiece, Alarm, Span, first_acts, lasting, overlap, union, without
-from podqos.survival.processes import container_paths, container_processes
+from podqos.survival.forecast.passes import ActingPiece, Alarm, Span, first_acts, lasting, overlap, union, without
+from podqos.survival.node.memory_tree import memory_tree
+from podqos.survival.node.processes import container_paths, container_processes
+from podqos.survival.orders.exhaustion import HARD, SOFT, Exhaustion
+from podqos.survival.orders.headroom import memory_signals
+from podqos.survival.orders.orders import KilledContainer, OOMDomain, kernel_order
 
 _PLACES = {signal: place for place, signal in enumerate(SIGNALS)}
 _FOR_EVER = 1 << 80

@@ -22,7 +22,7 @@ from podqos.placement.demand import Amounts, counted
 from podqos.placement.fit import lacking
 from podqos.placement.reasons import Insufficient
 from podqos.qos.edits import Edit
-from podqos.survival.pod_changes import MIB, edits_for, guaranteed, resources_of, with_request
+from podqos.survival.counterfactual.pod_changes import MIB, edits_for, guaranteed, resources_of, with_request
 
 
 class PodChange(StrEnum):

@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from podqos.model.event import Event
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod
-from podqos.survival.eviction_autopsy import PodEviction
-from podqos.survival.eviction_traces import seconds_of
+from podqos.survival.autopsy.eviction_autopsy import PodEviction
+from podqos.survival.autopsy.eviction_traces import seconds_of
 
 OOM_KILLED = "OOMKilled"
 STATUS_UNKNOWN = "ContainerStatusUnknown"

@@ -27,7 +27,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import ContainerUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.oom import OOMScore
-from podqos.survival.processes import ContainerProcesses, container_processes
+from podqos.survival.node.processes import ContainerProcesses, container_processes
 
 
 class KillKey(StrEnum):

@@ -7,8 +7,8 @@ from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy import AutopsyVictim, OOMAutopsy, Reason, Trigger
-from podqos.survival.eviction_traces import journal_time
+from podqos.survival.autopsy.autopsy import AutopsyVictim, OOMAutopsy, Reason, Trigger
+from podqos.survival.autopsy.eviction_traces import journal_time
 
 _LEVELS = {
     OOMLevel.CONTAINER: CgroupLevel.CONTAINER,

@@ -20,7 +20,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.counterfactual import (
+from podqos.survival.counterfactual.counterfactual import (
     ALONE,
     Change,
     Counterfactual,
@@ -29,9 +29,9 @@ from podqos.survival.counterfactual import (
     Trial,
     using_less,
 )
-from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
-from podqos.survival.pod_changes import MIB, holder_of, resources_of
-from podqos.survival.processes import ContainerProcesses, container_processes
+from podqos.survival.counterfactual.pod_changes import MIB, holder_of, resources_of
+from podqos.survival.node.processes import ContainerProcesses, container_processes
+from podqos.survival.orders.orders import KilledContainer, OOMDomain, kernel_order
 
 _CLOSE_PAGES = MIB // 4 // PAGE_BYTES
 """The kernel counts memory in batches per CPU: of two processes closer than this either may be chosen."""

@@ -25,10 +25,10 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_paths import node_path
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.exhaustion import WatchedThreshold
-from podqos.survival.headroom import Headroom, headroom, memory_signals, pods_limit_bytes
-from podqos.survival.memory_tree import memory_tree
-from podqos.survival.orders import OOMDomain
+from podqos.survival.node.memory_tree import memory_tree
+from podqos.survival.orders.exhaustion import WatchedThreshold
+from podqos.survival.orders.headroom import Headroom, headroom, memory_signals, pods_limit_bytes
+from podqos.survival.orders.orders import OOMDomain
 
 
 class Outlook(Struct, frozen=True, gc=False):

@@ -20,11 +20,11 @@ from podqos.model.resources import MEMORY, ResourceRequirements
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
-from podqos.survival.autopsy_causes import OWN_LIMIT, Shortage, ShortageKind, kubelet_available_bytes, race_at
-from podqos.survival.autopsy_facts import MOST_BYTES, KilledNode, is_guaranteed
-from podqos.survival.counterfactual import least
-from podqos.survival.pod_changes import holder_of, resources_of, with_request
-from podqos.survival.race import run_race, winning_threshold_bytes
+from podqos.survival.autopsy.causes import OWN_LIMIT, Shortage, ShortageKind, kubelet_available_bytes, race_at
+from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, is_guaranteed
+from podqos.survival.counterfactual.counterfactual import least
+from podqos.survival.counterfactual.pod_changes import holder_of, resources_of, with_request
+from podqos.survival.forecast.race import run_race, winning_threshold_bytes
 
 _Change = Callable[[Process], Process]
 

@@ -21,12 +21,12 @@ from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_causes import AutopsyCause, Shortage, causes_of, shortage_of
-from podqos.survival.autopsy_facts import NOTHING_KNOWN, NodeFacts, killed_node
-from podqos.survival.autopsy_savings import Decision, Saving, own_of, savings_of
-from podqos.survival.eviction_autopsy import PodEviction
-from podqos.survival.eviction_traces import NodeSign
-from podqos.survival.terminations import ContainerTermination
+from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy.eviction_autopsy import PodEviction
+from podqos.survival.autopsy.eviction_traces import NodeSign
+from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
+from podqos.survival.autopsy.savings import Decision, Saving, own_of, savings_of
+from podqos.survival.autopsy.terminations import ContainerTermination
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4

@@ -11,8 +11,8 @@ from podqos.kernel.oom import Candidate
 from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy_facts import MOST_BYTES, KilledNode
-from podqos.survival.race import Race, winning_growth_bytes_per_second
+from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second
 
 _MOST_ZONES = 64
 _SHARE = 4  # what holds a quarter or more of the memory is named as a cause

@@ -16,7 +16,7 @@ from podqos.model.profile import Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.exhaustion import WatchedThreshold
+from podqos.survival.orders.exhaustion import WatchedThreshold
 
 
 class Headroom(Struct, frozen=True, gc=False, rename="camel"):

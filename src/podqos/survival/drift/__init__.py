@@ -1,0 +1,1 @@
+"""Pure. What a change of manifests does to classes, scores and both kill orders."""
