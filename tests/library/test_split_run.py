@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eviction.nodes import pod
+from admission.pods import container
+from eviction.nodes import pod, pod_of
 from podqos.agent.journal import Kind, encode
 from podqos.library.simulation import simulate
 from podqos.library.split_run import _run, split_run
@@ -101,6 +102,32 @@ def test_shards_have_the_journal_summary_and_report_of_the_whole_fleet(made):
 @given(fleets())
 def test_shards_have_the_journal_summary_and_report_of_hundreds_of_fleets(made):
     holds(made)
+
+
+OTHERS = {
+    "before its first look": (NodeLost(5 * SECOND_US, "other"), NodeAdded(20 * SECOND_US, "other")),
+    "between joining and its first look": (
+        NodeLost(6 * SECOND_US, "n"),
+        NodeAdded(20 * SECOND_US, "n"),
+        NodeLost(22 * SECOND_US, "other"),
+    ),
+    "where its first look is after the end": (
+        NodeLost(6 * SECOND_US, "n"),
+        NodeAdded(86 * SECOND_US, "n"),
+        NodeLost(88 * SECOND_US, "other"),
+    ),
+}
+
+
+@pytest.mark.parametrize("happenings", OTHERS.values(), ids=OTHERS)
+def test_what_happens_to_other_nodes_leaves_the_looks_of_a_node_as_they_are(happenings):
+    """Nothing happens at the start: the first event of a node is its first look, or concerns another node."""
+    two = pod_of("two", container("one"), container("other"))
+    late = spread(two, {"one": using(MI), "other": using(MI)}, replicas=2, recreate=False, arrives_us=7 * SECOND_US)
+    groups = tuple(
+        NodeGroup(node(name, loop_phase_us=phase * SECOND_US)) for name, phase in (("n", 5), ("other", 3), ("third", 4))
+    )
+    holds(scenario(late, seconds=90, nodes=groups, happenings=happenings))
 
 
 def test_any_choice_of_nodes_has_their_part_of_the_journal():

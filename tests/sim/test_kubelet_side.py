@@ -40,6 +40,15 @@ def test_figures_may_be_old():
     assert lines(done, "Evicted") == [(103.0, "Evicted", "default/a")]
 
 
+@pytest.mark.parametrize(("phase", "evicted_at"), [(3, 3.0), (7, 7.0), (9, 19.0)])
+def test_figures_are_new_before_the_node_has_run_for_as_long_as_they_are_old(phase, evicted_at):
+    """Memory runs short at 2 s. From 9 s on, a look sees what was there eight seconds before."""
+    spec = node(config=kubelet(), statistics_age_us=8 * SECOND_US, loop_phase_us=phase * SECOND_US)
+    short = Curve(((0, 0), (2 * SECOND_US, 0), (2 * SECOND_US, 950 * MI)))
+    done = run(workload("a", using(short)), spec=spec, seconds=30)
+    assert lines(done, "Evicted") == [(evicted_at, "Evicted", "default/a")]
+
+
 def test_with_old_figures_a_second_threshold_does_not_delay_the_pass_that_sees_the_first():
     """The soft one is met at 80 s, the hard one at 90 s; at 93 s the kubelet sees 85 s."""
     soft = {"eviction_soft": {"memory.available": "200Mi"}, "eviction_soft_grace_period": {"memory.available": "1m"}}

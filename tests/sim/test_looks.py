@@ -13,7 +13,7 @@ from podqos.agent.reasons import NothingToDo
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.stats import Summary
 from podqos.sim.node.node import SimNode
-from podqos.sim.node.recording import Recorder
+from podqos.sim.node.recording import LookSpan, Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario
 from sim.test_properties import scenarios
@@ -66,6 +66,15 @@ def test_a_machine_that_is_lost_and_joins_again_does_not_look_meanwhile():
     happenings = (NodeLost(at_us=20 * SECOND_US, node="n"), NodeAdded(at_us=42 * SECOND_US, node="n"))
     tried = scenario(workload("a", using(MI)), spec=node(), happenings=happenings)
     assert recorded(tried) == {"n": {each * SECOND_US for each in (0, 10, 42, 52)}}
+
+
+def test_regular_looks_are_one_span_even_where_the_first_event_of_a_machine_is_a_look():
+    happenings = (NodeLost(at_us=20 * SECOND_US, node="n"), NodeAdded(at_us=42 * SECOND_US, node="n"))
+    late = workload("a", using(MI), arrives_us=50 * SECOND_US)
+    recorder = Recorder()
+    simulate(scenario(late, spec=node(loop_phase_us=3 * SECOND_US), happenings=happenings), recorder=recorder)
+    looks = recorder.nodes["n"].looks_until(60 * SECOND_US)
+    assert looks == (LookSpan(3 * SECOND_US, 13 * SECOND_US), LookSpan(45 * SECOND_US, 55 * SECOND_US))
 
 
 def test_the_first_look_after_a_kill_is_in_the_journal_if_it_finds_nothing_to_do():

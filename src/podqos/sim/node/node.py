@@ -126,6 +126,8 @@ class SimNode:
         self._outside = outside
         self._write = outside.write
         self._age_us = settings.spec.statistics_age_us
+        self._new_until_us = queue.now_us + self._age_us
+        """Up to then a pass sees new figures: the node has not run for as long as they would be old."""
         self._samples: dict[int, Summary] = {}
         """Figures that a pass decides on when they are as old as they are to be, by the time of that."""
         self._sampled_us = -1
@@ -284,8 +286,11 @@ class SimNode:
     def alarm(self, now_us: int) -> None:
         """Note that the eviction loop might see something from now on."""
         if not self.alarms.are_raised and not self._are_levels_shifted:
-            # Passes up to then see figures from before; with an earlier alarm they see that one.
-            self.driver.skip_idle_passes(now_us + self._age_us)
+            self.driver.skip_idle_passes(now_us)
+            wake_us = self.driver.state.loop.wake_us
+            if wake_us is not None and wake_us > self._new_until_us:
+                # Passes up to then see figures from before; with an earlier alarm they see that one.
+                self.driver.skip_idle_passes(now_us + self._age_us)
         self.alarms.raise_all(now_us)
         self._plan_wake()
 

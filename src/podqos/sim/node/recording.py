@@ -168,6 +168,8 @@ class Recorder:
     def before(self, node: SimNode, now_us: int, *, perhaps: bool = False) -> None:
         """Look at a node before something happens there, or perhaps only to others."""
         record = self._record(node)
+        if self._machines.get(node.name) is not node:
+            self._follow_looks(record, node, now_us)
         self._keep_last(node.name)
         changed = self._changed.get(node.name)
         if changed is not None and changed[1] < now_us:
@@ -181,6 +183,17 @@ class Recorder:
         if node.world.before_kill is None:
             node.world.before_kill = partial(self._before_kill, node)
 
+    def _follow_looks(self, record: NodeRecord, node: SimNode, now_us: int) -> None:
+        """Note the first look of a machine that has just come while it is still ahead.
+
+        Its first event may be that look, or one of the cluster that is about others: neither may change the spans.
+        """
+        earlier = self._machines.get(node.name)
+        if earlier is not None:
+            _end_looks_of_lost(record, earlier)
+        self._machines[node.name] = node
+        _note_looks(record, node, now_us)
+
     def _before_kill(self, node: SimNode, group: MemoryGroup, now_us: int) -> None:
         record = self._record(node)
         if len(record.kills) < MOST_DECISIONS:
@@ -190,10 +203,6 @@ class Recorder:
     def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
         """Note that something has happened to a node; ``written`` is what the journal got by it."""
         record = self._record(node)
-        earlier = self._machines.get(node.name)
-        if earlier is not None and earlier is not node:
-            _end_looks_of_lost(record, earlier)
-        self._machines[node.name] = node
         _note_looks(record, node, now_us)
         seen = self._perhaps.pop(node.name, None)
         if seen is not None:
