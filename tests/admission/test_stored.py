@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
 from podqos.admission.priority import SYSTEM_CLASSES
-from podqos.admission.stored import Stored, Storing, WhyNot
+from podqos.admission.stored import PodStore, Stored, WhyNot
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass, Workload
 from podqos.model.policy import (
     LimitRange,
@@ -34,14 +34,14 @@ def workload(kind: str = "Pod", metadata: ObjectMeta | None = None, pod_path: st
     return Workload(kind, metadata, pod, pod_path)
 
 
-def storing(*, namespaces: tuple[Namespace, ...] = (), **policies: object) -> Storing:
+def storing(*, namespaces: tuple[Namespace, ...] = (), **policies: object) -> PodStore:
     given = policies.pop("priority_classes", ())
-    return Storing(Cluster(Policies(priority_classes=(*SYSTEM_CLASSES, *given), **policies), namespaces))
+    return PodStore(Cluster(Policies(priority_classes=(*SYSTEM_CLASSES, *given), **policies), namespaces))
 
 
 @pytest.mark.parametrize("cluster", [None, Cluster(Policies(priority_classes=SYSTEM_CLASSES))])
 def test_the_classes_of_the_system_are_always_known(cluster):
-    stored = Storing(cluster).store(workload(priority_class_name="system-node-critical"))
+    stored = PodStore(cluster).store(workload(priority_class_name="system-node-critical"))
     assert stored.pod.spec.priority == 2_000_001_000
     assert stored.pod.is_node_critical
     assert stored.unknown == ()
@@ -49,8 +49,8 @@ def test_the_classes_of_the_system_are_always_known(cluster):
 
 def test_a_pod_that_nothing_concerns_stays_the_same_object():
     given = workload()
-    assert storing(runtime_classes=(KATA,)).store(given) == Storing().store(given) == Stored(given.pod)
-    assert Storing().store(given).pod is given.pod
+    assert storing(runtime_classes=(KATA,)).store(given) == PodStore().store(given) == Stored(given.pod)
+    assert PodStore().store(given).pod is given.pod
 
 
 def test_a_stored_pod_is_not_stored_again_but_the_pods_of_a_stored_template_are():

@@ -18,7 +18,7 @@ from host.machine import needs_node
 from podqos.agent.journal import Kind
 from podqos.cli.main import main
 from podqos.errors import InputError
-from podqos.host.linux.load import Holding, value_at
+from podqos.host.linux.load import HeldMemory, value_at
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.leftovers import remove_leftovers
 from podqos.library.rehearsal import on_this_machine, unrehearsable
@@ -183,7 +183,7 @@ def test_a_load_repeats_its_curve():
 
 def test_a_load_holds_as_much_as_it_should_and_gives_back_the_rest():
     page = os.sysconf("SC_PAGE_SIZE")
-    holding = Holding()
+    holding = HeldMemory()
     for wanted in (10 * page, (3 << 20) + page, 1 << 20, 0):
         holding.become(wanted)
         assert 0 <= holding.size - wanted < 1 << 20 or holding.size == wanted

@@ -10,7 +10,7 @@ import pytest
 
 from podqos.cluster import following
 from podqos.cluster.events import Event, EventType
-from podqos.cluster.following import Follower, Kind
+from podqos.cluster.following import FollowedKind, Follower
 from podqos.cluster.resources import NODES, PODS
 from podqos.errors import ClusterError, Forbidden, NotFound, Unreachable
 
@@ -75,7 +75,7 @@ def test_objects_come_and_go_and_count_until_a_new_beginning_is_complete(followe
     def wait(_):
         begun.wait(300)
 
-    pods = Kind(PODS)
+    pods = FollowedKind(PODS)
     script = [RESET, added("a"), added("b"), SYNCED, added("a", EventType.DELETED), RESET, added("c"), wait, SYNCED]
     seen = []
     follower = followed(Watches(pods=[script]), pods, on_change=lambda kind: seen.append(sorted(kind.objects)))
@@ -89,14 +89,17 @@ def test_objects_come_and_go_and_count_until_a_new_beginning_is_complete(followe
 def test_of_one_node_only_its_pods_and_itself_are_asked_for(followed):
     kinds = {"pods": [[SYNCED]], "nodes": [[SYNCED]]}
     cluster, everywhere = Watches(**kinds), Watches(**kinds)
-    first, second = followed(cluster, Kind(PODS), Kind(NODES), node="n"), followed(everywhere, Kind(PODS), Kind(NODES))
+    first, second = (
+        followed(cluster, FollowedKind(PODS), FollowedKind(NODES), node="n"),
+        followed(everywhere, FollowedKind(PODS), FollowedKind(NODES)),
+    )
     until(lambda: first.is_complete and second.is_complete)
     assert sorted(cluster.asked) == [("nodes", "metadata.name=n"), ("pods", "spec.nodeName=n")]
     assert sorted(everywhere.asked) == [("nodes", ""), ("pods", "")]
 
 
 def test_what_cannot_be_read_is_left_out_and_the_rest_is_kept(followed):
-    pods = Kind(PODS, lambda item: None if item.metadata.uid == "bad" else item)
+    pods = FollowedKind(PODS, lambda item: None if item.metadata.uid == "bad" else item)
     follower = followed(Watches(pods=[[RESET, added("bad"), added("good"), SYNCED]]), pods)
     until(lambda: follower.is_complete)
     assert [*pods.objects] == ["good"]
@@ -111,7 +114,7 @@ def test_a_reason_is_said_once_for_all_watches_and_known_until_they_go_on(follow
         on_trouble(None)
 
     script = [SYNCED, interrupted("away"), interrupted("away"), recovers]
-    cluster, kinds = Watches(pods=[script], nodes=[script]), (Kind(PODS), Kind(NODES))
+    cluster, kinds = Watches(pods=[script], nodes=[script]), (FollowedKind(PODS), FollowedKind(NODES))
     follower = followed(cluster, *kinds, say=said.append, on_trouble=lambda: told.append(1))
     until(lambda: len(told) == 2)
     assert (follower.troubles, said) == (["away"], ["away"])
@@ -124,7 +127,7 @@ def test_a_watch_that_ended_begins_again_ever_later_and_soon_after_it_has_worked
     refused = Forbidden("no")
     missing = NotFound("gone", status=404)
     cluster = Watches(pods=[[refused], [ValueError("bug")], [SYNCED, refused], [missing], [SYNCED]])
-    pods, troubles = Kind(PODS), []
+    pods, troubles = FollowedKind(PODS), []
     follower = followed(cluster, pods, on_trouble=lambda: troubles.append(pods.trouble))
     until(lambda: len(troubles) == 6)
     assert troubles == ["no", "ValueError: bug", "", "no", "gone", ""]
@@ -135,7 +138,12 @@ def test_a_watch_that_ended_begins_again_ever_later_and_soon_after_it_has_worked
 def test_a_watch_that_ended_for_good_is_reported_and_not_begun_again(followed):
     ended = {}
     cluster = Watches(pods=[[SYNCED, Forbidden("no")]], nodes=[[KeyError("bug")]])
-    followed(cluster, Kind(PODS), Kind(NODES), on_end=lambda kind, why: ended.update({kind.resource.plural: why}))
+    followed(
+        cluster,
+        FollowedKind(PODS),
+        FollowedKind(NODES),
+        on_end=lambda kind, why: ended.update({kind.resource.plural: why}),
+    )
     until(lambda: len(ended) == 2)
     assert isinstance(ended["pods"], Forbidden)
     assert isinstance(ended["nodes"], ClusterError), "nobody waits for a thread that is gone"
@@ -146,7 +154,7 @@ def test_a_watch_that_ended_for_good_is_reported_and_not_begun_again(followed):
 def test_an_api_that_a_cluster_does_not_have_is_complete_and_empty(followed):
     ended = []
     follower = followed(
-        Watches(pods=[[NotFound("no", status=404)]]), Kind(PODS), on_end=lambda *what: ended.append(what)
+        Watches(pods=[[NotFound("no", status=404)]]), FollowedKind(PODS), on_end=lambda *what: ended.append(what)
     )
     until(lambda: follower.is_complete)
     assert ended == []
@@ -155,7 +163,7 @@ def test_an_api_that_a_cluster_does_not_have_is_complete_and_empty(followed):
 def test_nothing_is_watched_again_once_it_is_closed(followed):
     closed, errors = threading.Event(), [Forbidden("no")]
     cluster = Watches(pods=[[lambda _: closed.wait(300), *errors], errors, errors])
-    follower = followed(cluster, Kind(PODS))
+    follower = followed(cluster, FollowedKind(PODS))
     until(lambda: cluster.asked)
     follower.close()
     closed.set()

@@ -10,7 +10,7 @@ from cluster.serving import Server
 from podqos.cli import command_list, main
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access, User
-from podqos.cluster.refusals import Question, question, refusal, role_for, status_of
+from podqos.cluster.refusals import RBACQuestion, question, refusal, role_for, status_of
 from podqos.cluster.resources import LIMIT_RANGES, NODES, POD_METRICS, PODS
 from podqos.errors import BadAnswer, Forbidden, NotFound, Refused, Unauthorized
 
@@ -153,7 +153,7 @@ def test_a_redirect_is_not_followed():
             id="a service account, one namespace",
         ),
         pytest.param(
-            Question("get", "nodes/proxy"),
+            RBACQuestion("get", "nodes/proxy"),
             'odd "name": x',
             "ClusterRole",
             {"apiGroups": [""], "resources": ["nodes/proxy"], "verbs": ["get"]},
@@ -208,7 +208,7 @@ def test_no_rights_are_offered_to_everyone():
 
 
 def test_a_path_of_the_server_itself_is_granted_as_such():
-    role, _ = yaml.safe_load_all(role_for(Question("get", "/version"), "alice"))
+    role, _ = yaml.safe_load_all(role_for(RBACQuestion("get", "/version"), "alice"))
     assert role["rules"] == [{"nonResourceURLs": ["/version"], "verbs": ["get"]}]
 
 

@@ -15,7 +15,7 @@ from podqos.cluster import watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.events import Bookmark, EventType, lines, read_event
 from podqos.cluster.kubeconfig import Access
-from podqos.cluster.refusals import Status
+from podqos.cluster.refusals import ServerStatus
 from podqos.cluster.resources import PODS
 from podqos.errors import BadAnswer, Forbidden, Refused, Unauthorized, Unreachable
 
@@ -283,7 +283,7 @@ def test_every_recorded_event_says_something(name):
         if each["type"] == "BOOKMARK":
             assert isinstance(what, Bookmark)
         elif each["type"] == "ERROR":
-            assert isinstance(what, Status)
+            assert isinstance(what, ServerStatus)
             assert what.code == 410
         else:
             assert what[0].type == each["type"]

@@ -21,15 +21,15 @@ from podqos.cluster.access import find_access
 from podqos.cluster.asking import Client
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.writing import Writer
-from podqos.guard.acting import Acting, Instruments
-from podqos.guard.eviction import KillWhen, Victim
+from podqos.guard.acting import Evictor, Instruments
+from podqos.guard.eviction import GuardVictim, KillWhen
 from podqos.guard.intents import Intents
 from podqos.guard.sender import Sender
 from podqos.guard.tree import pod_at
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.loop import Loop
 
-STEPS = {Intents: ("keep", "forget"), Writer: ("patch_status", "post_event"), Acting: ("_hear",)}
+STEPS = {Intents: ("keep", "forget"), Writer: ("patch_status", "post_event"), Evictor: ("_hear",)}
 CGROUP_STEPS = ("freeze", "kill_charged", "thaw")
 
 
@@ -69,7 +69,7 @@ def main(told: dict) -> None:
     loop = Loop()
     access = find_access(kubeconfig=told["kubeconfig"]) if told["kubeconfig"] else Access(server=told["url"])
     sender = Sender(loop, Writer(Client(access, environment={})))
-    acting = Acting(
+    acting = Evictor(
         loop,
         cgroups,
         Instruments(sender, Intents(Path(told["intents"]))),
@@ -82,7 +82,7 @@ def main(told: dict) -> None:
     while not sender.is_reachable and time.monotonic() < until:
         loop.step(0.01)
     if told["victim"] is not None:
-        victim = msgspec.convert(told["victim"], Victim)
+        victim = msgspec.convert(told["victim"], GuardVictim)
         acting.evict(victim, pod_at(cgroups, victim.uid, told["cgroup"]), told["container_ids"])
     while acting.busy:
         loop.step(0.1)

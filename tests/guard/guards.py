@@ -13,8 +13,8 @@ from typing import Self
 from guard.kubelets import Kubelet, RunningPod, SuiteKubelet
 from podqos.cluster.asking import Client
 from podqos.cluster.writing import Writer
-from podqos.guard.acting import Acting, Did, Instruments, Noted
-from podqos.guard.eviction import KillWhen, Victim
+from podqos.guard.acting import Did, Evictor, Instruments, Noted
+from podqos.guard.eviction import GuardVictim, KillWhen
 from podqos.guard.intents import Intents
 from podqos.guard.sender import Sender
 from podqos.guard.tree import pod_at
@@ -26,9 +26,9 @@ MESSAGE = (
 )
 
 
-def victim_of(pod: RunningPod, node: str = "node-1") -> Victim:
+def victim_of(pod: RunningPod, node: str = "node-1") -> GuardVictim:
     now = datetime.now(UTC).isoformat(timespec="microseconds")
-    return Victim(
+    return GuardVictim(
         pod.namespace,
         pod.name,
         pod.uid,
@@ -55,7 +55,7 @@ class Guard:
         self.folder = intents or self._own
         self._client = Client(kubelet.access, environment={})
         self.sender = Sender(self.loop, Writer(self._client))
-        self.acting = Acting(
+        self.acting = Evictor(
             self.loop,
             kubelet.cgroups,
             Instruments(self.sender, Intents(self.folder)),
@@ -79,7 +79,7 @@ class Guard:
         if self._own is not None:
             shutil.rmtree(self._own)
 
-    def evict(self, pod: RunningPod) -> Victim:
+    def evict(self, pod: RunningPod) -> GuardVictim:
         victim = victim_of(pod, self.kubelet.node)
         self.acting.evict(victim, pod_at(self.kubelet.cgroups, pod.uid, pod.cgroup), pod.container_ids)
         return victim

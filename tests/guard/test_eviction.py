@@ -10,6 +10,7 @@ from podqos.guard.eviction import (
     MOST_REPAIRS,
     Answered,
     EventAnswered,
+    GuardVictim,
     KillContainers,
     KillWhen,
     LetGo,
@@ -29,7 +30,6 @@ from podqos.guard.eviction import (
     StopGrowth,
     TimeOver,
     Unanswered,
-    Victim,
     begin,
     begin_softly,
     follow,
@@ -38,7 +38,7 @@ from podqos.guard.eviction import (
 from podqos.guard.requests import ANNOTATION, patch_of
 
 UID = "11111111-2222-3333-4444-555555555555"
-VICTIM = Victim("shop", "web-0", UID, "The node was low on resource: memory.", "now")
+VICTIM = GuardVictim("shop", "web-0", UID, "The node was low on resource: memory.", "now")
 STATUSES = (200, 201, 401, 403, 404, 409, 422, 429, 500, 503, 504)
 
 

@@ -30,7 +30,7 @@ from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.requests import ANNOTATION
-from podqos.host.api.http_request import Refusal, Request
+from podqos.host.api.http_request import HttpRefusal, Request
 from podqos.survival.shadow import GuardExplanation
 from podqos.web.guard_installation import EVICTED_ANNOTATION
 
@@ -311,9 +311,9 @@ def test_metrics_do_not_grow_while_no_one_asks():
 def test_nothing_can_be_written_to_the_metrics():
     metrics = GuardMetrics(status)
 
-    with pytest.raises(Refusal):
+    with pytest.raises(HttpRefusal):
         metrics.answer(Request("POST", ("metrics",)))
-    with pytest.raises(Refusal):
+    with pytest.raises(HttpRefusal):
         metrics.answer(Request("GET", ("journal",)))
     assert metrics.answer(Request("GET", ("healthz",))).body == b"ok\n"
 

@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 import pytest
 from msgspec.structs import replace
 
-from podqos.guard.eviction import Victim
+from podqos.guard.eviction import GuardVictim
 from podqos.guard.requests import event_of, patch_of
 from podqos.web.guard_installation import EVICTED_ANNOTATION, GuardSettings, guard_objects
 from podqos.web.installation import namespace_object
@@ -76,7 +76,7 @@ def pod(server, node="own", *, priority_class=None, annotations=None, phase="Run
 
 def victim_of(stored):
     metadata = stored["metadata"]
-    return Victim(
+    return GuardVictim(
         metadata["namespace"],
         metadata["name"],
         metadata["uid"],

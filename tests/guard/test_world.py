@@ -13,7 +13,7 @@ from guard.fake_node import MIB, NODE, FakeNode, guarded
 from guard.kubelets import wait_until
 from podqos.agent.commands import CreateCgroup, MemoryLevel, RemoveCgroup, StopPod, WatchMemory
 from podqos.agent.events import PodCleanedUp, PodStopped
-from podqos.eviction.commands import EvictPod, Reclaiming
+from podqos.eviction.commands import EvictPod, ReclaimTarget
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.guard.figures import GuardFigures, WatchedPod
@@ -69,7 +69,9 @@ def stage(tmp_path):
 
 
 def eviction(pod, grace_period_ns=0):
-    because = Reclaiming(Threshold(Signal.ALLOCATABLE_MEMORY, ThresholdValue(AMOUNT), grace_period_ns), AMOUNT, AMOUNT)
+    because = ReclaimTarget(
+        Threshold(Signal.ALLOCATABLE_MEMORY, ThresholdValue(AMOUNT), grace_period_ns), AMOUNT, AMOUNT
+    )
     return EvictPod(pod, 1, "words", {"starved_resource": "memory"}, None, because)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from host.small_filesystem import needs_small_filesystem, on_small_filesystem
 from podqos.agent.journal import Entry, Kind, decode
-from podqos.host.runtimes.shim import Log, Shim
+from podqos.host.runtimes.shim import ContainerLog, Shim
 from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.pod_run import ContainerRunSpec, PodRun
 from podqos.host.storage.state import PodState, StateDirectory
@@ -142,7 +142,7 @@ class TestJournal:
 class TestKeeper:
     def test_a_log_without_space_loses_whole_lines_and_says_how_many(self, tmp_path):
         path = tmp_path / "0.log"
-        log = Log(str(path), 1 << 20, 3)
+        log = ContainerLog(str(path), 1 << 20, 3)
         log.write(b"stdout", b"first", is_whole=True)
         with files_of_at_most(path.stat().st_size + 8):
             for _ in range(2):
@@ -157,7 +157,7 @@ class TestKeeper:
         ]
 
     def test_a_log_that_cannot_be_opened_at_first_is_written_once_it_can(self, tmp_path):
-        log = Log(str(tmp_path / "logs" / "0.log"), 1 << 20, 3)
+        log = ContainerLog(str(tmp_path / "logs" / "0.log"), 1 << 20, 3)
         log.write(b"stdout", b"lost", is_whole=True)
         (tmp_path / "logs").mkdir()
         log.write(b"stdout", b"kept", is_whole=True)

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from podqos.host.api import http_connection, http_server
-from podqos.host.api.http_request import Answer, Refusal, parse_request
+from podqos.host.api.http_request import HttpRefusal, HttpResponse, parse_request
 from podqos.host.api.http_server import HttpServer
 from podqos.host.linux.loop import Loop
 
@@ -33,17 +33,17 @@ class Stage:
     def answer(self, request):
         match request.segments:
             case ("large",):
-                return Answer(self.large())
+                return HttpResponse(self.large())
             case ("slow",):
-                return Answer(self.slow())
+                return HttpResponse(self.slow())
             case ("endless",):
-                return Answer(self.endless(), follows=True)
+                return HttpResponse(self.endless(), follows=True)
             case ("broken",):
                 raise ZeroDivisionError("a bug")
             case ("broken-later",):
-                return Answer(self.broken())
+                return HttpResponse(self.broken())
             case _:
-                return Answer(b"ok")
+                return HttpResponse(b"ok")
 
     def large(self):
         for _ in range(1024):
@@ -173,7 +173,7 @@ def test_random_bytes_and_damaged_requests_never_get_through_as_a_failure_of_the
             data[dice.randrange(len(data))] = dice.randrange(256)
         try:
             parsed = parse_request(bytes(data), is_local=True)
-        except Refusal:
+        except HttpRefusal:
             continue
         assert parsed is None or parsed[0].body_bytes <= http_connection._READ_BYTES
 

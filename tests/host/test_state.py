@@ -10,7 +10,7 @@ from podqos.agent.events import Remembered
 from podqos.errors import HostError
 from podqos.host.storage.pod_run import ContainerRunSpec, PodRun
 from podqos.host.storage.state import PodState, StateDirectory
-from podqos.host.storage.syncing import Syncing
+from podqos.host.storage.syncing import SyncQueue
 from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
 
@@ -114,7 +114,7 @@ def test_the_end_of_a_pod_reaches_the_disk_with_the_next_round(tmp_path, notes):
 
 
 def test_files_on_their_way_to_the_disk_are_waited_for_at_the_end(tmp_path):
-    syncing = Syncing()
+    syncing = SyncQueue()
     (tmp_path / "file").write_text("x")
     for name in ("file", "gone"):
         syncing.later(tmp_path / name)

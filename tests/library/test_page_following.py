@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.answers.page import nodes as page_nodes
 from podqos.answers.page.cluster import change
-from podqos.cluster.following import Kind
+from podqos.cluster.following import FollowedKind
 from podqos.manifest.encoding import json_line
 from podqos.manifest.pruning import pruned_type
 from podqos.objects import held
@@ -37,7 +37,7 @@ class World:
         for number in range(pods):
             self.pod(number, f"worker-{number % nodes}" if nodes else "")
 
-    def _kind(self, name) -> Kind:
+    def _kind(self, name) -> FollowedKind:
         return next(each for each in self.mirror._kinds if each.resource.kind == name)
 
     def put(self, kind, value):

@@ -21,7 +21,7 @@ from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate as run_to_the_end
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Scenario
-from podqos.sim.shards import Because, ShardRun, Together, shard, together
+from podqos.sim.shards import ShardRun, Together, TogetherReason, shard, together
 from podqos.sim.summary import run_summary
 from sim.test_properties import scenarios
 from sim.test_properties import workloads as any_workloads
@@ -148,9 +148,9 @@ def test_processes_have_the_same_journal_and_report():
 
 
 TOGETHER = {
-    "scheduled": (fleet(LEAK, replace(LEAK, spread=False)), Together(Because.SCHEDULED, "default/leak")),
-    "a DaemonSet": (fleet(replace(LEAK, kind="DaemonSet")), Together(Because.DAEMON_SET, "default/leak")),
-    "one node": (fleet(LEAK, count=1), Together(Because.ONE_NODE)),
+    "scheduled": (fleet(LEAK, replace(LEAK, spread=False)), Together(TogetherReason.SCHEDULED, "default/leak")),
+    "a DaemonSet": (fleet(replace(LEAK, kind="DaemonSet")), Together(TogetherReason.DAEMON_SET, "default/leak")),
+    "one node": (fleet(LEAK, count=1), Together(TogetherReason.ONE_NODE)),
 }
 
 
@@ -165,7 +165,7 @@ def test_a_pod_that_is_replaced_somewhere_ends_the_split():
     run = simulate(fleet(LEAK, FLOOD), engine="processes", jobs=2)
     first = next(entry for entry in run.journal if entry.kind is Kind.REPLACED)
     assert run.together is not None
-    assert run.together.because is Because.REPLACED
+    assert run.together.because is TogetherReason.REPLACED
     assert run.together.time_us >= first.time_us
 
 

@@ -11,7 +11,7 @@ from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion, MemoryQoS,
 from podqos.qos.cgroup_values import Rule
 from podqos.qos.classes import classify
 from podqos.qos.oom import OOMRule
-from podqos.qos.run_flags import ContainerFlags, Flag, Note, Status, run_flags
+from podqos.qos.run_flags import ContainerFlags, Flag, FlagStatus, Note, run_flags
 
 GI = 2**30
 NODE = CgroupSettings(node_memory_bytes=64 * GI)
@@ -81,13 +81,13 @@ def test_values_carry_the_reasons_of_the_plan():
 @pytest.mark.parametrize(
     ("name", "settings", "status", "note", "also"),
     [
-        ("--memory-reservation", NODE, Status.NO_COUNTERPART, Note.SOFT_LIMIT, None),
-        ("--memory-swappiness", V1, Status.NO_COUNTERPART, Note.SWAPPINESS, None),
-        ("--memory-swappiness", NODE, Status.GONE, Note.SWAPPINESS, Note.NOT_ON_CGROUP_V2),
-        ("--oom-kill-disable", V1, Status.NO_COUNTERPART, Note.OOM_KILLER_STAYS, None),
-        ("--oom-kill-disable", NODE, Status.GONE, Note.OOM_KILLER_STAYS, Note.NOT_ON_CGROUP_V2),
-        ("--kernel-memory", NODE, Status.GONE, Note.KERNEL_MEMORY, None),
-        ("--kernel-memory", V1, Status.GONE, Note.KERNEL_MEMORY, None),
+        ("--memory-reservation", NODE, FlagStatus.NO_COUNTERPART, Note.SOFT_LIMIT, None),
+        ("--memory-swappiness", V1, FlagStatus.NO_COUNTERPART, Note.SWAPPINESS, None),
+        ("--memory-swappiness", NODE, FlagStatus.GONE, Note.SWAPPINESS, Note.NOT_ON_CGROUP_V2),
+        ("--oom-kill-disable", V1, FlagStatus.NO_COUNTERPART, Note.OOM_KILLER_STAYS, None),
+        ("--oom-kill-disable", NODE, FlagStatus.GONE, Note.OOM_KILLER_STAYS, Note.NOT_ON_CGROUP_V2),
+        ("--kernel-memory", NODE, FlagStatus.GONE, Note.KERNEL_MEMORY, None),
+        ("--kernel-memory", V1, FlagStatus.GONE, Note.KERNEL_MEMORY, None),
     ],
 )
 def test_flags_that_no_pod_decides(name, settings, status, note, also):
@@ -97,8 +97,8 @@ def test_flags_that_no_pod_decides(name, settings, status, note, also):
 def test_a_request_becomes_a_soft_limit_only_with_memory_qos():
     settings = replace(NODE, memory_qos=MemoryQoS(reservation_policy="TieredReservation"))
     found = flag("--memory-reservation", BURSTABLE, settings)
-    assert (found.status, found.value) == (Status.FOLLOWS, str(4130 * 2**20))
-    assert flag("--memory-reservation", GUARANTEED, settings).status is Status.NO_COUNTERPART
+    assert (found.status, found.value) == (FlagStatus.FOLLOWS, str(4130 * 2**20))
+    assert flag("--memory-reservation", GUARANTEED, settings).status is FlagStatus.NO_COUNTERPART
 
 
 def test_swap_is_counted_together_with_memory():

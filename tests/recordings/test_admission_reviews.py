@@ -12,7 +12,7 @@ import pytest
 from podqos.admission.json_patch import PatchOperation, apply_patch
 from podqos.admission.review import encode_answer, read_review
 from podqos.advice.checks.finding import FailOn
-from podqos.advice.reviewing import Decision, Door, NotJudged, Reviewer, _live_pod, _object, _workload
+from podqos.advice.reviewing import Door, NotJudged, ReviewDecision, Reviewer, _live_pod, _object, _workload
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.policy.reading import read_policy
 from podqos.report.admission.reviewed import audit_line, response
@@ -29,7 +29,7 @@ STRICT = read_policy({
 assert STRICT is not None
 
 
-def decided(row: dict, reviewer: Reviewer) -> Decision:
+def decided(row: dict, reviewer: Reviewer) -> ReviewDecision:
     return reviewer.decide(Door(row["webhook"]), read_review(json.dumps(row["review"]).encode()))
 
 

@@ -7,7 +7,7 @@ import pytest
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
-from podqos.qos.cgroup_values import Because, Rule
+from podqos.qos.cgroup_values import Rule, ValueReason
 from podqos.qos.classes import classify
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Note
@@ -78,7 +78,7 @@ def test_every_oom_rule_has_words(rule):
     ("containers", "text"), [((), "the pod has none"), (("a",), "a has none"), (("a", "b"), "a and b have none")]
 )
 def test_one_container_has_no_limit_and_several_have_none(containers, text):
-    assert words.because_of(Because(Rule.NO_LIMIT, containers=containers)) == f"no limit: {text}"
+    assert words.because_of(ValueReason(Rule.NO_LIMIT, containers=containers)) == f"no limit: {text}"
 
 
 def test_every_cgroup_rule_and_every_note_has_words():

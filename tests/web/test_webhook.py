@@ -23,7 +23,7 @@ from podqos.web.audit import AuditLog
 from podqos.web.certificate import make
 from podqos.web.reloading import Reloaded
 from podqos.web.settings import Limits
-from podqos.web.sources import Deciding
+from podqos.web.sources import ReviewerMaker
 from podqos.web.webhook import Webhook, waits
 from reviews import GUARANTEED, LOOSE, container, deployment, pod, policy, review
 from web.serving import NAMES, served
@@ -273,7 +273,7 @@ def mount(folder, text, generation):
 def test_a_mounted_policy_is_read_again_when_its_link_turns(tmp_path):
     folder = tmp_path / "policy"
     mount(folder, yaml.safe_dump(policy(GUARANTEED)), 1)
-    deciding = Deciding([str(folder)], None, CheckOptions(), FailOn.NEVER)
+    deciding = ReviewerMaker([str(folder)], None, CheckOptions(), FailOn.NEVER)
     webhook = Webhook(deciding.reviewer(), AuditLog(None))
     deciding.use = lambda reviewer: setattr(webhook, "reviewer", reviewer)
     source = Reloaded("policy", [str(folder)], deciding.read)
@@ -298,7 +298,7 @@ def test_a_mounted_policy_is_read_again_when_its_link_turns(tmp_path):
 def test_nothing_is_lost_or_answered_wrongly_while_policy_and_certificate_are_replaced(tmp_path):
     file = tmp_path / "policy.yaml"
     file.write_text(yaml.safe_dump(policy(GUARANTEED)))
-    deciding = Deciding([str(file)], None, CheckOptions(), FailOn.NEVER)
+    deciding = ReviewerMaker([str(file)], None, CheckOptions(), FailOn.NEVER)
     with served(tmp_path / "certs", deciding.reviewer()) as server:
         webhook = server.webhook
         deciding.use = lambda reviewer: setattr(webhook, "reviewer", reviewer)

@@ -38,7 +38,7 @@ from podqos.agent.events import (
 )
 from podqos.agent.journal import Entry
 from podqos.agent.state import AgentConfig, MemoryNotification
-from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
+from podqos.eviction.commands import CleanUpNode, EvictPod, ReclaimTarget
 from podqos.eviction.manager import configure
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import CleanUp, Layout, Signal
@@ -291,9 +291,9 @@ def _hear_the_rest(stage: Stage, driver: Driver, entries: list[Entry], now_us: i
             driver.deliver(now_us, happened)
 
 
-def _reclaiming() -> Reclaiming:
+def _reclaiming() -> ReclaimTarget:
     amount = Quantity.parse("1Mi")
-    return Reclaiming(Threshold(Signal.NODEFS, ThresholdValue(amount)), amount, amount)
+    return ReclaimTarget(Threshold(Signal.NODEFS, ThresholdValue(amount)), amount, amount)
 
 
 def _eviction(pod: Pod, grace_seconds: int) -> EvictPod:

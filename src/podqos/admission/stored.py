@@ -66,7 +66,7 @@ class Stored(Struct, frozen=True, gc=False):
     """The answer to a pod that is in order as written and that policies do not let in."""
 
 
-class Storing:
+class PodStore:
     """Stores pods, each by itself; without a cluster there are only the classes that every API server has."""
 
     def __init__(self, cluster: Cluster | None = None, profile: Profile = LATEST) -> None:

@@ -75,7 +75,7 @@ class NotJudged(StrEnum):
     """Only new pods are changed."""
 
 
-class Decision(Struct, frozen=True):
+class ReviewDecision(Struct, frozen=True):
     """What becomes of a request, and why."""
 
     door: Door
@@ -136,7 +136,7 @@ class Reviewer:
         }
         """The annotations that decide about anything: many others change with every update."""
 
-    def decide(self, door: Door, request: AdmissionRequest, today: date | None = None) -> Decision:
+    def decide(self, door: Door, request: AdmissionRequest, today: date | None = None) -> ReviewDecision:
         """Return what becomes of a request."""
         if door is Door.MUTATE:
             return self.mutate(request)
@@ -144,27 +144,27 @@ class Reviewer:
 
     # ---- validating --------------------------------------------------------------------------------------------------
 
-    def validate(self, request: AdmissionRequest, today: date | None = None) -> Decision:
+    def validate(self, request: AdmissionRequest, today: date | None = None) -> ReviewDecision:
         """Return whether an object may be stored, and what is to be said about it."""
         holder = _judged_holder(request)
         if isinstance(holder, NotJudged):
-            return Decision(Door.VALIDATE, request, holder)
+            return ReviewDecision(Door.VALIDATE, request, holder)
         workload = _live_pod(request) if request.operation == CREATE and not holder.pod_path else None
         if workload is None:
             value = _object(request)
             if _mapping(value.get("metadata")).get("deletionTimestamp"):
-                return Decision(Door.VALIDATE, request, NotJudged.BEING_DELETED)
+                return ReviewDecision(Door.VALIDATE, request, NotJudged.BEING_DELETED)
             if request.operation == UPDATE and request.sub_resource != RESIZE:
                 why = self._unchanged(holder, value, request)
                 if why is not None:
-                    return Decision(Door.VALIDATE, request, why)
+                    return ReviewDecision(Door.VALIDATE, request, why)
             workload = _readable(holder, value, request.namespace, "object")
         name = workload.metadata.name or workload.metadata.generate_name
         located = LocatedWorkload(workload, CheckedObject(workload.kind, name, workload.metadata.namespace))
         view = View(located, self._context, compares=False, weighs=False)
         user = request.user_info
         subject = replace(view.judged, user=user.username, groups=user.groups or ())
-        decision = Decision(
+        decision = ReviewDecision(
             Door.VALIDATE,
             request,
             name=name,
@@ -215,7 +215,7 @@ class Reviewer:
 
     # ---- mutating ----------------------------------------------------------------------------------------------------
 
-    def mutate(self, request: AdmissionRequest) -> Decision:
+    def mutate(self, request: AdmissionRequest) -> ReviewDecision:
         """Return what is to be changed in a new pod.
 
         The API server has run its own plug-ins over it, LimitRange defaults included, and runs them once more over what
@@ -223,13 +223,13 @@ class Reviewer:
         """
         holder = _judged_holder(request)
         if isinstance(holder, NotJudged):
-            return Decision(Door.MUTATE, request, holder)
+            return ReviewDecision(Door.MUTATE, request, holder)
         if holder.pod_path or request.operation != CREATE:
-            return Decision(Door.MUTATE, request, NotJudged.NOT_MUTATED)
+            return ReviewDecision(Door.MUTATE, request, NotJudged.NOT_MUTATED)
         new = _object(request)
         workload = _workload(holder, _mapping(new), request.namespace)
         if workload is None:
-            return Decision(Door.MUTATE, request, NotJudged.NOT_IN_ORDER)
+            return ReviewDecision(Door.MUTATE, request, NotJudged.NOT_IN_ORDER)
         policies = self._namespaces.of(request.namespace)
         limit_ranges = policies.stored_limit_ranges()
         pod, record = workload.pod, list[Change | FieldChange]()
@@ -247,7 +247,7 @@ class Reviewer:
         if patch:
             self._verify(holder, apply_patch(new, patch), pod, request)
         after = apply_limit_ranges(on_decoding(pod, self._profile), limit_ranges)
-        return Decision(
+        return ReviewDecision(
             Door.MUTATE,
             request,
             name=workload.metadata.name or workload.metadata.generate_name,

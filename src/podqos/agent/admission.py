@@ -21,7 +21,7 @@ from podqos.model.resources import is_extended
 from podqos.placement.fit import lacking
 
 
-class Refusal(Struct, frozen=True, gc=False):
+class KubeletRefusal(Struct, frozen=True, gc=False):
     """Why not, in the words of the kubelet and as data."""
 
     reason: str
@@ -31,11 +31,11 @@ class Refusal(Struct, frozen=True, gc=False):
     """If that is all: how much more there would have to be of what."""
 
 
-def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[str, int]) -> Refusal | None:
+def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[str, int]) -> KubeletRefusal | None:
     """Return why the node does not take a pod that requests so much (``PodPlan.requests``); None if it does."""
     answer = admit(pod, state.manager.conditions, config.profile)
     if not answer.admit:
-        return Refusal(answer.reason, answer.message, NotAdmitted(answer.rule, answer.message))
+        return KubeletRefusal(answer.reason, answer.message, NotAdmitted(answer.rule, answer.message))
     missing = _too_little_left(config, state, requests)
     if not missing:
         return None
@@ -45,17 +45,17 @@ def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[
         f"requested: {first.requested}, used: {first.used}, capacity: {first.capacity}"
     )
     lacking = {each.resource: each.requested - (each.capacity - each.used) for each in missing}
-    return Refusal(f"OutOf{first.resource}", message, first, lacking)
+    return KubeletRefusal(f"OutOf{first.resource}", message, first, lacking)
 
 
-def without_victims(refused: Refusal, lacking: Mapping[str, int]) -> Refusal:
+def without_victims(refused: KubeletRefusal, lacking: Mapping[str, int]) -> KubeletRefusal:
     """Return why a critical pod is not taken: what would lack if all went that may be preempted."""
     what = "".join(f"(res: {name}, q: {amount}), " for name, amount in lacking.items())
     message = (
         "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods "
         f"to preempt: no set of running pods found to reclaim resources: [{what}]"
     )
-    return Refusal("UnexpectedAdmissionError", message, refused.because)
+    return KubeletRefusal("UnexpectedAdmissionError", message, refused.because)
 
 
 def _too_little_left(config: AgentConfig, state: AgentState, requests: Mapping[str, int]) -> list[TooLittleLeft]:

@@ -25,21 +25,21 @@ from podqos.agent.events import (
     PodStopped,
     Woken,
 )
-from podqos.agent.state import AgentConfig, AgentState, Resting, Step
+from podqos.agent.state import AgentConfig, AgentState, AgentStep, Resting
 from podqos.agent.turn import Turn
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.model.time_units import MICROSECOND_NS, SECOND_US
 from podqos.qos.cgroup import tier_cgroups
 
 
-def start(config: AgentConfig, now_us: int, first_pass_us: int | None = None) -> Step:
+def start(config: AgentConfig, now_us: int, first_pass_us: int | None = None) -> AgentStep:
     """Set up a node: its cgroups, and the first pass of the eviction loop, by default at once."""
     turn = Turn(config, AgentState(loop=Resting(now_us if first_pass_us is None else first_pass_us)), now_us)
     turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups, config.profile)))
     return turn.step()
 
 
-def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) -> Step:
+def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) -> AgentStep:
     """Answer one event. ``now_us`` never goes back."""
     turn = Turn(config, state, now_us)
     match event:

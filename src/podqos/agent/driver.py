@@ -29,7 +29,7 @@ from podqos.agent.agent import handle, idle_until_us, is_idle, skip_idle_passes,
 from podqos.agent.commands import Command, LookAtNode
 from podqos.agent.events import Event, Observed
 from podqos.agent.journal import Entry
-from podqos.agent.state import AgentConfig, AgentState, Step
+from podqos.agent.state import AgentConfig, AgentState, AgentStep
 from podqos.eviction.observation import observe
 from podqos.model.stats import Summary
 
@@ -79,7 +79,7 @@ class Driver:
         """When the agent wants to be woken next."""
         return self.state.wake_us
 
-    def _carry_on(self, now_us: int, step: Step) -> None:
+    def _carry_on(self, now_us: int, step: AgentStep) -> None:
         waiting: deque[Event] = deque()
         while True:
             self.state = step.state

@@ -27,7 +27,7 @@ from podqos.agent.reasons import (
 )
 from podqos.agent.state import AwaitingCleanUp, CleaningUp, Evicting, Looking, MemoryNotification, Resting
 from podqos.agent.turn import Turn
-from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
+from podqos.eviction.commands import CleanUpNode, EvictPod, ReclaimTarget
 from podqos.eviction.manager import (
     MONITORING_INTERVAL_SECONDS,
     POD_CLEAN_UP_TIMEOUT_SECONDS,
@@ -246,7 +246,7 @@ def _why_evicted(
     turn: Turn, eviction: EvictPod, ranking: tuple[RankedPod, ...]
 ) -> UnderPressure | LocalStorageExceeded:
     because = eviction.because
-    if not isinstance(because, Reclaiming):
+    if not isinstance(because, ReclaimTarget):
         return LocalStorageExceeded(
             because.kind,
             because.name,

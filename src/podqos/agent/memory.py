@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.agent.commands import MemoryLevel, WatchMemory
 from podqos.agent.state import AgentConfig, MemoryNotification
-from podqos.eviction.commands import EvictPod, Reclaiming
+from podqos.eviction.commands import EvictPod, ReclaimTarget
 from podqos.eviction.conditions import Observations, thresholds_met
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS, ManagerState
 from podqos.eviction.signals import Signal
@@ -56,7 +56,9 @@ def is_memory_short(thresholds: Iterable[Threshold], observed: Observations) -> 
 def is_for_memory_now(eviction: EvictPod) -> bool:
     """Whether a pod goes because a hard threshold of memory is met."""
     because = eviction.because
-    return isinstance(because, Reclaiming) and because.threshold.signal in MEMORY_SIGNALS and because.threshold.is_hard
+    return (
+        isinstance(because, ReclaimTarget) and because.threshold.signal in MEMORY_SIGNALS and because.threshold.is_hard
+    )
 
 
 def look_again_seconds(beyond_bytes: int) -> float:

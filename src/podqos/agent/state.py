@@ -1,4 +1,4 @@
-"""The agent's configuration (``AgentConfig``), its state (``AgentState``), and the result of one event (``Step``).
+"""The agent's configuration (``AgentConfig``), its state (``AgentState``), and the result of one event (``AgentStep``).
 
 The eviction loop is always in exactly one of these phases::
 
@@ -272,7 +272,7 @@ class AgentState(Struct, frozen=True, gc=False):
         return tuple(record.pod for record in self.pods.values() if record.is_active)
 
 
-class Step(Struct, frozen=True, gc=False):
+class AgentStep(Struct, frozen=True, gc=False):
     """What one event led to."""
 
     state: AgentState

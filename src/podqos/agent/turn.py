@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from podqos.agent.commands import Command
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because
-from podqos.agent.state import AgentConfig, AgentState, PodRecord, Step
+from podqos.agent.state import AgentConfig, AgentState, AgentStep, PodRecord
 
 
 class Turn:
@@ -46,6 +46,6 @@ class Turn:
         """Write something down; ``by`` is None for what happened by itself."""
         self._entries.append(Entry(self.now_us, self.config.node, kind, pod, container, by, because))
 
-    def step(self) -> Step:
+    def step(self) -> AgentStep:
         """Return what the event led to."""
-        return Step(self.state, tuple(self._commands), tuple(self._entries))
+        return AgentStep(self.state, tuple(self._commands), tuple(self._entries))

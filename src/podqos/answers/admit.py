@@ -55,7 +55,7 @@ def admit(
 
     Raises InputError where the policies are not in order, as the problems of the objects say.
     """
-    admitting = Admitting(objects, resizes, override_profile, profile)
+    admitting = AdmissionRun(objects, resizes, override_profile, profile)
     return admitting.whole(admitting.items(progress))
 
 
@@ -80,7 +80,7 @@ class _Item(Struct, frozen=True):
         return tuple(self.what.pod_path.split(".")) if self.what.pod_path else ()
 
 
-class Admitting:
+class AdmissionRun:
     """Workloads on their way through the API server, one after the other."""
 
     def __init__(

@@ -62,7 +62,7 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about."""
     profile = request.profile
-    advising = _Advising(objects, profile)
+    advising = _Adviser(objects, profile)
     results = [advising.advise(subject) for subject in advising.subjects(request)]
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))
     kubelet = request.kubelet or DEFAULT_KUBELET
@@ -154,7 +154,7 @@ class _Result(Struct, frozen=True):
     refusal: str
 
 
-class _Advising:
+class _Adviser:
     """Workloads under the policies among the objects."""
 
     def __init__(self, objects: Objects, profile: Profile) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.oom_reports import reports
-from podqos.kernel.log_lines import Stream
+from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.assumption import of_version
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -75,7 +75,7 @@ class AutopsyKeywords(TypedDict, total=False):
     profile: Profile
 
 
-def autopsies(logs: Iterable[AbstractContextManager[Stream]], request: AutopsyRequest) -> Autopsies:
+def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: AutopsyRequest) -> Autopsies:
     """Return every OOM and eviction in logs of the kernel, of kubelets and of podqos; each is opened in its turn."""
     objects, cluster, profile = request.known, request.cluster, request.profile
     known = fated_pods(objects, cluster)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.relevance import Question, tolerated, with_names
-from podqos.admission.stored import Stored, Storing
+from podqos.admission.stored import PodStore, Stored
 from podqos.admission.validation import validate_resources
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption, of_version
@@ -328,7 +328,7 @@ def _without_workloads(objects: Objects) -> Explained:
     )
 
 
-def _accepted(objects: Objects, storing: Callable[[str], Storing]) -> Iterator[tuple[FoundWorkload, Stored]]:
+def _accepted(objects: Objects, storing: Callable[[str], PodStore]) -> Iterator[tuple[FoundWorkload, Stored]]:
     """Yield the workloads as they are stored; what the API server refuses of their resources is reported."""
     for found in objects.workloads:
         # What comes from an API server has passed its validation.
@@ -346,17 +346,17 @@ def _is_left_out(found: FoundObject) -> bool:
     return not (found.is_stored or found.source.cluster or (found.other.is_parsed and found.is_decisive))
 
 
-def _storing(objects: Objects, profile: Profile) -> Callable[[str], Storing]:
+def _storing(objects: Objects, profile: Profile) -> Callable[[str], PodStore]:
     """Return what stores the pods of a file, by the policies that apply to it."""
-    by_scopes: dict[tuple[str, ...], Storing] = {}
+    by_scopes: dict[tuple[str, ...], PodStore] = {}
     if not objects.has_policies:
-        without = Storing(None, profile)
+        without = PodStore(None, profile)
         return lambda _: without
 
-    def storing(source: str) -> Storing:
+    def storing(source: str) -> PodStore:
         scopes = objects.scopes(source)
         if scopes not in by_scopes:
-            by_scopes[scopes] = Storing(objects.cluster(source), profile)
+            by_scopes[scopes] = PodStore(objects.cluster(source), profile)
         return by_scopes[scopes]
 
     return storing

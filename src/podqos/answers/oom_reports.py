@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
-from podqos.kernel.log_lines import Stream, Unwrapper
+from podqos.kernel.log_lines import LogStream, Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
 _CHUNK_BYTES = 1 << 18
@@ -27,7 +27,7 @@ _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
 _ENTRY_END = b"\n\n"
 
 
-def reports(stream: Stream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
+def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
@@ -99,7 +99,7 @@ class _Marks:
         return start, mark in BEGINNINGS or mark in FOLLOWING
 
 
-def _chunks(stream: Stream) -> Iterator[bytes]:
+def _chunks(stream: LogStream) -> Iterator[bytes]:
     """Yield whole lines, many at a time; of a line without end only its beginning. Entries of an export stay whole."""
     rest = b""
     is_skipping = False

@@ -16,14 +16,14 @@ from podqos.cluster.credentials import Credentials, file_state
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_seconds
 from podqos.cluster.proxies import address_of, proxy_for
-from podqos.cluster.refusals import Question, refusal, status_of
+from podqos.cluster.refusals import RBACQuestion, refusal, status_of
 from podqos.cluster.tls import client_context, proxy_context
-from podqos.cluster.transport import Answer, Connection, NoAnswer, Route, Sent, Stream
+from podqos.cluster.transport import Connection, HttpAnswer, NoAnswer, ResponseStream, Route, Sent
 from podqos.errors import ClusterError, InputError, Unreachable
 
 Query = Iterable[tuple[str, str]]
 _Headers = list[tuple[str, str]]
-_Ask = Callable[[Connection, _Headers], Answer]
+_Ask = Callable[[Connection, _Headers], HttpAnswer]
 """Asks on a connection, with headers that say who asks."""
 _JSON = "application/json"
 _MOST_ERROR_BYTES = 1 << 20
@@ -83,24 +83,24 @@ class Client:
             connection.close()
 
     def get(
-        self, path: str, query: Query = (), *, asked: Question | None = None, patience: Patience | None = None
-    ) -> Answer:
+        self, path: str, query: Query = (), *, asked: RBACQuestion | None = None, patience: Patience | None = None
+    ) -> HttpAnswer:
         """Return a successful answer; raise for any other."""
         headers = [("Accept", _JSON), ("Accept-Encoding", "gzip" if self.access.is_compressed else "identity")]
         patience = patience or self.patience
 
-        def ask(connection: Connection, credentials: _Headers) -> Answer:
+        def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
             answer = connection.get(self._target(path, query), headers + credentials, patience)
             self._put_back(connection)
             return answer
 
         return self._persistently(ask, asked, patience)
 
-    def send(self, sent: Sent, path: str, query: Query, content_type: str, patience: Patience) -> Answer:
+    def send(self, sent: Sent, path: str, query: Query, content_type: str, patience: Patience) -> HttpAnswer:
         """Send what is no GET, once, and return whatever the server says; with fresh credentials once more on a 401."""
         said = [("Accept", _JSON), ("Content-Type", content_type)]
 
-        def ask(connection: Connection, credentials: _Headers) -> Answer:
+        def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
             answer = connection.exchange(sent, self._target(path, query), said + credentials, patience)
             self._put_back(connection)
             return answer
@@ -112,11 +112,11 @@ class Client:
         return answer
 
     @contextmanager
-    def stream(self, path: str, query: Query, *, asked: Question, patience: Patience) -> Iterator[Stream]:
+    def stream(self, path: str, query: Query, *, asked: RBACQuestion, patience: Patience) -> Iterator[ResponseStream]:
         """Open an answer that goes on for as long as the server likes."""
-        opened: list[tuple[Stream, Connection]] = []
+        opened: list[tuple[ResponseStream, Connection]] = []
 
-        def ask(connection: Connection, credentials: _Headers) -> Answer:
+        def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
             self._streaming.add(connection)
             if self.is_closed():
                 raise Unreachable("it is closed", where=self.where)
@@ -145,7 +145,7 @@ class Client:
         parameters = urlencode(list(query))
         return f"{self._base}{path}{'?' if parameters else ''}{parameters}"
 
-    def _persistently(self, ask: _Ask, asked: Question | None, patience: Patience) -> Answer:
+    def _persistently(self, ask: _Ask, asked: RBACQuestion | None, patience: Patience) -> HttpAnswer:
         """Ask until there is a good answer, or no point in asking again."""
         begun = time.monotonic()
         attempt = 0
@@ -182,7 +182,7 @@ class Client:
             attempt += 1
             self.pause(pause)
 
-    def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> Answer:
+    def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> HttpAnswer:
         while True:
             route = self._route()
             connection = self._take(route) or Connection(route, patience)

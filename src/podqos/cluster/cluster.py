@@ -14,7 +14,7 @@ from podqos.cluster.events import Event
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.pages import Page, decode_object
 from podqos.cluster.patience import PATIENT, Patience
-from podqos.cluster.refusals import GONE, Question, question
+from podqos.cluster.refusals import GONE, RBACQuestion, question
 from podqos.cluster.resources import Model, Resource
 from podqos.cluster.watching import Trouble, Watch
 from podqos.errors import BadAnswer, Refused
@@ -72,13 +72,13 @@ class Cluster:
 
     def version(self) -> Version:
         """Return the API server's version."""
-        data = self.get("/version", asked=Question("get", "/version"))
+        data = self.get("/version", asked=RBACQuestion("get", "/version"))
         try:
             return msgspec.json.decode(data, type=Version)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise BadAnswer("its /version is none", where=self.where, fix="is it an API server?") from None
 
-    def get(self, path: str, query: Query = (), *, asked: Question | None = None) -> bytes:
+    def get(self, path: str, query: Query = (), *, asked: RBACQuestion | None = None) -> bytes:
         """Return what the server has at a path; ``asked`` words the error if it says no."""
         return self.client.get(path, query, asked=asked).data
 

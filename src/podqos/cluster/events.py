@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.cluster.pages import decode_object
-from podqos.cluster.refusals import Status, status_of
+from podqos.cluster.refusals import ServerStatus, status_of
 from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer
 from podqos.manifest.decode import REFUSALS
@@ -85,7 +85,7 @@ def lines(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
 
 def read_event(
     resource: Resource[Model], line: bytes, where: str
-) -> tuple[Event[Model], str] | Bookmark | Status | None:
+) -> tuple[Event[Model], str] | Bookmark | ServerStatus | None:
     """Return what a line says: a change with its resource version, a bookmark, or an error; None for nothing."""
     if not line.strip():
         return None

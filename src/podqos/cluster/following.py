@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 """Gets a line about what goes wrong and is tried again, once for all that is concerned."""
 
 
-class Kind:
+class FollowedKind:
     """The objects of one resource, as a watch tells of them."""
 
     def __init__(self, resource: Resource[Any], read: Callable[[Any], Any] = lambda item: item) -> None:
@@ -64,13 +64,13 @@ class Follower:
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        kinds: Sequence[FollowedKind],
         *,
         node: str = "",
-        on_change: Callable[[Kind], None] = lambda _: None,
+        on_change: Callable[[FollowedKind], None] = lambda _: None,
         on_trouble: Callable[[], None] = lambda: None,
         say: Say = lambda _: None,
-        on_end: Callable[[Kind, PodqosError], None] | None = None,
+        on_end: Callable[[FollowedKind, PodqosError], None] | None = None,
     ) -> None:
         """Of nodes and pods only those of ``node`` are followed, if one is given.
 
@@ -113,7 +113,7 @@ class Follower:
         """Why something is not up to date, each reason once."""
         return list(dict.fromkeys(kind.trouble for kind in self.kinds if kind.trouble))
 
-    def _follow(self, cluster: Cluster, kind: Kind) -> None:
+    def _follow(self, cluster: Cluster, kind: FollowedKind) -> None:
         field = _OF_NODE.get(kind.resource.plural, "") if self._node else ""
         only = f"{field}={self._node}" if field else ""
         failures = 0
@@ -131,7 +131,7 @@ class Follower:
             cluster.client.pause(pause_seconds(failures, None, random.random()))  # noqa: S311 - no secret
             failures += 1
 
-    def _take(self, kind: Kind, event: Event[Any]) -> None:
+    def _take(self, kind: FollowedKind, event: Event[Any]) -> None:
         item = None if event.object is None else kind.read(event.object)
         with self.lock:
             if item is not None or event.object is None:
@@ -139,13 +139,13 @@ class Follower:
             self._on_change(kind)
         self._note(kind, None)
 
-    def _end(self, kind: Kind, why: PodqosError, on_end: Callable[[Kind, PodqosError], None]) -> None:
+    def _end(self, kind: FollowedKind, why: PodqosError, on_end: Callable[[FollowedKind, PodqosError], None]) -> None:
         if isinstance(why, NotFound):
             kind.is_complete = True  # a cluster without this API has none
         else:
             on_end(kind, why)
 
-    def _note(self, kind: Kind, error: PodqosError | None) -> None:
+    def _note(self, kind: FollowedKind, error: PodqosError | None) -> None:
         reason = "" if error is None else str(error)
         if kind.trouble == reason:
             return

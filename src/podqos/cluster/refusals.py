@@ -18,7 +18,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9:.@_-]+")
 _SHOWN_CHARACTERS = 200
 
 
-class Question(Struct, frozen=True):
+class RBACQuestion(Struct, frozen=True):
     """What was asked, in the words of RBAC: list pods in API group "" in a namespace."""
 
     verb: str
@@ -33,14 +33,14 @@ class Question(Struct, frozen=True):
         return f"{self.verb} {named}{f' in namespace {self.namespace}' if self.namespace else ''}"
 
 
-def question(verb: str, resource: Resource[Model], namespace: str = "", subresource: str = "") -> Question:
+def question(verb: str, resource: Resource[Model], namespace: str = "", subresource: str = "") -> RBACQuestion:
     """Return what is asked about a resource."""
     plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
-    return Question(verb, plural, resource.group, namespace)
+    return RBACQuestion(verb, plural, resource.group, namespace)
 
 
-class Status(Struct, frozen=True):
-    """The API server's own words for why not (meta/v1 Status)."""
+class ServerStatus(Struct, frozen=True):
+    """The API server's own words for why not (meta/v1 ServerStatus)."""
 
     kind: str = ""
     message: str = ""
@@ -50,20 +50,22 @@ class Status(Struct, frozen=True):
     """The message, where Prometheus says no."""
 
 
-_STATUS_DECODER = msgspec.json.Decoder(Status)
+_STATUS_DECODER = msgspec.json.Decoder(ServerStatus)
 
 
-def status_of(code: int, data: bytes) -> Status:
-    """Return what an answer says; text that is no Status, such as a proxy's, is the message."""
+def status_of(code: int, data: bytes) -> ServerStatus:
+    """Return what an answer says; text that is no ServerStatus, such as a proxy's, is the message."""
     try:
         status = _STATUS_DECODER.decode(data)
-        if status.kind == "Status" or status.error:
-            return Status(status.kind, as_line(status.message or status.error), status.reason, status.code or code)
+        if status.kind == "ServerStatus" or status.error:
+            return ServerStatus(
+                status.kind, as_line(status.message or status.error), status.reason, status.code or code
+            )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     text = as_line(data[: 4 * _SHOWN_CHARACTERS].decode(errors="replace"))[:_SHOWN_CHARACTERS]
     is_page = text.startswith("<")  # some proxy's
-    return Status("", "" if is_page else text, "", code)
+    return ServerStatus("", "" if is_page else text, "", code)
 
 
 def as_line(text: str) -> str:
@@ -71,7 +73,7 @@ def as_line(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
 
 
-def refusal(asked: Question | None, status: Status, where: str, *, identity: str = "") -> ClusterError:
+def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, identity: str = "") -> ClusterError:
     """Return the error for a question that was not answered; ``identity`` says who asked, as far as known."""
     what = f"cannot {asked}" if asked is not None else "cannot be read"
     code, said = status.code, status.message
@@ -100,7 +102,7 @@ def refusal(asked: Question | None, status: Status, where: str, *, identity: str
     return Refused(f"{what}: {code} {said}".rstrip(), status=code, where=where)
 
 
-def role_for(asked: Question, user: str) -> str:
+def role_for(asked: RBACQuestion, user: str) -> str:
     """Return the role that allows a question, and its binding to a user, as YAML."""
     scope = "" if asked.namespace else "Cluster"
     of_group = f".{asked.group}" if asked.group else ""

@@ -30,7 +30,7 @@ _USER_AGENT = "podqos"
 _Secured = TypeVar("_Secured")
 
 
-class Answer(Struct, frozen=True):
+class HttpAnswer(Struct, frozen=True):
     """What a server said. The names of headers are in lower case."""
 
     status: int
@@ -73,7 +73,7 @@ class NoAnswer(Exception):
     """A connection that was kept open is closed by now: not one byte came back. Asking again is right."""
 
 
-class _Incoming(io.RawIOBase):
+class _IncomingBytes(io.RawIOBase):
     """What comes in on a socket, each read within the deadline."""
 
     def __init__(self, source: Socket, deadline: Deadline) -> None:
@@ -94,7 +94,7 @@ class _Incoming(io.RawIOBase):
 class _ResponseSource:
     """What ``HTTPResponse`` takes for a socket."""
 
-    def __init__(self, incoming: _Incoming) -> None:
+    def __init__(self, incoming: _IncomingBytes) -> None:
         self._incoming = incoming
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -119,11 +119,11 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def get(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Answer:
+    def get(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> HttpAnswer:
         """Return the whole answer, decompressed."""
         return self.exchange(GET, target, headers, patience)
 
-    def exchange(self, sent: Sent, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Answer:
+    def exchange(self, sent: Sent, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> HttpAnswer:
         """Send a request and return the whole answer, decompressed."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline), closing(self._ask(sent, target, headers, deadline)) as response:
@@ -138,14 +138,14 @@ class Connection:
                     raise BadAnswer(f"the answer is longer than {patience.most_bytes >> 20}Mi", where=self._where)
                 pieces.append(piece)
             self.is_reusable = not response.will_close
-            return Answer(response.status, _lower(response), pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            return HttpAnswer(response.status, _lower(response), pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
-    def stream(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> Stream:
+    def stream(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> ResponseStream:
         """Return an answer whose data is still to come."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
             response = self._ask(GET, target, headers, deadline)
-            return Stream(response, self._arriving(response, deadline), deadline)
+            return ResponseStream(response, self._arriving(response, deadline), deadline)
 
     def _arriving(self, response: HTTPResponse, deadline: Deadline) -> Iterator[bytes]:
         with self._translated(deadline):
@@ -160,7 +160,7 @@ class Connection:
         lines += [] if proxy is None else proxy_authorization(proxy)
         lines += [f"Content-Length: {len(sent.data)}"] if sent.data else []
         is_kept, self.is_used, self.is_reusable = self.is_used, True, False
-        incoming = _Incoming(self._socket, deadline)
+        incoming = _IncomingBytes(self._socket, deadline)
         response = HTTPResponse(_ResponseSource(incoming), method=sent.method)  # type: ignore[arg-type]
         try:
             self._socket.settimeout(deadline.next_wait())
@@ -229,13 +229,13 @@ def _handshake(wrap: Callable[[float], _Secured], to: Address, host: str, deadli
     raise Unreachable(what, where=str(to), fix=fix)
 
 
-class Stream:
+class ResponseStream:
     """An answer whose data arrives piece by piece."""
 
     def __init__(self, response: HTTPResponse, pieces: Iterator[bytes], deadline: Deadline) -> None:
         self._response = response
         self._deadline = deadline
-        self.head = Answer(response.status, _lower(response), b"")
+        self.head = HttpAnswer(response.status, _lower(response), b"")
         """Without data."""
         self.pieces = pieces
 

@@ -20,7 +20,7 @@ from podqos.cluster.asking import Client
 from podqos.cluster.events import Bookmark, Event, EventType, lines, read_event
 from podqos.cluster.pages import Page
 from podqos.cluster.patience import is_temporary, pause_seconds
-from podqos.cluster.refusals import GONE, Status, question, refusal
+from podqos.cluster.refusals import GONE, ServerStatus, question, refusal
 from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer, ClusterError, Refused, Unreachable
 
@@ -151,7 +151,7 @@ class Watch(Generic[Model]):
                 said = read_event(self._resource, line, client.where)
                 if said is None:
                     continue
-                if isinstance(said, Status):
+                if isinstance(said, ServerStatus):
                     raise refusal(self._asked, said, client.where)
                 if isinstance(said, Bookmark):
                     if is_initial and said.ends_initial_events:

@@ -16,7 +16,7 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 
 
-class Reclaiming(Struct, frozen=True, gc=False):
+class ReclaimTarget(Struct, frozen=True, gc=False):
     """The threshold that acts in a pass, and the numbers by which it is met."""
 
     threshold: Threshold
@@ -34,7 +34,7 @@ class CleanUpNode(Struct, frozen=True, gc=False):
     """Delete what is unused."""
 
     what: CleanUp
-    because: Reclaiming
+    because: ReclaimTarget
 
 
 class EvictPod(Struct, frozen=True, gc=False):
@@ -46,7 +46,7 @@ class EvictPod(Struct, frozen=True, gc=False):
     annotations: dict[str, str]
     """Of the event about the pod."""
     condition: PodCondition | None
-    because: Reclaiming | LocalStorageExcess
+    because: ReclaimTarget | LocalStorageExcess
     ranked: RankedPod | None = None
     """The place among the others; None where the pod exceeded a limit of its own."""
 

@@ -35,7 +35,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction import conditions
-from podqos.eviction.commands import CleanUpNode, Command, EvictPod, Reclaiming
+from podqos.eviction.commands import CleanUpNode, Command, EvictPod, ReclaimTarget
 from podqos.eviction.grace import hard_grace_seconds, soft_grace_seconds
 from podqos.eviction.local_storage import local_storage_excess
 from podqos.eviction.messages import Shortage, disruption_condition, local_storage_text, pressure_text
@@ -87,7 +87,7 @@ class ManagerState(Struct, frozen=True, gc=False):
     last_signals: Mapping[Signal, SignalObservation] = {}
 
 
-class Awaiting(Struct, frozen=True, gc=False):
+class PassUnderWay(Struct, frozen=True, gc=False):
     """What the second phase of a pass needs of the first."""
 
     observation: Observation
@@ -99,11 +99,11 @@ class Pass(Struct, frozen=True, gc=False):
 
     state: ManagerState
     commands: tuple[Command, ...] = ()
-    reclaiming: Reclaiming | None = None
+    reclaiming: ReclaimTarget | None = None
     """The threshold that acts."""
     ranking: tuple[RankedPod, ...] = ()
     """All pods in the order of eviction, where they were ranked."""
-    awaiting: Awaiting | None = None
+    awaiting: PassUnderWay | None = None
     """Set while ``after_clean_up`` is still to come."""
 
 
@@ -141,7 +141,7 @@ def synchronize(
     clean_up = SIGNALS[reclaiming.threshold.signal].clean_up[config.layout]
     if clean_up:
         commands = tuple(CleanUpNode(what, reclaiming) for what in clean_up)
-        return Pass(after, commands, reclaiming, awaiting=Awaiting(observation, tuple(pods)))
+        return Pass(after, commands, reclaiming, awaiting=PassUnderWay(observation, tuple(pods)))
     return _evict_one(config, Pass(after, reclaiming=reclaiming), observation, pods)
 
 
@@ -185,9 +185,9 @@ def acting_order(threshold: Threshold) -> tuple[int, int]:
     return _ACTING_ORDER[threshold.signal], threshold.grace_period_ns
 
 
-def _reclaiming(threshold: Threshold, observation: Observation) -> Reclaiming:
+def _reclaiming(threshold: Threshold, observation: Observation) -> ReclaimTarget:
     seen = observation.signals[threshold.signal]
-    return Reclaiming(threshold, threshold.amount(seen.capacity), available_quantity(threshold.signal, seen))
+    return ReclaimTarget(threshold, threshold.amount(seen.capacity), available_quantity(threshold.signal, seen))
 
 
 def _local_storage_evictions(
@@ -219,7 +219,9 @@ def _evict_one(config: ManagerConfig, so_far: Pass, observation: Observation, po
     return replace(so_far, ranking=ranked, commands=(_eviction(config, reclaiming, victim, observation),))
 
 
-def _eviction(config: ManagerConfig, reclaiming: Reclaiming, victim: RankedPod, observation: Observation) -> EvictPod:
+def _eviction(
+    config: ManagerConfig, reclaiming: ReclaimTarget, victim: RankedPod, observation: Observation
+) -> EvictPod:
     pod, profile = victim.pod, config.profile
     grace = (
         hard_grace_seconds(pod, profile)

@@ -31,6 +31,7 @@ from podqos.guard.eviction import (
     Event,
     EventAnswered,
     Eviction,
+    GuardVictim,
     KillContainers,
     KillWhen,
     LetGo,
@@ -50,7 +51,6 @@ from podqos.guard.eviction import (
     StopGrowth,
     TimeOver,
     Unanswered,
-    Victim,
     begin,
     begin_softly,
     follow,
@@ -105,7 +105,7 @@ class Noted(Struct, frozen=True):
     outcome: Outcome | None = None
 
 
-class _Running:
+class _OpenEviction:
     """One eviction under way."""
 
     def __init__(self, intent: Intent) -> None:
@@ -123,7 +123,7 @@ class _Running:
         return self.intent.eviction
 
     @property
-    def victim(self) -> Victim:
+    def victim(self) -> GuardVictim:
         return self.intent.eviction.victim
 
 
@@ -138,7 +138,7 @@ class Instruments(Struct, frozen=True):
     """Thaws what is held if the guard is killed."""
 
 
-class Acting:
+class Evictor:
     """Evicts pods of one node."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Acting:
         instruments: Instruments,
         *,
         kill_when: KillWhen,
-        tell: Callable[[Victim, Noted], None],
+        tell: Callable[[GuardVictim, Noted], None],
         is_falling: Callable[[], bool],
     ) -> None:
         """``tell`` hears every step, in a later turn of the loop; ``is_falling``: memory is short in spite of holds."""
@@ -157,15 +157,15 @@ class Acting:
         self._kill_when, self._tell, self._is_falling = kill_when, tell, is_falling
         self._freeing = Background(loop, "freeing")
         self._own_pod = next((uid for uid, path in pod_paths(cgroups) if os.getpid() in cgroups.charged(path)), "")
-        self._running: dict[str, _Running] = {}
-        self._notes: list[tuple[Victim, Noted]] = []
+        self._running: dict[str, _OpenEviction] = {}
+        self._notes: list[tuple[GuardVictim, Noted]] = []
 
     @property
-    def busy(self) -> Mapping[str, Victim]:
+    def busy(self) -> Mapping[str, GuardVictim]:
         """The pods whose eviction is under way, by uid."""
         return {uid: running.victim for uid, running in self._running.items()}
 
-    def evict(self, victim: Victim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
+    def evict(self, victim: GuardVictim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
         """Evict a pod now; one whose eviction is under way is killed again if it came back."""
         running = self._running.get(victim.uid)
         if running is not None and not running.eviction.is_soft:
@@ -176,19 +176,19 @@ class Acting:
         # Who cannot be told is killed only if holding is not enough: the kubelet would restart it.
         kill_when = self._kill_when if self._sender.is_reachable else KillWhen.ANSWER
         eviction, actions = begin(victim, kill_when)
-        running = _Running(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
+        running = _OpenEviction(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
         self._running[victim.uid] = running
         if not any(self._cgroups.has_processes(each.path) for each in self._look(running)):
             self._go(running, self._nothing_runs(eviction, pod.path), ())
             return
         self._go(running, eviction, actions)
 
-    def evict_through_api(self, victim: Victim, grace_seconds: int, for_seconds: float = 60.0) -> None:
+    def evict_through_api(self, victim: GuardVictim, grace_seconds: int, for_seconds: float = 60.0) -> None:
         """Ask the server to evict a pod, which honours disruption budgets, again and again for some time."""
         if victim.uid in self._running:
             return
         eviction, actions = begin_softly(victim, grace_seconds)
-        running = self._running[victim.uid] = _Running(Intent(eviction, time.monotonic()))
+        running = self._running[victim.uid] = _OpenEviction(Intent(eviction, time.monotonic()))
         self._stop_asking_after(running, for_seconds)
         self._go(running, eviction, actions)
 
@@ -203,7 +203,7 @@ class Acting:
         for intent in self._intents.left():
             victim = intent.eviction.victim
             is_ours = not self._why_not(victim.uid, intent.cgroup)  # if not, the server is told all the same
-            running = _Running(replace(intent, spared_ids=None, cgroup=intent.cgroup if is_ours else ""))
+            running = _OpenEviction(replace(intent, spared_ids=None, cgroup=intent.cgroup if is_ours else ""))
             self._running[victim.uid] = running
             self._note(running, Did.TAKEN_UP)
             if intent.eviction.is_soft:
@@ -222,7 +222,7 @@ class Acting:
 
     # ---- steps -----------------------------------------------------------------------------------------------------
 
-    def _go(self, running: _Running, eviction: Eviction, actions: Iterable[Action]) -> None:
+    def _go(self, running: _OpenEviction, eviction: Eviction, actions: Iterable[Action]) -> None:
         """Write down where an eviction is, then do what comes next."""
         self._keep(running, replace(running.intent, eviction=eviction))
         for action in actions:
@@ -230,22 +230,22 @@ class Acting:
         if running.eviction.is_over and not running.watched_until:
             self._end(running)
 
-    def _follow(self, running: _Running, event: Event) -> None:
+    def _follow(self, running: _OpenEviction, event: Event) -> None:
         eviction, actions = follow(running.eviction, event)
         if running.watched_until and eviction.outcome is not running.eviction.outcome:
             running.watched_until = time.monotonic() + running.watched_seconds
         if actions or eviction != running.eviction:
             self._go(running, eviction, actions)
 
-    def _if_still(self, running: _Running, event: Event) -> None:
+    def _if_still(self, running: _OpenEviction, event: Event) -> None:
         """Follow an event that comes later, if this is still the pod's eviction."""
         if self._running.get(running.victim.uid) is running:
             self._follow(running, event)
 
-    def _stop_asking_after(self, running: _Running, seconds: float) -> None:
+    def _stop_asking_after(self, running: _OpenEviction, seconds: float) -> None:
         self._loop.call_after(seconds, lambda: self._if_still(running, TimeOver()))
 
-    def _do(self, running: _Running, action: Action) -> None:
+    def _do(self, running: _OpenEviction, action: Action) -> None:
         match action:
             case StopGrowth():
                 self._stop_growth(running)
@@ -273,14 +273,14 @@ class Acting:
             case Pause(seconds):
                 self._loop.call_after(seconds, lambda: self._if_still(running, PauseOver()))
 
-    def _hear(self, running: _Running, reply: Reply) -> None:
+    def _hear(self, running: _OpenEviction, reply: Reply) -> None:
         if self._running.get(running.victim.uid) is running:
             self._note_reply(running, reply)
             if isinstance(reply, Answered):
                 running.is_refused = reply.status in _REFUSALS
             self._follow(running, reply)
 
-    def _note_reply(self, running: _Running, reply: Reply) -> None:
+    def _note_reply(self, running: _OpenEviction, reply: Reply) -> None:
         match reply:
             case Answered(status, message):
                 self._note(running, Did.ANSWERED, text=f"{status} {message}".rstrip())
@@ -291,7 +291,7 @@ class Acting:
             case Unanswered(why):
                 self._note(running, Did.ANSWERED, text=why)
 
-    def _end(self, running: _Running) -> None:
+    def _end(self, running: _OpenEviction) -> None:
         eviction = running.eviction
         if self._running.pop(eviction.victim.uid, None) is None:
             return
@@ -302,7 +302,7 @@ class Acting:
 
     # ---- the pod ---------------------------------------------------------------------------------------------------
 
-    def _stop_growth(self, running: _Running) -> None:
+    def _stop_growth(self, running: _OpenEviction) -> None:
         path = running.intent.cgroup
         if path and self._lifeline is not None:
             self._lifeline.hold(path, self._cgroups.thawing(path))
@@ -313,7 +313,7 @@ class Acting:
         self._note(running, Did.HELD)
         self._loop.call_after(ANSWER_SECONDS, lambda: self._look_at_held(running))
 
-    def _look_at_held(self, running: _Running) -> None:
+    def _look_at_held(self, running: _OpenEviction) -> None:
         """Kill what is held without an answer, where that is not enough or takes too long."""
         eviction = running.eviction
         is_held = self._running.get(eviction.victim.uid) is running and eviction.outcome is None
@@ -324,7 +324,7 @@ class Acting:
         if time.monotonic() - running.intent.begun_at > HELD_SECONDS or self._is_falling():
             self._follow(running, StillFalling())
 
-    def _kill(self, running: _Running, then_for_seconds: float) -> None:
+    def _kill(self, running: _OpenEviction, then_for_seconds: float) -> None:
         is_watched = running.watched_until > 0
         running.watched_seconds = then_for_seconds
         running.watched_until = time.monotonic() + then_for_seconds
@@ -344,7 +344,7 @@ class Acting:
         pids = {pid for path in paths for pid in self._cgroups.charged(path)}
         self._freeing.run(lambda: release_memory(pids), lambda _: None)
 
-    def _watch(self, running: _Running) -> None:
+    def _watch(self, running: _OpenEviction) -> None:
         """See that its processes end, and end what starts, for as long as that may be.
 
         A kubelet restarts what ends until it hears of the eviction: there is no end while the server says nothing.
@@ -370,7 +370,7 @@ class Acting:
             if running.eviction.is_over:
                 self._end(running)
 
-    def _look(self, running: _Running) -> list[ContainerCgroup]:
+    def _look(self, running: _OpenEviction) -> list[ContainerCgroup]:
         """Return the pod's containers as they are now, without its sandbox; once that is known, whatever else there is.
 
         Whatever starts later is no sandbox, although the server does not know it yet.
@@ -393,7 +393,7 @@ class Acting:
             return replace(eviction, outcome=Outcome.REFUSED, refusal=why)
         return replace(eviction, outcome=Outcome.GONE)
 
-    def _let_go(self, running: _Running) -> None:
+    def _let_go(self, running: _OpenEviction) -> None:
         path = running.intent.cgroup
         if path:
             self._cgroups.thaw(path)
@@ -409,7 +409,7 @@ class Acting:
 
     # ---- notes -----------------------------------------------------------------------------------------------------
 
-    def _keep(self, running: _Running, intent: Intent) -> None:
+    def _keep(self, running: _OpenEviction, intent: Intent) -> None:
         running.intent = intent
         try:
             self._intents.keep(intent)
@@ -417,7 +417,7 @@ class Acting:
             self._note(running, Did.FAILED, text=f"a guard started again would not know of this: {error.strerror}")
 
     def _note(
-        self, running: _Running, what: Did, *, count: int = 0, text: str = "", outcome: Outcome | None = None
+        self, running: _OpenEviction, what: Did, *, count: int = 0, text: str = "", outcome: Outcome | None = None
     ) -> None:
         if not self._notes:
             self._loop.call_after(0, self._hand_over)

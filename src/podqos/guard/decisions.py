@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.state import AgentState
 from podqos.guard.brakes import Brakes
-from podqos.guard.explaining import Decided, Explaining
+from podqos.guard.explaining import Decided, DecisionExplainer
 from podqos.guard.world import GuardWorld
 from podqos.host.linux.loop import Timer
 from podqos.host.shell.agent_thread import AgentThread
@@ -30,7 +30,7 @@ class Decisions:
         self,
         world: GuardWorld,
         brakes: Brakes,
-        explaining: Explaining,
+        explaining: DecisionExplainer,
         thread: AgentThread,
         look_again: Callable[[], None],
     ) -> None:

@@ -62,7 +62,7 @@ class Outcome(StrEnum):
     """The guard was away for too long after deciding; nothing was killed."""
 
 
-class Victim(Struct, frozen=True):
+class GuardVictim(Struct, frozen=True):
     """The pod, and what the server is told."""
 
     namespace: str
@@ -83,7 +83,7 @@ class Victim(Struct, frozen=True):
 class Eviction(Struct, frozen=True, omit_defaults=True):
     """How far an eviction is; written down at every step."""
 
-    victim: Victim
+    victim: GuardVictim
     kill_when: KillWhen = KillWhen.PATCH
     grace_seconds: int | None = None
     """Where the server is asked to evict it: how long its containers get."""
@@ -237,12 +237,12 @@ Action = StopGrowth | SendPatch | SendAgain | SendEviction | LookAgain | KillCon
 Step = tuple[Eviction, Sequence[Action]]
 
 
-def begin(victim: Victim, kill_when: KillWhen) -> Step:
+def begin(victim: GuardVictim, kill_when: KillWhen) -> Step:
     """Begin: the growth is stopped first, because it goes on while the server is asked."""
     return Eviction(victim, kill_when), (StopGrowth(), SendPatch())
 
 
-def begin_softly(victim: Victim, grace_seconds: int) -> Step:
+def begin_softly(victim: GuardVictim, grace_seconds: int) -> Step:
     """Begin where there is time."""
     return Eviction(victim, grace_seconds=grace_seconds), (SendEviction(),)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from podqos.agent.events import Event, PodStopped
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import EvictionReport
-from podqos.guard.acting import Acting, Did, Noted
+from podqos.guard.acting import Did, Evictor, Noted
 from podqos.guard.brakes import Brakes
-from podqos.guard.eviction import Answered, Outcome, Victim
+from podqos.guard.eviction import Answered, GuardVictim, Outcome
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.node_pods import Journal, NodePods
 from podqos.guard.sender import Reply, Sender
@@ -44,11 +44,11 @@ class Evictions:
         self._world, self._pods, self._brakes = world, pods, brakes
         self._note, self._now_us = thread.note, thread.now_us
         self._deliver, self._journal = deliver, journal
-        self.acting: Acting | None = None
+        self.acting: Evictor | None = None
         self.reactions_us: deque[int] = deque(maxlen=_REACTIONS_KEPT)
         """Of the last evictions: from the kernel's signal to the kill."""
 
-    def carry_out_with(self, acting: Acting) -> None:
+    def carry_out_with(self, acting: Evictor) -> None:
         """Finish what an earlier guard had begun, and have evictions carried out."""
         self._world.acting = self.acting = acting
         acting.take_up()
@@ -61,7 +61,7 @@ class Evictions:
             if acting is not None and uid in known:
                 acting.seen(uid, known[uid].status.phase, known[uid].status.reason)
 
-    def told(self, victim: Victim, noted: Noted) -> None:
+    def told(self, victim: GuardVictim, noted: Noted) -> None:
         """Hear how far an eviction is."""
         since_us = round(noted.seconds * 1e6)
         begun = Reaction(f"{victim.namespace}/{victim.name}", self._now_us() - since_us)  # by another guard
@@ -86,7 +86,7 @@ class Evictions:
             case _:
                 pass
 
-    def _over(self, victim: Victim, reaction: Reaction, noted: Noted) -> None:
+    def _over(self, victim: GuardVictim, reaction: Reaction, noted: Noted) -> None:
         """Write down what came of an eviction; a pod that is still there is a candidate again."""
         self._deliver(PodStopped(victim.uid))
         del self._world.reactions[victim.uid]

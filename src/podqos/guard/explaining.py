@@ -30,7 +30,7 @@ class Decided(Struct, frozen=True):
     now_us: int
 
 
-class Explaining:
+class DecisionExplainer:
     """Writes down what would have saved pods; of one that is chosen again and again in shadow, now and then."""
 
     def __init__(self, config: ManagerConfig, thread: AgentThread, background: Background, journal: Journal) -> None:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.following import Follower, Kind
+from podqos.cluster.following import FollowedKind, Follower
 from podqos.cluster.refusals import as_line
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import PodqosError
@@ -159,7 +159,7 @@ class KnownPods:
     def __init__(self, cluster: Cluster | None, node: str, file: Path, note: Callable[[str], None]) -> None:
         """Read what was last known; nothing is asked of the cluster yet. Without one nothing new comes."""
         self._cluster, self._node, self._file, self._note = cluster, node, file, note
-        self._pods, self._own_node = Kind(_PODS, self._read), Kind(_NODE)
+        self._pods, self._own_node = FollowedKind(_PODS, self._read), FollowedKind(_NODE)
         kinds = (self._pods, self._own_node)
         self._follower = Follower(kinds, node=node, on_change=self._changed, on_trouble=self._interrupted)
         self._lock = self._follower.lock
@@ -223,7 +223,7 @@ class KnownPods:
             self._is_closed = True
             os.close(self._event)
 
-    def _changed(self, kind: Kind) -> None:
+    def _changed(self, kind: FollowedKind) -> None:
         """Note, with the lock held, what has come."""
         if kind is self._pods:
             self._taken = None

@@ -15,7 +15,7 @@ from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, LocalStorageExceeded, UnderPressure
 from podqos.exposition import CONTENT_TYPE, Counter, Histogram, family, single
-from podqos.host.api.http_request import Answer, Refusal, Request
+from podqos.host.api.http_request import HttpRefusal, HttpResponse, Request
 from podqos.survival.shadow import GuardedDeath, Hindsight
 
 _MOST_WAITING = 500
@@ -125,14 +125,14 @@ class GuardMetrics:
         yield from single("process_resident_memory_bytes", "gauge", "Memory of the guard.", status.rss_bytes)
         yield from single("process_start_time_seconds", "gauge", "Start of the guard.", status.started_us / 1e6)
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> HttpResponse:
         """Answer a request."""
         if request.method == "POST":
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "there is nothing to write")
+            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "there is nothing to write")
         match request.segments:
             case ("healthz",):
-                return Answer(b"ok\n")
+                return HttpResponse(b"ok\n")
             case ("metrics",):
-                return Answer("".join(f"{line}\n" for line in self.lines()).encode(), CONTENT_TYPE)
+                return HttpResponse("".join(f"{line}\n" for line in self.lines()).encode(), CONTENT_TYPE)
             case _:
-                raise Refusal(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")
+                raise HttpRefusal(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")

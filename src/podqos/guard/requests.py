@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.eviction.messages import PHASE, REASON, disruption_condition
-from podqos.guard.eviction import Looked, Victim
+from podqos.guard.eviction import GuardVictim, Looked
 
 ANNOTATION = "podqos.dev/evicted-at"
 """Changes with every eviction; the only one that the guard writes on a pod."""
@@ -24,7 +24,7 @@ COMPONENT = "podqos-guard"
 _MOST_NAME = 253
 
 
-def patch_of(victim: Victim, repairs: int = 0) -> dict[str, object]:
+def patch_of(victim: GuardVictim, repairs: int = 0) -> dict[str, object]:
     """Return the patch of a pod's status: a strategic merge, in which conditions are merged by type.
 
     Sent again it has another annotation: the same one would change nothing, and the kubelet would not look.
@@ -40,7 +40,7 @@ def patch_of(victim: Victim, repairs: int = 0) -> dict[str, object]:
     }
 
 
-def event_of(victim: Victim) -> dict[str, object]:
+def event_of(victim: GuardVictim) -> dict[str, object]:
     """Return the Event of an eviction."""
     when = _whole_second(victim)
     metadata: dict[str, object] = {"name": _event_name(victim), "namespace": victim.namespace}
@@ -69,7 +69,7 @@ def event_of(victim: Victim) -> dict[str, object]:
     }
 
 
-def eviction_of(victim: Victim, grace_seconds: int) -> dict[str, object]:
+def eviction_of(victim: GuardVictim, grace_seconds: int) -> dict[str, object]:
     """Return the request to evict by the server's own rules."""
     return {
         "apiVersion": "policy/v1",
@@ -92,7 +92,7 @@ class _Pod(Struct, frozen=True):
 _POD = msgspec.json.Decoder(_Pod)
 
 
-def looked(data: bytes | None, victim: Victim, *, is_soft: bool) -> Looked:
+def looked(data: bytes | None, victim: GuardVictim, *, is_soft: bool) -> Looked:
     """Return what a pod that the server has says about an eviction."""
     if data is None:
         return Looked(None)
@@ -101,16 +101,16 @@ def looked(data: bytes | None, victim: Victim, *, is_soft: bool) -> Looked:
     return Looked(there.uid, is_told=bool(there.deletion_timestamp) if is_soft else is_patched)
 
 
-def _mark(victim: Victim, repairs: int) -> str:
+def _mark(victim: GuardVictim, repairs: int) -> str:
     return f"{victim.decided_at} ({repairs + 1})" if repairs else victim.decided_at
 
 
-def _whole_second(victim: Victim) -> str:
+def _whole_second(victim: GuardVictim) -> str:
     """Return when it was decided as ``metav1.Time`` has it."""
     return f"{victim.decided_at[:19]}Z"
 
 
-def _event_name(victim: Victim) -> str:
+def _event_name(victim: GuardVictim) -> str:
     since = datetime.fromisoformat(victim.decided_at) - datetime.fromisoformat("1970-01-01T00:00:00Z")
     suffix = f".{(since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000:x}"
     long = f"{victim.name}{suffix}"

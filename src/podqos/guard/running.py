@@ -28,11 +28,11 @@ from podqos.cluster.cluster import Cluster
 from podqos.cluster.writing import Writer
 from podqos.errors import HostError
 from podqos.eviction.thresholds import Threshold, ThresholdValue
-from podqos.guard.acting import Acting, Instruments
+from podqos.guard.acting import Evictor, Instruments
 from podqos.guard.brakes import Brakes, HeldBack, earlier_evictions
 from podqos.guard.decisions import Decisions
 from podqos.guard.evictions import Evictions
-from podqos.guard.explaining import Explaining
+from podqos.guard.explaining import DecisionExplainer
 from podqos.guard.figures import GuardFigures
 from podqos.guard.intents import Intents
 from podqos.guard.known_pods import KnownPods
@@ -103,7 +103,7 @@ class Guard(AgentShell):
         self.world = GuardWorld(settings.node, self.cgroups, figures, thread, self._crossed)
         self._open.callback(self.world.memory_watch.close)
         self._background = self._keep(Background(self.loop, "guard"))
-        explaining = Explaining(self.config.eviction, thread, self._background, self._journal)
+        explaining = DecisionExplainer(self.config.eviction, thread, self._background, self._journal)
         self.decisions = Decisions(self.world, self.brakes, explaining, thread, self._crossed)
         self._run_agent(self.config, self.world, self.decisions.take)
         self.pods = NodePods(self.known, self.world, self.driver, deliver=self.deliver, journal=self._journal)
@@ -190,7 +190,7 @@ class Guard(AgentShell):
             lifeline = self._keep(Lifeline())
         except HostError as error:
             self._lacks(str(error))
-        acting = Acting(
+        acting = Evictor(
             self.loop,
             self.cgroups,
             Instruments(self._sender, intents, lifeline),

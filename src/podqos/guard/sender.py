@@ -12,7 +12,7 @@ from collections.abc import Callable
 from podqos.cluster.writing import Answered as Written
 from podqos.cluster.writing import Writer
 from podqos.errors import PodqosError, Refused
-from podqos.guard.eviction import Answered, EventAnswered, Eviction, Looked, Unanswered, Victim
+from podqos.guard.eviction import Answered, EventAnswered, Eviction, GuardVictim, Looked, Unanswered
 from podqos.guard.requests import event_of, eviction_of, looked, patch_of
 from podqos.host.linux.background import Background
 from podqos.host.linux.loop import Loop
@@ -44,7 +44,7 @@ class Sender:
         body = patch_of(victim, eviction.repairs)
         self._run(lambda: _answered(writer.patch_status(victim.namespace, victim.name, body)), done)
 
-    def rehearse(self, victim: Victim, done: Done) -> None:
+    def rehearse(self, victim: GuardVictim, done: Done) -> None:
         """Ask whether the server would take that, without any effect."""
         body, writer = patch_of(victim), self._writer
         self._run(lambda: _answered(writer.patch_status(victim.namespace, victim.name, body, is_rehearsal=True)), done)

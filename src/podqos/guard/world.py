@@ -20,10 +20,10 @@ from msgspec import Struct
 from podqos.agent.commands import Command, PreemptPod, RemoveCgroup, StopPod, WatchMemory
 from podqos.agent.events import Event, PodCleanedUp, PodStopped
 from podqos.agent.reasons import Because, UnderPressure
-from podqos.eviction.commands import EvictPod, Reclaiming
+from podqos.eviction.commands import EvictPod, ReclaimTarget
 from podqos.eviction.observation import Observation, observe
 from podqos.eviction.signals import Signal
-from podqos.guard.eviction import Victim
+from podqos.guard.eviction import GuardVictim
 from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.known_pods import GuardedPod, never_evicted
 from podqos.guard.tree import PodCgroup, pod_at
@@ -43,10 +43,10 @@ _FALLING_BYTES = 1 << 20
 class Acts(Protocol):
     """What carries evictions out (``acting``)."""
 
-    def evict(self, victim: Victim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
+    def evict(self, victim: GuardVictim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
         """Stop the pod's growth, tell the server, kill its containers."""
 
-    def evict_through_api(self, victim: Victim, grace_seconds: int) -> None:
+    def evict_through_api(self, victim: GuardVictim, grace_seconds: int) -> None:
         """Have the server evict it by its own rules."""
 
 
@@ -175,12 +175,12 @@ class GuardWorld:
         reaction = self.reactions[uid] = Reaction(command.pod.key, decided_us, self.noticed_us)
         self.evicted.add(uid)
         because = command.because
-        threshold = str(because.threshold.signal) if isinstance(because, Reclaiming) else ""
+        threshold = str(because.threshold.signal) if isinstance(because, ReclaimTarget) else ""
         explained = {**command.annotations, **_explanation(self.because)}
         victim = self.victim(watched.pod, command.message, threshold, explained)
         before = _major_faults()
         try:
-            if isinstance(because, Reclaiming) and not because.threshold.is_hard:
+            if isinstance(because, ReclaimTarget) and not because.threshold.is_hard:
                 self.acting.evict_through_api(victim, command.grace_period_seconds)
             else:
                 tree = pod_at(self.cgroups, cgroup_uid(watched.pod), watched.cgroup)
@@ -194,9 +194,9 @@ class GuardWorld:
 
     def victim(
         self, pod: GuardedPod, message: str, threshold: str = "", annotations: Mapping[str, str] | None = None
-    ) -> Victim:
+    ) -> GuardVictim:
         """Return a pod as it is told to the server."""
-        return Victim(
+        return GuardVictim(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             uid=pod.metadata.uid,

@@ -170,7 +170,7 @@ def _found(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 3)
     return ""
 
 
-class Stream(Protocol):
+class LogStream(Protocol):
     """A log that is read in parts."""
 
     def read(self, size: int, /) -> bytes:

@@ -76,10 +76,10 @@ def cluster_scenario(
     cluster: ClusterSnapshot, name: str, *, node: str | None = None, duration_us: int = 60 * MINUTE_US
 ) -> ClusterScenario:
     """Return a cluster, or one node of it, as a scenario that goes on from now."""
-    return _Taking(cluster, node).scenario(name, duration_us)
+    return _ScenarioMaker(cluster, node).scenario(name, duration_us)
 
 
-class _Taking:
+class _ScenarioMaker:
     """A scenario in the making."""
 
     def __init__(self, cluster: ClusterSnapshot, node: str | None) -> None:

@@ -41,7 +41,7 @@ from podqos.survival.node.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
     from podqos.answers.explanation import ExplanationList
-    from podqos.reading.large_list import Part
+    from podqos.reading.large_list import ListPart
 
 _LARGEST_PIECE = 32  # files that are explained together
 
@@ -231,12 +231,12 @@ def _explained_parts(path: str, settings: ExplainSettings) -> list[_Piece]:
     from podqos.reading.large_list import cut
 
     parts = cut(path, usable_cores())
-    task: Callable[[Part], _Piece | None] = partial(_explain_part, settings=settings)
+    task: Callable[[ListPart], _Piece | None] = partial(_explain_part, settings=settings)
     explained = [each for each in fan_out(task, parts, len(parts)) if each is not None]
     return explained if len(explained) == len(parts) else []
 
 
-def _explain_part(part: Part, settings: ExplainSettings) -> _Piece | None:
+def _explain_part(part: ListPart, settings: ExplainSettings) -> _Piece | None:
     """Explain one part of a large list; None where the file has to be read as a whole."""
     from podqos.reading.large_list import read_part
 

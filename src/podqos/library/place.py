@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from podqos.answers.place import PlaceOptions, Placing
+from podqos.answers.place import PlacementInput, PlaceOptions
 from podqos.answers.placement import PlacementReport
 from podqos.objects.objects import Objects
 
@@ -18,7 +18,7 @@ def place(objects: Objects, options: PlaceOptions | None = None) -> PlacementRep
     InputError where there are no nodes.
     """
     with _no_search_for_cycles():
-        return Placing(objects, options or PlaceOptions()).place()
+        return PlacementInput(objects, options or PlaceOptions()).place()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from podqos.placement.reasons import Reasons
 from podqos.placement.score import NodeScore
 
 
-class Status(StrEnum):
+class PlacementStatus(StrEnum):
     """What became of a pod."""
 
     BOUND = "Bound"
@@ -37,7 +37,7 @@ class Outcome(Struct, frozen=True, gc=False):
     """What became of one pod."""
 
     pod: str
-    status: Status
+    status: PlacementStatus
     node: str | None = None
 
 

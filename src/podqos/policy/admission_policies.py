@@ -125,7 +125,7 @@ def admission_policies(policies: Sequence[Policy], wish: Wish = _PLAIN) -> Admis
     objects: list[Printed] = []
     left: dict[tuple[Left, str], list[str]] = {}
     for policy in policies:
-        rules = [_Putting(policy, rule, wish) for rule in policy.spec.rules]
+        rules = [_RuleObjects(policy, rule, wish) for rule in policy.spec.rules]
         for what, of, detail in chain(_left_of_policy(policy, wish), *(each.left() for each in rules)):
             left.setdefault((what, detail), []).append(of)
         objects += chain.from_iterable(each.objects() for each in rules)
@@ -142,7 +142,7 @@ def _left_of_policy(policy: Policy, wish: Wish) -> Iterator[tuple[Left, str, str
             yield Left.EXPIRED if is_over else Left.EXPIRY, exemption.reason, exemption.until
 
 
-class _Putting:
+class _RuleObjects:
     """One rule, put into objects."""
 
     def __init__(self, policy: Policy, rule: Rule, wish: Wish) -> None:

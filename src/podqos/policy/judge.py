@@ -45,7 +45,7 @@ def judge(
         for rule in policy.spec.rules:
             if not matches(rule.match, subject):
                 continue
-            judging = _Judging(policy.name, rule, subject, profile, classified)
+            judging = _JudgedObject(policy.name, rule, subject, profile, classified)
             found = list(judging.violations())
             exemptions = policy.spec.exemptions if found else ()
             applying = [each for each in exemptions if exempts(each, rule.name, subject, today)]
@@ -60,7 +60,7 @@ def judge(
     return Judgement(tuple(violations), tuple(exempted), unknown_priority)
 
 
-class _Judging:
+class _JudgedObject:
     """One rule and one object that it is about."""
 
     def __init__(

@@ -27,7 +27,7 @@ from podqos.qos.cgroup_paths import (
 )
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.cgroup_tiers import TierRequests, node_values, tier_requests, tier_values
-from podqos.qos.cgroup_values import Because, CgroupValues, Rule, Value, container_values, pod_values
+from podqos.qos.cgroup_values import CgroupValues, Rule, Value, ValueReason, container_values, pod_values
 from podqos.qos.cpu import MIN_SHARES
 
 
@@ -91,7 +91,7 @@ def cgroup_contents(
     if settings.cgroups_per_qos:
         values = pod_values(pod, qos_class, settings, profile)
         contents.append(CgroupContent(Level.POD, "", files(values, settings.cgroup_version)))
-    sandbox = CgroupValues(cpu_shares=Value(MIN_SHARES, Because(Rule.SANDBOX)))
+    sandbox = CgroupValues(cpu_shares=Value(MIN_SHARES, ValueReason(Rule.SANDBOX)))
     contents.append(CgroupContent(Level.SANDBOX, "", _runtime_files(sandbox, settings)))
     for container in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers):
         values = container_values(pod, container, qos_class, settings, profile)

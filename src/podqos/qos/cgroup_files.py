@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.qos.cgroup_values import Because, CgroupValues, HugepageLimit, Value
+from podqos.qos.cgroup_values import CgroupValues, HugepageLimit, Value, ValueReason
 from podqos.qos.cpu import WeightConversion, weight_from_shares
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
@@ -26,7 +26,7 @@ class CgroupFile(Struct, frozen=True, gc=False):
     name: str
     text: str | None
     """None where nothing is written and the kernel's default stays."""
-    because: Because
+    because: ValueReason
 
 
 def files(

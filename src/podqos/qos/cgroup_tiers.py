@@ -19,11 +19,11 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.cgroup_values import (
-    Because,
     CgroupValues,
     HugepageLimit,
     Rule,
     Value,
+    ValueReason,
     hugepage_limits,
     memory_qos,
     protects_requests,
@@ -90,7 +90,7 @@ def tier_values(
             hugepage_limits=hugepages,
         ),
         QOSClass.BEST_EFFORT: CgroupValues(
-            cpu_shares=Value(MIN_SHARES, Because(Rule.TIER_LEAST)),
+            cpu_shares=Value(MIN_SHARES, ValueReason(Rule.TIER_LEAST)),
             memory_limit_bytes=best_effort_limit,
             hugepage_limits=hugepages,
         ),
@@ -106,14 +106,14 @@ def node_values(requests: TierRequests, settings: CgroupSettings, profile: Profi
     cpu, memory, pids = (resources.get(name) for name in (CPU, MEMORY, PIDS))
     return CgroupValues(
         cpu_shares=shares_value(rule, cpu.milli_value, cpu) if cpu is not None else None,
-        memory_limit_bytes=Value(memory.value, Because(rule, memory)) if memory is not None else None,
+        memory_limit_bytes=Value(memory.value, ValueReason(rule, memory)) if memory is not None else None,
         memory_min_bytes=_protected(
             requests.guaranteed_memory_bytes + requests.burstable_memory_bytes, settings, profile
         ),
         memory_low_bytes=_protected(requests.burstable_memory_bytes, settings, profile)
         if profile.memory_low_of_node
         else None,
-        pids_limit=Value(pids.value, Because(rule, pids)) if pids is not None else None,
+        pids_limit=Value(pids.value, ValueReason(rule, pids)) if pids is not None else None,
         hugepage_limits=hugepage_limits(resources, rule, settings.hugepage_sizes_bytes),
     )
 
@@ -133,17 +133,17 @@ def _reserved_limits(requests: TierRequests, settings: CgroupSettings) -> tuple[
 
 
 def _ceiling(limit_bytes: int) -> Value:
-    return Value(limit_bytes, Because(Rule.QOS_RESERVED, Quantity.of_units(max(0, limit_bytes), "BinarySI")))
+    return Value(limit_bytes, ValueReason(Rule.QOS_RESERVED, Quantity.of_units(max(0, limit_bytes), "BinarySI")))
 
 
 def _protected(requested_bytes: int, settings: CgroupSettings, profile: Profile) -> Value | None:
     if memory_qos(settings) is None or (not profile.memory_reservation_policy and not requested_bytes):
         return None
     if not protects_requests(settings, profile):
-        return Value(0, Because(Rule.NO_RESERVATION))
-    return Value(requested_bytes, Because(Rule.PROTECTED_REQUESTS, Quantity.of_units(requested_bytes, "BinarySI")))
+        return Value(0, ValueReason(Rule.NO_RESERVATION))
+    return Value(requested_bytes, ValueReason(Rule.PROTECTED_REQUESTS, Quantity.of_units(requested_bytes, "BinarySI")))
 
 
 def _unbounded_hugepages(settings: CgroupSettings) -> tuple[HugepageLimit, ...]:
-    unbounded = Value(_UNBOUNDED_BYTES, Because(Rule.UNBOUNDED))
+    unbounded = Value(_UNBOUNDED_BYTES, ValueReason(Rule.UNBOUNDED))
     return tuple(HugepageLimit(size, unbounded) for size in sorted(settings.hugepage_sizes_bytes))

@@ -106,7 +106,7 @@ class Rule(StrEnum):
     """The runtime's own value for the process that holds the pod's namespaces; the kubelet sets none."""
 
 
-class Because(Struct, frozen=True, gc=False):
+class ValueReason(Struct, frozen=True, gc=False):
     """Why a value is what it is."""
 
     rule: Rule
@@ -122,7 +122,7 @@ class Value(Struct, frozen=True, gc=False):
     """A number for a cgroup file; None leaves the file as the kernel made it, which is "no limit"."""
 
     amount: int | None
-    because: Because
+    because: ValueReason
 
 
 class HugepageLimit(Struct, frozen=True, gc=False):
@@ -190,7 +190,7 @@ def container_values(
         cpu_shares=cpu.shares,
         cpu_quota_us=cpu.quota_us,
         cpu_period_us=cpu.period_us,
-        exclusive_cpus=Value(own_cpus, Because(Rule.EXCLUSIVE_CPUS)) if own_cpus else None,
+        exclusive_cpus=Value(own_cpus, ValueReason(Rule.EXCLUSIVE_CPUS)) if own_cpus else None,
         memory_limit_bytes=_limit_value(memory_limit),
         memory_swap_bytes=_swap(pod, container, qos_class, settings),
         memory_min_bytes=memory_min,
@@ -250,9 +250,9 @@ def hugepage_limits(amounts: ResourceList, rule: Rule, sizes_bytes: tuple[int, .
         size_bytes = _hugepage_size_bytes(name)
         if size_bytes is not None:
             asked[size_bytes] = asked.get(size_bytes, ZERO) + amount
-    nothing = Value(0, Because(Rule.NOT_REQUESTED_SIZE))
+    nothing = Value(0, ValueReason(Rule.NOT_REQUESTED_SIZE))
     return tuple(
-        HugepageLimit(size, Value(asked[size].value, Because(rule, asked[size])) if size in asked else nothing)
+        HugepageLimit(size, Value(asked[size].value, ValueReason(rule, asked[size])) if size in asked else nothing)
         for size in sorted({*asked, *sizes_bytes})
     )
 
@@ -260,7 +260,7 @@ def hugepage_limits(amounts: ResourceList, rule: Rule, sizes_bytes: tuple[int, .
 def shares_value(rule: Rule, cpu_milli: int, amount: Quantity | None) -> Value:
     """Return shares with the request behind them."""
     shares = shares_from_milli(cpu_milli)
-    return Value(shares, Because(rule, amount, clamped=shares != cpu_milli * 1024 // 1000))
+    return Value(shares, ValueReason(rule, amount, clamped=shares != cpu_milli * 1024 // 1000))
 
 
 def memory_qos(settings: CgroupSettings) -> MemoryQoS | None:
@@ -270,26 +270,26 @@ def memory_qos(settings: CgroupSettings) -> MemoryQoS | None:
 
 def _pod_shares(requests: ResourceList, qos_class: QOSClass) -> Value:
     if qos_class is QOSClass.BEST_EFFORT:
-        return Value(MIN_SHARES, Because(Rule.BEST_EFFORT))
+        return Value(MIN_SHARES, ValueReason(Rule.BEST_EFFORT))
     request = requests.get(CPU)
     if not request:
-        return Value(MIN_SHARES, Because(Rule.NO_REQUEST))
+        return Value(MIN_SHARES, ValueReason(Rule.NO_REQUEST))
     return shares_value(Rule.POD_REQUEST, request.milli_value, request)
 
 
-def _pod_limit(pod: Pod, resource: str, qos_class: QOSClass, profile: Profile) -> Because:
+def _pod_limit(pod: Pod, resource: str, qos_class: QOSClass, profile: Profile) -> ValueReason:
     """Return the pod's limit, or why it has none.
 
     A Burstable pod is limited only if all its containers are: one that is not may use what the node has.
     """
     if qos_class is QOSClass.BEST_EFFORT:
-        return Because(Rule.BEST_EFFORT)
+        return ValueReason(Rule.BEST_EFFORT)
     if qos_class is QOSClass.BURSTABLE:
         lacking = tuple(_containers_without_limit(pod, resource, profile))
         if lacking:
-            return Because(Rule.NO_LIMIT, containers=lacking)
+            return ValueReason(Rule.NO_LIMIT, containers=lacking)
     limits = pod_limits(pod, pod_level=profile.pod_level_resources)
-    return Because(Rule.POD_LIMIT, limits.get(resource, ZERO))
+    return ValueReason(Rule.POD_LIMIT, limits.get(resource, ZERO))
 
 
 def _containers_without_limit(pod: Pod, resource: str, profile: Profile) -> Iterator[str]:
@@ -317,54 +317,54 @@ def _pod_level_limit(pod: Pod, resource: str, profile: Profile) -> Quantity | No
     return pod.spec.resources.limits.get(resource)
 
 
-def _container_limit(pod: Pod, container: Container, resource: str, profile: Profile) -> Because:
+def _container_limit(pod: Pod, container: Container, resource: str, profile: Profile) -> ValueReason:
     own = container.resources.limits.get(resource)
     if own:
-        return Because(Rule.LIMIT, own)
+        return ValueReason(Rule.LIMIT, own)
     inherited = _pod_level_limit(pod, resource, profile)
     if inherited:
-        return Because(Rule.POD_LEVEL_LIMIT, inherited)
-    return Because(Rule.NO_LIMIT, containers=(container.name,))
+        return ValueReason(Rule.POD_LEVEL_LIMIT, inherited)
+    return ValueReason(Rule.NO_LIMIT, containers=(container.name,))
 
 
-def _limit_value(limit: Because) -> Value:
+def _limit_value(limit: ValueReason) -> Value:
     # A limit of 0 is written nowhere: to the runtimes, 0 means "not set".
     return Value(limit.amount.value or None if limit.amount is not None else None, limit)
 
 
-def _quota(limit: Because, settings: CgroupSettings, *, has_own_cpus: bool) -> Value:
+def _quota(limit: ValueReason, settings: CgroupSettings, *, has_own_cpus: bool) -> Value:
     if limit.amount is None:
         return Value(None, limit)
     if not settings.cpu_cfs_quota:
-        return Value(None, Because(Rule.QUOTA_DISABLED, limit.amount))
+        return Value(None, ValueReason(Rule.QUOTA_DISABLED, limit.amount))
     if has_own_cpus and not settings.exclusive_cpu_quota:
-        return Value(None, Because(Rule.EXCLUSIVE_CPUS, limit.amount))
+        return Value(None, ValueReason(Rule.EXCLUSIVE_CPUS, limit.amount))
     period_us = settings.cpu_cfs_period_us
     quota_us = quota_from_milli(limit.amount.milli_value, period_us)
     clamped = quota_us is not None and quota_us > limit.amount.milli_value * period_us // 1000
-    return Value(quota_us, Because(limit.rule, limit.amount, clamped=clamped))
+    return Value(quota_us, ValueReason(limit.rule, limit.amount, clamped=clamped))
 
 
-def _container_shares(container: Container, cpu_limit: Because) -> Value:
+def _container_shares(container: Container, cpu_limit: ValueReason) -> Value:
     """Return the shares of the request; one that is absent follows the limit, an explicit 0 does not."""
     request = container.resources.requests.get(CPU)
     if request is None and cpu_limit.amount is not None:
         return shares_value(Rule.LIMIT_AS_REQUEST, cpu_limit.amount.milli_value, cpu_limit.amount)
     if not request:
-        return Value(MIN_SHARES, Because(Rule.NO_REQUEST))
+        return Value(MIN_SHARES, ValueReason(Rule.NO_REQUEST))
     return shares_value(Rule.REQUEST, request.milli_value, request)
 
 
 def _pids_limit(settings: CgroupSettings) -> Value | None:
     limit = settings.pod_pids_limit
-    return Value(limit, Because(Rule.POD_PIDS_LIMIT)) if limit is not None and limit > 0 else None
+    return Value(limit, ValueReason(Rule.POD_PIDS_LIMIT)) if limit is not None and limit > 0 else None
 
 
 def _oom_group(settings: CgroupSettings, profile: Profile) -> Value | None:
     if settings.cgroup_version is CgroupVersion.V1 or not profile.memory_oom_group:
         return None
     single = settings.single_process_oom_kill and profile.single_process_oom_kill
-    return None if single else Value(1, Because(Rule.OOM_GROUP))
+    return None if single else Value(1, ValueReason(Rule.OOM_GROUP))
 
 
 def protects_requests(settings: CgroupSettings, profile: Profile) -> bool:
@@ -379,7 +379,7 @@ def _protection(request: Quantity, settings: CgroupSettings, profile: Profile) -
     """Return the request as protected memory: ``memory.min`` of a Guaranteed pod, ``memory.low`` of any other."""
     if not protects_requests(settings, profile) or request.value <= 0:
         return None
-    return Value(request.value, Because(Rule.RESERVATION, request))
+    return Value(request.value, ValueReason(Rule.RESERVATION, request))
 
 
 def _container_protection(
@@ -392,7 +392,7 @@ def _container_protection(
     if not profile.memory_reservation_policy:
         return protected, None
     if protected is None:
-        nothing = Value(0, Because(Rule.NO_RESERVATION))
+        nothing = Value(0, ValueReason(Rule.NO_RESERVATION))
         return nothing, nothing
     return (protected, None) if qos_class is QOSClass.GUARANTEED else (None, protected)
 
@@ -416,9 +416,9 @@ def _memory_high(pod: Pod, container: Container, settings: CgroupSettings, profi
         is_fixed = request.value == limit.value and profile.memory_high_above_request
     if is_fixed:
         return None
-    ceiling, because = limit.value, Because(Rule.THROTTLING, limit)
+    ceiling, because = limit.value, ValueReason(Rule.THROTTLING, limit)
     if not limit.value:
-        ceiling, because = memory.node_allocatable_bytes, Because(Rule.THROTTLING_ALLOCATABLE)
+        ceiling, because = memory.node_allocatable_bytes, ValueReason(Rule.THROTTLING_ALLOCATABLE)
     high_bytes = _threshold(request.value, ceiling, memory.throttling_factor, profile)
     return Value(high_bytes, because) if ceiling and high_bytes > request.value else None
 
@@ -435,7 +435,7 @@ def _pod_memory_high(pod: Pod, requests: ResourceList, settings: CgroupSettings,
     if not limit.value or request.value == limit.value:
         return None
     high_bytes = _threshold(request.value, limit.value, memory.throttling_factor, profile)
-    return Value(high_bytes, Because(Rule.THROTTLING_POD, limit)) if high_bytes > request.value else None
+    return Value(high_bytes, ValueReason(Rule.THROTTLING_POD, limit)) if high_bytes > request.value else None
 
 
 def _threshold(request_bytes: int, ceiling_bytes: int, factor: float, profile: Profile) -> int:
@@ -452,9 +452,9 @@ def _swap(pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupS
     request = container.resources.requests.get(MEMORY, ZERO)
     refusal = _swap_refusal(pod, container, qos_class, settings)
     if refusal is not None:
-        return Value(0, Because(refusal))
+        return Value(0, ValueReason(refusal))
     share = int(float(request.value) / float(settings.node_memory_bytes) * float(settings.node_swap_bytes))
-    return Value(share, Because(Rule.SWAP_SHARE, request))
+    return Value(share, ValueReason(Rule.SWAP_SHARE, request))
 
 
 def _swap_refusal(pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings) -> Rule | None:

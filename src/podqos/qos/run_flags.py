@@ -18,7 +18,7 @@ from msgspec import Struct
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.qos.cgroup_values import Because, CgroupValues, Value, container_values, whole_cpus
+from podqos.qos.cgroup_values import CgroupValues, Value, ValueReason, container_values, whole_cpus
 from podqos.qos.oom import OOMScore, oom_scores
 
 Engine = Literal["docker", "podman"]
@@ -27,7 +27,7 @@ Engine = Literal["docker", "podman"]
 _DOCKER_MIN_MEMORY_BYTES = 6 * 2**20
 
 
-class Status(StrEnum):
+class FlagStatus(StrEnum):
     """What became of a flag."""
 
     FOLLOWS = "Follows"
@@ -84,10 +84,10 @@ class Flag(Struct, frozen=True, gc=False):
     """One flag for one container."""
 
     name: str
-    status: Status
+    status: FlagStatus
     value: str | None
     note: Note
-    because: Because | None = None
+    because: ValueReason | None = None
     """The reason of the cgroup plan, where the value is from there."""
     oom_score: OOMScore | None = None
     """The reason of the oom score, where the value is one."""
@@ -128,9 +128,9 @@ def run_flags(
                     _plan_flag("--cpu-shares", values.cpu_shares),
                     *_cpu_quota(values),
                     *_cpusets(container, values, qos_class),
-                    Flag("--cpu-percent", Status.WINDOWS_ONLY, None, Note.WINDOWS_ONLY),
+                    Flag("--cpu-percent", FlagStatus.WINDOWS_ONLY, None, Note.WINDOWS_ONLY),
                     _cgroup_v1_only("--oom-kill-disable", Note.OOM_KILLER_STAYS, settings),
-                    Flag("--kernel-memory", Status.GONE, None, Note.KERNEL_MEMORY),
+                    Flag("--kernel-memory", FlagStatus.GONE, None, Note.KERNEL_MEMORY),
                 ),
             )
         )
@@ -139,7 +139,7 @@ def run_flags(
 
 def _oom_score_adj(score: OOMScore, engine: Engine) -> Flag:
     also = Note.ROOTLESS_CLAMP if engine == "podman" and score.value < 0 else None
-    return Flag("--oom-score-adj", Status.FOLLOWS, str(score.value), Note.OOM_SCORE, oom_score=score, also=also)
+    return Flag("--oom-score-adj", FlagStatus.FOLLOWS, str(score.value), Note.OOM_SCORE, oom_score=score, also=also)
 
 
 def _memory(values: CgroupValues, engine: Engine) -> Flag:
@@ -151,18 +151,18 @@ def _memory(values: CgroupValues, engine: Engine) -> Flag:
 def _memory_reservation(values: CgroupValues) -> Flag:
     low = values.memory_low_bytes
     if low is None or not low.amount:
-        return Flag("--memory-reservation", Status.NO_COUNTERPART, None, Note.SOFT_LIMIT)
-    return Flag("--memory-reservation", Status.FOLLOWS, str(low.amount), Note.SOFT_LIMIT, low.because)
+        return Flag("--memory-reservation", FlagStatus.NO_COUNTERPART, None, Note.SOFT_LIMIT)
+    return Flag("--memory-reservation", FlagStatus.FOLLOWS, str(low.amount), Note.SOFT_LIMIT, low.because)
 
 
 def _memory_swap(values: CgroupValues) -> Flag:
     """Return memory and swap together, as the flag counts them."""
     name, memory, swap = "--memory-swap", values.memory_limit_bytes, values.memory_swap_bytes
     if swap is None or swap.amount is None:
-        return Flag(name, Status.FOLLOWS, None, Note.SWAP_UNKNOWN)
+        return Flag(name, FlagStatus.FOLLOWS, None, Note.SWAP_UNKNOWN)
     if memory is None or memory.amount is None:
-        return Flag(name, Status.FOLLOWS, None, Note.SWAP_NEEDS_LIMIT, swap.because)
-    return Flag(name, Status.FOLLOWS, str(memory.amount + swap.amount), Note.CGROUP_VALUE, swap.because)
+        return Flag(name, FlagStatus.FOLLOWS, None, Note.SWAP_NEEDS_LIMIT, swap.because)
+    return Flag(name, FlagStatus.FOLLOWS, str(memory.amount + swap.amount), Note.CGROUP_VALUE, swap.because)
 
 
 def _cpu_quota(values: CgroupValues) -> tuple[Flag, Flag]:
@@ -179,12 +179,12 @@ def _cpusets(container: Container, values: CgroupValues, qos_class: QOSClass) ->
     cpus = Note.CPU_MANAGER if guaranteed and whole_cpus(container) else Note.SHARED_CPUS
     own = values.exclusive_cpus is not None
     return (
-        Flag("--cpuset-cpus", Status.FOLLOWS, None, Note.OWN_CPUS)
+        Flag("--cpuset-cpus", FlagStatus.FOLLOWS, None, Note.OWN_CPUS)
         if own
-        else Flag("--cpuset-cpus", Status.NO_COUNTERPART, None, cpus),
+        else Flag("--cpuset-cpus", FlagStatus.NO_COUNTERPART, None, cpus),
         Flag(
             "--cpuset-mems",
-            Status.NO_COUNTERPART,
+            FlagStatus.NO_COUNTERPART,
             None,
             Note.MEMORY_MANAGER if guaranteed else Note.SHARED_MEMORY_NODES,
         ),
@@ -193,10 +193,10 @@ def _cpusets(container: Container, values: CgroupValues, qos_class: QOSClass) ->
 
 def _cgroup_v1_only(name: str, note: Note, settings: CgroupSettings) -> Flag:
     also = Note.NOT_ON_CGROUP_V2 if settings.cgroup_version is CgroupVersion.V2 else None
-    return Flag(name, Status.GONE if also else Status.NO_COUNTERPART, None, note, also=also)
+    return Flag(name, FlagStatus.GONE if also else FlagStatus.NO_COUNTERPART, None, note, also=also)
 
 
 def _plan_flag(name: str, value: Value | None, also: Note | None = None) -> Flag:
     assert value is not None
     text = None if value.amount is None else str(value.amount)
-    return Flag(name, Status.FOLLOWS, text, Note.CGROUP_VALUE, value.because, also=also)
+    return Flag(name, FlagStatus.FOLLOWS, text, Note.CGROUP_VALUE, value.because, also=also)

@@ -29,7 +29,7 @@ _PEEK_BYTES = 65_536
 _TAIL_BYTES = 4096
 
 
-class Part(Struct, frozen=True):
+class ListPart(Struct, frozen=True):
     """One stretch of items: the offsets of the bytes that become its brackets."""
 
     text: mmap.mmap
@@ -37,7 +37,7 @@ class Part(Struct, frozen=True):
     closing: int
 
 
-def cut(path: str, count: int) -> list[Part]:
+def cut(path: str, count: int) -> list[ListPart]:
     """Return about ``count`` parts of the list in a file; none if it is not such a list or not worth it."""
     try:
         with open(path, "rb") as file:
@@ -62,10 +62,10 @@ def cut(path: str, count: int) -> list[Part]:
         if boundary > bounds[-1]:
             bounds.append(boundary + separator.index(b","))
     bounds.append(closing)
-    return [Part(text, *ends) for ends in pairwise(bounds)]
+    return [ListPart(text, *ends) for ends in pairwise(bounds)]
 
 
-def read_part(part: Part) -> Sequence[Pod] | None:
+def read_part(part: ListPart) -> Sequence[Pod] | None:
     """Return the pods of one part; None if they are not all plain live pods."""
     text, opening, closing = part.text, part.opening, part.closing
     text[opening : opening + 1] = b"["

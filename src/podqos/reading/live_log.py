@@ -35,7 +35,7 @@ _JOURNAL = ("journalctl", "--dmesg", "--follow", "--lines=0", "--output=json", "
 _RIGHTS = "run as root or with CAP_SYSLOG, join the group systemd-journal, or pipe a log in: podqos autopsy --live -"
 
 
-class Log(Protocol):
+class GrowingLog(Protocol):
     """A log that grows."""
 
     def wait(self, seconds: float) -> None:
@@ -52,7 +52,7 @@ class Log(Protocol):
         """Return when something happened, as a date where the log only has seconds since the machine started."""
 
 
-def follow(log: Log, say: Callable[[str], None]) -> Iterator[OOMReport]:
+def follow(log: GrowingLog, say: Callable[[str], None]) -> Iterator[OOMReport]:
     """Yield OOM reports as they end; ``say`` is told in a line what was lost. Ctrl-C ends the log."""
     unwrapper, reader = Unwrapper(), OOMReader()
     with suppress(KeyboardInterrupt):
@@ -63,7 +63,9 @@ def follow(log: Log, say: Callable[[str], None]) -> Iterator[OOMReport]:
         yield _dated(report, log)
 
 
-def _until_over(log: Log, unwrapper: Unwrapper, reader: OOMReader, say: Callable[[str], None]) -> Iterator[OOMReport]:
+def _until_over(
+    log: GrowingLog, unwrapper: Unwrapper, reader: OOMReader, say: Callable[[str], None]
+) -> Iterator[OOMReport]:
     heard = own = time.monotonic()
     while not log.is_over:
         log.wait(_POLL_SECONDS if reader.is_open else SILENCE_SECONDS)
@@ -87,13 +89,13 @@ def _lost(count: int) -> Iterator[Message]:
     yield Message(f"** {count} printk messages dropped **", is_marked=True)
 
 
-def _dated(report: OOMReport, log: Log) -> OOMReport:
+def _dated(report: OOMReport, log: GrowingLog) -> OOMReport:
     report.at = log.dated(report.at)
     return report
 
 
 @contextmanager
-def growing(path: str | None, say: Callable[[str], None]) -> Iterator[Log]:
+def growing(path: str | None, say: Callable[[str], None]) -> Iterator[GrowingLog]:
     """Open a log that grows: of this machine by default, or a file, a pipe, standard input."""
     if path is None:
         with _own_log(say) as log:
@@ -113,7 +115,7 @@ def growing(path: str | None, say: Callable[[str], None]) -> Iterator[Log]:
 
 
 @contextmanager
-def _own_log(say: Callable[[str], None]) -> Iterator[Log]:
+def _own_log(say: Callable[[str], None]) -> Iterator[GrowingLog]:
     try:
         log = _Kernel()
     except OSError as error:
@@ -129,7 +131,7 @@ def _own_log(say: Callable[[str], None]) -> Iterator[Log]:
 
 
 @contextmanager
-def _journal(why_not: str) -> Iterator[Log]:
+def _journal(why_not: str) -> Iterator[GrowingLog]:
     """Follow journald's copy of the kernel's log."""
     try:
         child = subprocess.Popen(  # noqa: S603 - nothing of the input

@@ -12,7 +12,7 @@ from io import FileIO
 from typing import Self
 
 from podqos.errors import InputError
-from podqos.kernel.log_lines import Stream
+from podqos.kernel.log_lines import LogStream
 from podqos.objects.files import STDIN
 
 _GZIP = b"\x1f\x8b"
@@ -45,7 +45,7 @@ _NO_LOGS = {
 class Log:
     """A log that is read already as far as its beginning, such as standard input or a pipe."""
 
-    def __init__(self, name: str, head: bytes, rest: Stream | None = None) -> None:
+    def __init__(self, name: str, head: bytes, rest: LogStream | None = None) -> None:
         self.name = name
         self.head = head
         self._rest = rest
@@ -66,7 +66,7 @@ class Log:
 class _Unpacked:
     """A gzipped log, unpacked as it is read; one that unpacks to absurd sizes is refused."""
 
-    def __init__(self, packed: Stream) -> None:
+    def __init__(self, packed: LogStream) -> None:
         self._packed = packed
         self._unpacker = zlib.decompressobj(_GZIP_FORMAT)
         self._read = self._unpacked = 0
@@ -94,7 +94,7 @@ class _Unpacked:
 
 
 @contextmanager
-def opened(path: str | Log) -> Iterator[Stream]:
+def opened(path: str | Log) -> Iterator[LogStream]:
     """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
     where = path.name if isinstance(path, Log) else path
     try:

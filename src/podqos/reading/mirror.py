@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podqos.cluster.cluster import Cluster
-from podqos.cluster.following import Follower, Kind, Say
+from podqos.cluster.following import FollowedKind, Follower, Say
 from podqos.cluster.resources import NODES, PODS
 from podqos.errors import PodqosError, Refused
 from podqos.manifest.pruning import encoded_list, pruned_type
@@ -40,7 +40,9 @@ class Mirror:
         self._usage_seconds = usage_seconds
         self._say = say
         others = (*(ABOUT_PODS if part.policies else ()), *(WORKLOADS if part.workloads else ()))
-        self._kinds = [Kind(replace(resource, model=pruned_type(resource.kind))) for resource in (NODES, PODS, *others)]
+        self._kinds = [
+            FollowedKind(replace(resource, model=pruned_type(resource.kind))) for resource in (NODES, PODS, *others)
+        ]
         self._nodes, self._pods = self._kinds[:2]
         self._follower = Follower(self._kinds, node=part.node, say=say, on_end=self._ended)
         self._version = ""
@@ -110,7 +112,7 @@ class Mirror:
         lines += self._usage
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
 
-    def _groups(self, kind: Kind) -> Iterator[tuple[str, list[Any]]]:
+    def _groups(self, kind: FollowedKind) -> Iterator[tuple[str, list[Any]]]:
         """Yield the objects of a kind, pods by node: a change of one leaves the lists of other nodes as they are."""
         if kind is not self._pods:
             yield "", list(kind.objects.values())
@@ -120,7 +122,7 @@ class Mirror:
             groups.setdefault((pod.spec and pod.spec.node_name) or "", []).append(pod)
         yield from groups.items()
 
-    def _ended(self, kind: Kind, why: PodqosError) -> None:
+    def _ended(self, kind: FollowedKind, why: PodqosError) -> None:
         if not isinstance(why, Refused) or kind in (self._nodes, self._pods):
             self.fatal = why  # before it is complete: nobody takes what is missing for what does not exist
         if isinstance(why, Refused):

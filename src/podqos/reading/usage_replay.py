@@ -136,10 +136,10 @@ def replay(
     if queried is not None:
         recorded.take_series("--prometheus", queried.memory, Measure.MEMORY)
         recorded.take_series("--prometheus", queried.cpu, Measure.CPU)
-    return _Replaying(objects, recorded, options).replay()
+    return _ReplayMaker(objects, recorded, options).replay()
 
 
-class _Replaying:
+class _ReplayMaker:
     """A scenario in the making."""
 
     def __init__(self, objects: Objects, recorded: RecordedUsage, options: ReplayOptions) -> None:

@@ -31,7 +31,7 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
 
 
-class Because(StrEnum):
+class TogetherReason(StrEnum):
     """Why the nodes of a fleet have to be simulated together."""
 
     SCHEDULED = "Scheduled"
@@ -47,7 +47,7 @@ class Because(StrEnum):
 class Together(Struct, frozen=True, gc=False):
     """Why a fleet is not split."""
 
-    because: Because
+    because: TogetherReason
     what: str = ""
     """The workload, or the replacement that was made: ``namespace/name``."""
     time_us: int = 0
@@ -66,12 +66,12 @@ class ShardRun(Struct, frozen=True):
 def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
     if len(scenario.node_names) == 1:
-        return Together(Because.ONE_NODE)
+        return Together(TogetherReason.ONE_NODE)
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
-            return Together(Because.DAEMON_SET, _name(workload))
+            return Together(TogetherReason.DAEMON_SET, _name(workload))
         if not is_bound(workload):
-            return Together(Because.SCHEDULED, _name(workload))
+            return Together(TogetherReason.SCHEDULED, _name(workload))
     return None
 
 
@@ -103,7 +103,7 @@ def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bo
             try:
                 run = simulate(shard(scenario, (name,)), recorder=watching, check=check, known=known)
             except LeavesShard as left:
-                return Together(Because.REPLACED, left.pod, left.time_us)
+                return Together(TogetherReason.REPLACED, left.pod, left.time_us)
             entries += run.entries
             tallies.append(run.tallies)
             del run

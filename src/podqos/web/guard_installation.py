@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from podqos.web.installation import Object, Part, Settings, rule
+from podqos.web.installation import InstalledPart, Object, Settings, rule
 from podqos.web.settings import GUARD_NAMESPACE, HEALTH_PATH
 
 PORT = 9754
@@ -46,7 +46,7 @@ class GuardSettings(Settings, frozen=True, kw_only=True):
 
 def guard_objects(settings: GuardSettings) -> Iterator[Object]:
     """Yield what the guard needs."""
-    part = Part("guard", settings)
+    part = InstalledPart("guard", settings)
     yield from part.account()
     yield from part.cluster_role(
         [
@@ -126,7 +126,7 @@ _EVENT_VALIDATIONS = (
 
 
 def _policy(
-    part: Part,
+    part: InstalledPart,
     about: str,
     matched: Object,
     validations: Iterable[tuple[str, str]],
@@ -167,7 +167,7 @@ def _policy(
 # ---- the pods --------------------------------------------------------------------------------------------------------
 
 
-def _daemon_set(part: Part, settings: GuardSettings) -> Object:
+def _daemon_set(part: InstalledPart, settings: GuardSettings) -> Object:
     """Return it. It has no limit of CPU: a throttled guard is late. Its class does not matter to its score."""
     memory = {"memory": "128Mi", "ephemeral-storage": "64Mi"}
     volumes = [

@@ -55,7 +55,7 @@ class Response(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Stream(Struct, frozen=True):
+class EventStream(Struct, frozen=True):
     """An answer in parts, each sent as it comes; a client that does not take them in time is left."""
 
     parts: AsyncGenerator[bytes, None]
@@ -63,7 +63,7 @@ class Stream(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Answer = Response | Stream
+Answer = Response | EventStream
 Handler = Callable[[Request], Answer | Awaitable[Answer]]
 
 
@@ -351,7 +351,7 @@ class _Connection(asyncio.Protocol):
             answer = self._server.handler(request)
             if isinstance(answer, Response):
                 self._send(answer)
-            elif isinstance(answer, Stream):
+            elif isinstance(answer, EventStream):
                 self._stream(answer)
             else:
                 self._answering = True
@@ -366,13 +366,13 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None and not self._is_closing:
             self._transport.resume_reading()
         answer = task.result()
-        if isinstance(answer, Stream):
+        if isinstance(answer, EventStream):
             self._stream(answer)
         else:
             self._send(answer)
         self._answer_next()
 
-    def _stream(self, stream: Stream) -> None:
+    def _stream(self, stream: EventStream) -> None:
         """Send a stream, which is the last answer of its connection."""
         if self._is_closing or self._transport is None:
             return

@@ -68,7 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 def exporter_objects(settings: Settings) -> Iterator[Object]:
     """Yield what the exporter needs: it watches, and asks kubelets for usage."""
-    part = Part("exporter", settings)
+    part = InstalledPart("exporter", settings)
     yield from part.account()
     yield from part.cluster_role(
         [
@@ -88,7 +88,7 @@ def exporter_objects(settings: Settings) -> Iterator[Object]:
 
 def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
     """Yield what the webhook needs; ``policy`` is the text of its policy file."""
-    part = Part("webhook", settings)
+    part = InstalledPart("webhook", settings)
     yield from part.account()
     yield from part.cluster_role(_watching((NAMESPACES, LIMIT_RANGES, PRIORITY_CLASSES, RUNTIME_CLASSES)))
     yield part.object("v1", "ConfigMap", name="podqos-policy", data={"policy.yaml": policy})
@@ -140,7 +140,7 @@ _JUDGED = (
 _MUTATED = (("", ["pods"], ["CREATE"]),)
 
 
-class Part(Struct, frozen=True):
+class InstalledPart(Struct, frozen=True):
     """One of the things that can be installed, and what its objects have in common."""
 
     component: str

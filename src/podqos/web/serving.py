@@ -22,7 +22,7 @@ from podqos.web.webhook import Webhook
 _LOOK_SECONDS = 1.0
 
 
-class Stopping(Struct, frozen=True):
+class ShutdownPeriods(Struct, frozen=True):
     """How the server ends."""
 
     delay_seconds: float = 5.0
@@ -37,7 +37,7 @@ def serve(
     port: int,
     *,
     say: Callable[[str], None],
-    stopping: Stopping | None = None,
+    stopping: ShutdownPeriods | None = None,
 ) -> bool:
     """Serve until SIGTERM or SIGINT; return whether everything was answered."""
     raise_limit()
@@ -45,10 +45,10 @@ def serve(
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)  # what a request makes has no cycles
-    return uvloop.run(_run(webhook, host, port, say, stopping or Stopping()))
+    return uvloop.run(_run(webhook, host, port, say, stopping or ShutdownPeriods()))
 
 
-async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None], stopping: Stopping) -> bool:
+async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None], stopping: ShutdownPeriods) -> bool:
     loop = asyncio.get_running_loop()
     is_told = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):

@@ -11,7 +11,7 @@ from podqos.advice.reviewing import Reviewer
 from podqos.web.webhook_rules import Rules, Watched, read_rules, reviewer_of
 
 
-class Source(Protocol):
+class RuleSource(Protocol):
     """Something that changes and is looked at now and then."""
 
     what: str
@@ -22,7 +22,7 @@ class Source(Protocol):
         """Use what is new. Returns whether it was in order, None where nothing is new."""
 
 
-class Deciding:
+class ReviewerMaker:
     """Makes the reviewer from the rules of files and, where it is watched, the cluster."""
 
     def __init__(self, paths: Sequence[str], watched: Watched | None, options: CheckOptions, warn_on: FailOn) -> None:
@@ -51,7 +51,7 @@ class LiveSource:
     what = "cluster"
     error = ""
 
-    def __init__(self, watched: Watched, deciding: Deciding, is_ready: Callable[[], None]) -> None:
+    def __init__(self, watched: Watched, deciding: ReviewerMaker, is_ready: Callable[[], None]) -> None:
         self._watched = watched
         self._deciding = deciding
         self._is_ready = is_ready

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qs
 
 from podqos.admission.review import InvalidReview, encode_answer, read_review
-from podqos.advice.reviewing import Decision, Door, Reviewer
+from podqos.advice.reviewing import Door, ReviewDecision, Reviewer
 from podqos.exposition import CONTENT_TYPE, Counter, Histogram, family, single
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.report.admission.reviewed import audit_line, response
@@ -23,7 +23,7 @@ from podqos.web import settings
 from podqos.web.audit import AuditLog
 from podqos.web.http import Request, Response, Server, text_response
 from podqos.web.settings import LIMITS, Limits
-from podqos.web.sources import Source
+from podqos.web.sources import RuleSource
 from podqos.web.tls import Certificate
 
 _DOORS = {settings.VALIDATE_PATH: Door.VALIDATE, settings.MUTATE_PATH: Door.MUTATE}
@@ -50,7 +50,7 @@ class WebhookMetrics:
             "podqos_webhook_reloads_total", "Files that were read again, and whether they were in order."
         )
 
-    def count(self, decision: Decision, seconds: float) -> None:
+    def count(self, decision: ReviewDecision, seconds: float) -> None:
         """Count a decision."""
         request = decision.request
         kind = request.kind.kind if request.kind.kind in POD_HOLDERS else "other"
@@ -84,7 +84,7 @@ class Webhook:
         self.metrics = WebhookMetrics()
         self.limits = limits
         self.server = Server(self.handle, limits)
-        self.sources: list[Source] = []
+        self.sources: list[RuleSource] = []
         self.certificate: Certificate | None = None
         self.why_not_ready = ""
         self._large = ThreadPoolExecutor(1, "large")
@@ -138,7 +138,7 @@ class Webhook:
         self._note(decision, time.perf_counter() - began)
         return Response(answer)
 
-    def _note(self, decision: Decision, seconds: float) -> None:
+    def _note(self, decision: ReviewDecision, seconds: float) -> None:
         self.metrics.count(decision, seconds)
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.audit.write(audit_line(decision, now, seconds))

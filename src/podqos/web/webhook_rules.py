@@ -13,7 +13,7 @@ from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
-from podqos.cluster.following import Follower, Kind, Say
+from podqos.cluster.following import FollowedKind, Follower, Say
 from podqos.errors import InputError, InvalidOption, PodqosError
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
@@ -88,10 +88,10 @@ class Watched:
     def __init__(self, cluster: LiveCluster, say: Say) -> None:
         self._cluster = cluster
         self._say = say
-        self._namespaces = Kind(resources.NAMESPACES)
-        self._limit_ranges = Kind(resources.LIMIT_RANGES)
-        self._priority_classes = Kind(resources.PRIORITY_CLASSES)
-        self._runtime_classes = Kind(resources.RUNTIME_CLASSES)
+        self._namespaces = FollowedKind(resources.NAMESPACES)
+        self._limit_ranges = FollowedKind(resources.LIMIT_RANGES)
+        self._priority_classes = FollowedKind(resources.PRIORITY_CLASSES)
+        self._runtime_classes = FollowedKind(resources.RUNTIME_CLASSES)
         self._kinds = (self._namespaces, self._limit_ranges, self._priority_classes, self._runtime_classes)
         self._follower = Follower(self._kinds, say=say, on_end=self._ended)
 
@@ -126,6 +126,6 @@ class Watched:
             )
             return Cluster(policies, tuple(self._namespaces.objects.values()))
 
-    def _ended(self, kind: Kind, why: PodqosError) -> None:
+    def _ended(self, kind: FollowedKind, why: PodqosError) -> None:
         self._say(f"goes on without {kind.resource.plural}: {why}")
         kind.is_complete = True

@@ -8,11 +8,11 @@ from podqos.admission.refusal import Missing as MissingClass
 from podqos.admission.stored import Unapplied, WhyNot
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
-from podqos.qos.cgroup_values import Because, Rule
+from podqos.qos.cgroup_values import Rule, ValueReason
 from podqos.qos.classes import Classification, Missing, Place, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
-from podqos.qos.run_flags import Flag, Note, Status
+from podqos.qos.run_flags import Flag, FlagStatus, Note
 from podqos.wording import mebibytes
 
 
@@ -118,7 +118,7 @@ _RULES = {
 }
 
 
-def because_of(because: Because) -> str:
+def because_of(because: ValueReason) -> str:
     """Return why a cgroup file holds what it holds."""
     containers = " and ".join(because.containers) or "the pod"
     have = "have" if len(because.containers) > 1 else "has"
@@ -155,12 +155,12 @@ def flag_reason(flag: Flag) -> str:
     return "; ".join(parts)
 
 
-_FATES = {Status.FOLLOWS: "left out: ", Status.NO_COUNTERPART: "no Kubernetes counterpart: "}
+_FATES = {FlagStatus.FOLLOWS: "left out: ", FlagStatus.NO_COUNTERPART: "no Kubernetes counterpart: "}
 
 
 def flag_fate(status: str, value: str | None, reason: str) -> str:
     """Return what became of a flag, in a sentence."""
-    return reason if value is not None else f"{_FATES.get(Status(status), '')}{reason}"
+    return reason if value is not None else f"{_FATES.get(FlagStatus(status), '')}{reason}"
 
 
 def _missing_clauses(missing: tuple[Missing, ...]) -> Iterable[str]:

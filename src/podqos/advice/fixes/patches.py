@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from podqos.advice.checks.finding import EditValue, FieldEdit
-from podqos.manifest.edits.refusal import Refusal
+from podqos.manifest.edits.refusal import EditRefusal
 from podqos.manifest.edits.values import same, with_field
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import FieldPath, Plain, parse_path
@@ -79,7 +79,7 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
     try:
         for edit in edits:
             new = with_field(new, parse_path(edit.path), plain_value(edit.value))
-    except Refusal:
+    except EditRefusal:
         return None
     if new is value or not isinstance(value, dict) or not isinstance(new, dict):
         return None

@@ -19,7 +19,7 @@ from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.pod import PatchText
 from podqos.answers.patches import json_patch, kubectl_patch, kustomize_patch
 from podqos.errors import InputError
-from podqos.manifest.edits.refusal import Refusal
+from podqos.manifest.edits.refusal import EditRefusal
 from podqos.manifest.edits.values import with_field
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.plain import Plain, parse_path
@@ -45,7 +45,7 @@ def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -
     for edit in fields:
         try:
             value = with_field(value, parse_path(edit.path), plain_value(edit.value))
-        except Refusal:
+        except EditRefusal:
             raise InputError("no such field", where=edit.path) from None
     reading = Source(found.source, msgspec.json.encode(value), kinds=objects.kinds).reading
     if len(reading.workloads) != 1 or reading.problems:

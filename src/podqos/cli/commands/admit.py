@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.answers.admission import AdmissionReport
-from podqos.answers.admit import Admitting
+from podqos.answers.admit import AdmissionRun
 from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, stored_policies
 from podqos.cli.options import add_version_option, stated_classes
@@ -106,15 +106,15 @@ def run(arguments: argparse.Namespace) -> int:
     admitting = None
     if not objects.policy_errors:
         profile = profile_of(arguments)
-        admitting = Admitting(objects, resizes, arguments.override_profile, profile)
+        admitting = AdmissionRun(objects, resizes, arguments.override_profile, profile)
     errors = print_problems([*objects.problems, *([] if resizes is None else resizes.problems)])
-    tally = Tally()
+    tally = AdmissionTally()
     if admitting is not None:
         _print(tally, admitting, arguments)
     return tally.close(objects, errors)
 
 
-def _print(tally: Tally, admitting: Admitting, arguments: argparse.Namespace) -> None:
+def _print(tally: AdmissionTally, admitting: AdmissionRun, arguments: argparse.Namespace) -> None:
     style = style_for(arguments.color)
     # Where results are printed as they come, they show themselves how far it is.
     is_streamed = arguments.output in {"text", "csv"}
@@ -135,7 +135,7 @@ def _print(tally: Tally, admitting: Admitting, arguments: argparse.Namespace) ->
         say_assumptions(admitting.assumptions)
 
 
-class Tally:
+class AdmissionTally:
     """What was found over all files."""
 
     def __init__(self) -> None:

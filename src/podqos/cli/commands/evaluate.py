@@ -36,7 +36,7 @@ FAMILIES = (
 Evaluate = Callable[[dict[str, object]], dict[str, object]]
 
 
-class Question(msgspec.Struct):
+class EvalQuestion(msgspec.Struct):
     """One input line."""
 
     id: str | int | None = None
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer every line of standard input."""
     evaluate: Evaluate = import_module(f"podqos.cli.eval.{arguments.family}").evaluate
-    decoder = msgspec.json.Decoder(Question)
+    decoder = msgspec.json.Decoder(EvalQuestion)
     output = sys.stdout.buffer
     for line in sys.stdin.buffer:
         if line.strip():
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def answer(line: bytes, decoder: msgspec.json.Decoder[Question], evaluate: Evaluate) -> dict[str, object]:
+def answer(line: bytes, decoder: msgspec.json.Decoder[EvalQuestion], evaluate: Evaluate) -> dict[str, object]:
     """Return the output object for one input line."""
     try:
         question = decoder.decode(line)

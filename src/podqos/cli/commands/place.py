@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
-from podqos.answers.place import PlaceOptions, Placing
+from podqos.answers.place import PlacementInput, PlaceOptions
 from podqos.cli import options
 from podqos.cli.cluster import profile_of
 from podqos.cli.inputs import given_files, read_objects
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = _files(arguments)
     chosen = _options(arguments)
     objects = read_objects(files, options.stated_classes(arguments), selection_of(arguments))
-    placing = Placing(objects, chosen)
+    placing = PlacementInput(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}; placing the rest", file=sys.stderr)

@@ -189,7 +189,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     from podqos.model.assumption import of_version
     from podqos.web.audit import AuditLog
     from podqos.web.reloading import Reloaded
-    from podqos.web.sources import Deciding, LiveSource
+    from podqos.web.sources import LiveSource, ReviewerMaker
     from podqos.web.tls import Certificate
     from podqos.web.webhook import Webhook
     from podqos.web.webhook_rules import Watched, assumptions
@@ -206,7 +206,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         watched.start()
         if arguments.kubernetes_version is None:
             checks = replace(checks, profile=watched.profile())
-    deciding = Deciding(arguments.policy, watched, checks, warn_on)
+    deciding = ReviewerMaker(arguments.policy, watched, checks, warn_on)
     webhook = Webhook(deciding.reviewer(), AuditLog(_audit_stream(arguments.audit)))
     deciding.use = lambda reviewer: setattr(webhook, "reviewer", reviewer)
     webhook.certificate = certificate
@@ -219,7 +219,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     assumed = assumptions(deciding.rules, None if watched is None else watched.cluster())
     for each in (*of_version(checks.profile), *assumed):
         _say(f"assumed: {each.what}: {each.value} ({each.state_with})")
-    stopping = web.Stopping(arguments.drain / SECOND_US)
+    stopping = web.ShutdownPeriods(arguments.drain / SECOND_US)
     return EXIT_OK if web.serve(webhook, host, port, say=_say, stopping=stopping) else EXIT_HOST
 
 

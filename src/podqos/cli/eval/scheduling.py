@@ -13,7 +13,7 @@ from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
 from podqos.placement.filters import Cluster
 from podqos.placement.node_state import NodeState
-from podqos.placement.outcome import Status, refusal
+from podqos.placement.outcome import PlacementStatus, refusal
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
@@ -30,7 +30,7 @@ class Step(msgspec.Struct, rename="camel"):
     disruption_budgets: list[dict[str, object]] = []
 
 
-class Question(msgspec.Struct):
+class SchedulingQuestion(msgspec.Struct):
     """One cluster and what happens in it."""
 
     nodes: list[dict[str, object]]
@@ -41,7 +41,7 @@ class Question(msgspec.Struct):
 
 def evaluate(question: dict[str, object]) -> dict[str, object]:
     """Answer one question of the family: every step by the state that it gives."""
-    asked = msgspec.convert(question, Question)
+    asked = msgspec.convert(question, SchedulingQuestion)
     nodes = list_of(Node, asked.nodes)
     namespaces = Namespaces({each.metadata.name: each.metadata.labels for each in list_of(Namespace, asked.namespaces)})
     views = Views(LATEST)
@@ -59,12 +59,12 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
 
 def _decision(view: PodView, cluster: Cluster, budgets: Budgets) -> dict[str, object]:
     if view.pod.spec.scheduling_gates:
-        return {"outcome": Status.GATED, "message": GATED_MESSAGE}
+        return {"outcome": PlacementStatus.GATED, "message": GATED_MESSAGE}
     best = OneByOne(cluster).best(view)
     if best:
-        return {"outcome": Status.PLACED, "best": [state.name for state in best]}
+        return {"outcome": PlacementStatus.PLACED, "best": [state.name for state in best]}
     found = Preemption(cluster, budgets).candidate(view)
     if isinstance(found, Candidate):
         victims = sorted(victim.key for victim in found.victims)
         return {"outcome": _PREEMPTS, "nominatedNode": found.state.name, "victims": victims}
-    return {"outcome": Status.PENDING, "message": refusal_message(refusal(view, cluster, found))}
+    return {"outcome": PlacementStatus.PENDING, "message": refusal_message(refusal(view, cluster, found))}

@@ -22,7 +22,7 @@ from podqos.qos.classes import classify
 from podqos.words.placement import reason_text
 
 
-class Question(msgspec.Struct, rename="camel"):
+class FitQuestion(msgspec.Struct, rename="camel"):
     """One pod, one node, and the pods that are there."""
 
     pod: dict[str, object]
@@ -34,7 +34,7 @@ class Question(msgspec.Struct, rename="camel"):
 
 def evaluate(question: dict[str, object]) -> dict[str, object]:
     """Answer one question of the family."""
-    asked = msgspec.convert(question, Question)
+    asked = msgspec.convert(question, FitQuestion)
     pod = pod_of(asked.pod)
     qos_class = classify(pod).qos_class
     if asked.is_daemon_set_pod:
@@ -63,7 +63,7 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _state(asked: Question) -> NodeState:
+def _state(asked: FitQuestion) -> NodeState:
     state = NodeState(msgspec.convert(asked.node, Node, dec_hook=lambda _, text: Quantity.from_json(str(text))))
     for index, existing in enumerate(asked.existing_pods):
         pod = pod_of(existing)

@@ -29,7 +29,7 @@ from podqos.exposition import CONTENT_TYPE
 from podqos.host.api.counters import Counters
 from podqos.host.api.documents import Document, as_document, as_value, timestamp
 from podqos.host.api.eviction_request import evict
-from podqos.host.api.http_request import JSON, JSON_LINES, Answer, Pieces, Refusal, Request
+from podqos.host.api.http_request import JSON, JSON_LINES, HttpRefusal, HttpResponse, Pieces, Request
 from podqos.host.api.http_server import HttpServer
 from podqos.host.api.metrics import metrics
 from podqos.host.api.node_status import node_status
@@ -72,35 +72,35 @@ class Api:
         with suppress(OSError):
             (self._node.settings.state_dir / SOCKET_NAME).unlink()
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> HttpResponse:
         """Return the answer to a request."""
         if request.method == "POST":
             return self._write(request)
         match request.segments:
             case ("healthz",) | ("livez",):
-                return Answer(b"ok")
+                return HttpResponse(b"ok")
             case ("readyz",):
                 if self._node.is_ending:
-                    return Answer(b"the node is ending", status=HTTPStatus.SERVICE_UNAVAILABLE)
-                return Answer(b"ok")
+                    return HttpResponse(b"the node is ending", status=HTTPStatus.SERVICE_UNAVAILABLE)
+                return HttpResponse(b"ok")
             case ("pods",):
-                return Answer(self._pods.pieces(), JSON)
+                return HttpResponse(self._pods.pieces(), JSON)
             case ("stats", "summary"):
-                return Answer(self._summary(), JSON)
+                return HttpResponse(self._summary(), JSON)
             case ("configz",):
-                return Answer(_json({"kubeletconfig": self._configuration()}), JSON)
+                return HttpResponse(_json({"kubeletconfig": self._configuration()}), JSON)
             case ("metrics",):
-                return Answer(metrics(self._node, self.counters), CONTENT_TYPE)
+                return HttpResponse(metrics(self._node, self.counters), CONTENT_TYPE)
             case ("status",):
-                return Answer(self._status(), JSON)
+                return HttpResponse(self._status(), JSON)
             case ("journal",):
                 return self._journal(request)
             case ("containerLogs", namespace, pod, container):
                 return self._logs(request, namespace, pod, container)
             case ("evict", _, _):
-                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "evict with POST")
+                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "evict with POST")
             case _:
-                raise Refusal(HTTPStatus.NOT_FOUND, "no such path")
+                raise HttpRefusal(HTTPStatus.NOT_FOUND, "no such path")
 
     def _status(self) -> Pieces:
         status = yield from node_status(self._node, self.counters, self._version)
@@ -156,19 +156,19 @@ class Api:
 
     # ---- journal and logs ----------------------------------------------------------------------------------------
 
-    def _journal(self, request: Request) -> Answer:
+    def _journal(self, request: Request) -> HttpResponse:
         follow, since_us = request.flag("follow"), request.count("sinceUs")
         pieces = lines_of(
             self._node.journal.files, last=request.count("tailLines"), goes_on=(lambda: True) if follow else None
         )
-        return Answer(pieces if since_us is None else _since(pieces, since_us), JSON_LINES, follows=follow)
+        return HttpResponse(pieces if since_us is None else _since(pieces, since_us), JSON_LINES, follows=follow)
 
-    def _logs(self, request: Request, namespace: str, name: str, container: str) -> Answer:
+    def _logs(self, request: Request, namespace: str, name: str, container: str) -> HttpResponse:
         _only_locally(request)
         state = self._state(namespace, name)
         spec = state.pod.spec
         if container not in {each.name for each in (*spec.containers, *spec.init_containers)}:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"pod {namespace}/{name} has no container {container}")
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, f"pod {namespace}/{name} has no container {container}")
         uid = state.pod.metadata.uid
         folder = self._node.state.logs(state.pod) / container
         attempts = sorted(int(file.stem) for file in folder.glob("*.log") if file.stem.isdecimal())
@@ -176,7 +176,9 @@ class Api:
             attempts = attempts[:-1]
         if not attempts:
             which = "previous run" if request.flag("previous") else "run"
-            raise Refusal(HTTPStatus.NOT_FOUND, f"there is no log of a {which} of {container} in {namespace}/{name}")
+            raise HttpRefusal(
+                HTTPStatus.NOT_FOUND, f"there is no log of a {which} of {container} in {namespace}/{name}"
+            )
         log = folder / f"{attempts[-1]}.log"
         follow = request.flag("follow")
 
@@ -189,19 +191,19 @@ class Api:
             return run is not None and run.is_running and run.id.attempt == attempts[-1]
 
         pieces = lines_of(files, last=request.count("tailLines"), goes_on=runs if follow else None)
-        return Answer(pieces if request.flag("timestamps") else _without_prefixes(pieces), follows=follow)
+        return HttpResponse(pieces if request.flag("timestamps") else _without_prefixes(pieces), follows=follow)
 
     # ---- eviction ------------------------------------------------------------------------------------------------
 
-    def _write(self, request: Request) -> Answer:
+    def _write(self, request: Request) -> HttpResponse:
         match request.segments:
             case ("evict", namespace, name):
                 _only_locally(request)
                 evict(self._node, self._state(namespace, name))
                 body: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-                return Answer(_json(body), JSON, HTTPStatus.CREATED)
+                return HttpResponse(_json(body), JSON, HTTPStatus.CREATED)
             case _:
-                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this path is read-only")
+                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "this path is read-only")
 
     def _state(self, namespace: str, name: str) -> PodState:
         world = self._node.world
@@ -209,7 +211,7 @@ class Api:
             metadata = state.pod.metadata
             if (metadata.namespace_or_default, metadata.name) == (namespace, name):
                 return state
-        raise Refusal(HTTPStatus.NOT_FOUND, f"there is no pod {namespace}/{name}")
+        raise HttpRefusal(HTTPStatus.NOT_FOUND, f"there is no pod {namespace}/{name}")
 
 
 class _Moment(Struct):
@@ -241,7 +243,7 @@ def _without_prefix(line: bytes) -> bytes:
 
 def _only_locally(request: Request) -> None:
     if not request.is_local:
-        raise Refusal(HTTPStatus.FORBIDDEN, "only available on the node's unix socket")
+        raise HttpRefusal(HTTPStatus.FORBIDDEN, "only available on the node's unix socket")
 
 
 def _every(settings: Struct) -> Document:

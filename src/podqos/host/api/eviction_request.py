@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.agent.events import PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.host.api.http_request import Refusal
+from podqos.host.api.http_request import HttpRefusal
 from podqos.host.api.pod_list import REQUESTED
 from podqos.host.storage.state import PodState
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 def evict(node: Node, state: PodState) -> None:
-    """Start evicting a pod; raises ``Refusal`` with the reason if it must not be."""
+    """Start evicting a pod; raises ``HttpRefusal`` with the reason if it must not be."""
     pod = state.pod
     running = node.world.pods.get(pod.metadata.uid)
     if running is None or state.is_over:
-        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} has already ended: {state.phase} {state.reason}".rstrip())
+        raise HttpRefusal(HTTPStatus.CONFLICT, f"{pod.key} has already ended: {state.phase} {state.reason}".rstrip())
     if state.is_stopping:
-        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} is already stopping")
+        raise HttpRefusal(HTTPStatus.CONFLICT, f"{pod.key} is already stopping")
     if pod.is_critical:
-        raise Refusal(HTTPStatus.FORBIDDEN, f"{pod.key} is critical and never evicted; remove its manifest instead")
+        raise HttpRefusal(HTTPStatus.FORBIDDEN, f"{pod.key} is critical and never evicted; remove its manifest instead")
     now_us = node.now_us()
     running.state = replace(state, phase="Failed", reason="Evicted", message=REQUESTED, ended_us=now_us)
     node.journal.write(Entry(now_us, node.settings.node, Kind.EVICTED, pod.key, None, By.USER))

@@ -15,10 +15,10 @@ from enum import Enum, auto
 from http import HTTPStatus
 from ipaddress import ip_address
 
-from podqos.host.api.http_request import Answer, Pieces, Refusal, Request, chunk, head, parse_request
+from podqos.host.api.http_request import HttpRefusal, HttpResponse, Pieces, Request, chunk, head, parse_request
 from podqos.host.linux.loop import Loop
 
-Handler = Callable[[Request], Answer]
+Handler = Callable[[Request], HttpResponse]
 MOST_FOLLOWERS = 12
 _READ_BYTES = 16384
 # Beyond this, no more of the answer is produced until the client has read some of it.
@@ -84,21 +84,21 @@ class Endpoint:
         self.connections: set[Connection] = set()
         self._handler, self._note, self._any_host = handler, note, is_local or any_host
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> HttpResponse:
         """Return the answer to a request, even if the handler fails."""
         if not self._any_host and not _names_this_machine(request.host):
-            return Refusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
+            return HttpRefusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
         try:
             return self._handler(request)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             return refusal.answer
         except Exception as error:  # noqa: BLE001 - the node outlives whatever is wrong with an answer
             return self.broken(error)
 
-    def broken(self, error: Exception) -> Answer:
+    def broken(self, error: Exception) -> HttpResponse:
         """Return the answer for a failed handler."""
         self._note(f"API: {type(error).__name__}: {error}")
-        return Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}").answer
+        return HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}").answer
 
 
 class Connection:
@@ -141,7 +141,7 @@ class Connection:
         self._inbox += data
         try:
             parsed = parse_request(bytes(self._inbox), is_local=self._endpoint.is_local)
-        except Refusal as refusal:
+        except HttpRefusal as refusal:
             self._begin(refusal.answer)
             return
         if parsed is not None and len(self._inbox) >= parsed[1] + parsed[0].body_bytes:
@@ -171,9 +171,9 @@ class Connection:
 
     # ---- the answer ----------------------------------------------------------------------------------------------
 
-    def _begin(self, answer: Answer, *, with_body: bool = True) -> None:
+    def _begin(self, answer: HttpResponse, *, with_body: bool = True) -> None:
         if answer.follows and self._turns.followers >= MOST_FOLLOWERS:
-            answer = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients are following already").answer
+            answer = HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients are following already").answer
         self._stage = _Stage.ANSWERING
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._turns.followers += answer.follows - self._follows
@@ -266,7 +266,7 @@ class Connection:
         if now < self._deadline or (self._stage is _Stage.ANSWERING and not self._outbox):
             return
         if self._stage is _Stage.READING:
-            self._begin(Refusal(HTTPStatus.REQUEST_TIMEOUT, "the request took too long").answer)
+            self._begin(HttpRefusal(HTTPStatus.REQUEST_TIMEOUT, "the request took too long").answer)
         else:
             self.close()
 

@@ -49,11 +49,11 @@ class Request(Struct, frozen=True):
         if text is None:
             return None
         if not text.isdecimal() or not text.isascii() or len(text) > 18:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"{name} must be a number, 0 or more")
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, f"{name} must be a number, 0 or more")
         return int(text)
 
 
-class Answer(Struct, frozen=True):
+class HttpResponse(Struct, frozen=True):
     """A response."""
 
     body: bytes | Pieces
@@ -63,12 +63,12 @@ class Answer(Struct, frozen=True):
     """Whether it continues until the client disconnects."""
 
 
-class Refusal(Exception):
+class HttpRefusal(Exception):
     """A request that is refused with this answer."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
-        self.answer = Answer(f"{why}\n".encode(), status=status)
+        self.answer = HttpResponse(f"{why}\n".encode(), status=status)
 
 
 def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
@@ -76,18 +76,20 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
     end = data.find(b"\r\n\r\n")
     if end < 0:
         if len(data) > MOST_HEAD_BYTES:
-            raise Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MOST_HEAD_BYTES} bytes of headers")
+            raise HttpRefusal(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MOST_HEAD_BYTES} bytes of headers"
+            )
         return None
     first, *lines = data[:end].split(b"\r\n")
     line = _REQUEST_LINE.fullmatch(first)
     if line is None:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "not an HTTP/1.0 or HTTP/1.1 request")
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, "not an HTTP/1.0 or HTTP/1.1 request")
     method = line[1].decode()
     if method not in _METHODS:
-        raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"method {method} is not supported")
+        raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, f"method {method} is not supported")
     headers = _headers(lines)
     if line[3] == b"1" and "host" not in headers:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "the Host header is missing")
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, "the Host header is missing")
     path, _, query = line[2].decode().partition("?")
     request = Request(
         method=method,
@@ -100,7 +102,7 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
     return request, end + 4
 
 
-def head(answer: Answer, server: str) -> bytes:
+def head(answer: HttpResponse, server: str) -> bytes:
     """Return the head of an answer; a body of unknown length is chunked. ``server`` is the Server header."""
     length = f"Content-Length: {len(answer.body)}" if isinstance(answer.body, bytes) else "Transfer-Encoding: chunked"
     return (
@@ -125,20 +127,20 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
     for line in lines:
         field = _HEADER.fullmatch(line)
         if field is None:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "malformed header")
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, "malformed header")
         name = field[1].decode().lower()
         if name in headers and name in {"host", "content-length"}:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"duplicate header {name}")
+            raise HttpRefusal(HTTPStatus.BAD_REQUEST, f"duplicate header {name}")
         headers[name] = field[2].decode("latin-1").strip()
     return headers
 
 
 def _body_bytes(headers: Mapping[str, str]) -> int:
     if "transfer-encoding" in headers:
-        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "a body needs a Content-Length")
+        raise HttpRefusal(HTTPStatus.LENGTH_REQUIRED, "a body needs a Content-Length")
     text = headers.get("content-length", "0")
     if not text.isdecimal() or not text.isascii():
-        raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
+        raise HttpRefusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
     if len(text) > 9 or int(text) > MOST_BODY_BYTES:
-        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BODY_BYTES} bytes of body")
+        raise HttpRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BODY_BYTES} bytes of body")
     return int(text)

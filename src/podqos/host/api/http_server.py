@@ -19,7 +19,7 @@ from pathlib import Path
 
 from podqos.errors import HostError
 from podqos.host.api.http_connection import Connection, Endpoint, Handler, Turns
-from podqos.host.api.http_request import Refusal, head
+from podqos.host.api.http_request import HttpRefusal, head
 from podqos.host.linux.loop import Loop
 
 _BACKLOG = 16
@@ -95,7 +95,7 @@ class HttpServer:
             return
         accepted.setblocking(False)
         if len(endpoint.connections) >= _MOST_CONNECTIONS:
-            busy = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again in a moment").answer
+            busy = HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again in a moment").answer
             assert isinstance(busy.body, bytes)
             with contextlib.suppress(OSError):
                 accepted.send(head(busy, self._name) + busy.body)

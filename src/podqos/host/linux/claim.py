@@ -23,7 +23,7 @@ _FIX = "choose another with --cgroup-root"
 _ATTRIBUTES = ("user.podqos", "trusted.podqos")
 
 
-class Owner(Struct, frozen=True):
+class ClaimOwner(Struct, frozen=True):
     """The node a cgroup belongs to."""
 
     state_dir: str
@@ -45,7 +45,7 @@ class Claim:
         while not self._is_locked(cgroups):
             self.close()
         try:
-            self._mark(cgroups, Owner(str(state_dir.resolve()), os.getpid()))
+            self._mark(cgroups, ClaimOwner(str(state_dir.resolve()), os.getpid()))
         except HostError:
             self.close()
             raise
@@ -73,7 +73,7 @@ class Claim:
             raise HostError(f"cgroup {cgroups.own} belongs to {who}; {_FIX}") from None
 
     @staticmethod
-    def _mark(cgroups: Cgroups, mine: Owner) -> None:
+    def _mark(cgroups: Cgroups, mine: ClaimOwner) -> None:
         before, is_empty = owner(cgroups, cgroups.own), cgroups.is_empty(cgroups.own)
         if before is not None and before.state_dir != mine.state_dir and not is_empty:
             # Without its directory no node can adopt what is left there.
@@ -86,7 +86,7 @@ class Claim:
             raise HostError(f"cgroup {cgroups.own} is in use, and not by a podqos node; {_FIX}")
 
 
-def _set_mark(cgroups: Cgroups, mine: Owner) -> str | None:
+def _set_mark(cgroups: Cgroups, mine: ClaimOwner) -> str | None:
     """Mark a cgroup; return the attribute, None where the kernel has none: only the lock then tells whose it is."""
     for attribute in _ATTRIBUTES:
         with contextlib.suppress(OSError):
@@ -116,15 +116,15 @@ def is_locked(cgroups: Cgroups, path: str) -> bool:
     return False
 
 
-def owner(cgroups: Cgroups, path: str) -> Owner | None:
+def owner(cgroups: Cgroups, path: str) -> ClaimOwner | None:
     """Return the node that a cgroup belongs to; None if it bears no mark."""
     for attribute in _ATTRIBUTES:
         try:
-            return msgspec.json.decode(os.getxattr(cgroups.folder(path), attribute), type=Owner)
+            return msgspec.json.decode(os.getxattr(cgroups.folder(path), attribute), type=ClaimOwner)
         except (OSError, msgspec.DecodeError):
             continue
     return None
 
 
-def _node(owner: Owner) -> str:
+def _node(owner: ClaimOwner) -> str:
     return f"the node with --state-dir {owner.state_dir}"

@@ -44,7 +44,7 @@ def value_at(knots: Knots, period: int, now: int) -> int:
     return knots[-1][1]
 
 
-class Holding:
+class HeldMemory:
     """Memory that is really allocated: every page is populated."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def main() -> None:
     time.sleep(SETTLING_SECONDS)
     # Memory used before the first allocation is part of the curve.
     spent = (read_number(usage) or 0) // count
-    holding = Holding()
+    holding = HeldMemory()
     before = -1
     while True:
         if begin is None:

@@ -15,7 +15,7 @@ _MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 _REFUSED_SECONDS = 60.0  # as often as the kubelet rewrites the cgroups of the classes
 
 
-class CgroupWriting:
+class CgroupWriter:
     """Writes cgroups, again later where the kernel refuses a limit."""
 
     def __init__(self, cgroups: Cgroups, loop: Loop, note: Callable[[str], None]) -> None:

@@ -48,7 +48,7 @@ from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import advance, removing
 from podqos.host.linux.notes import words
 from podqos.host.linux.watch import MemoryWatch
-from podqos.host.node.cgroup_writing import CgroupWriting
+from podqos.host.node.cgroup_writing import CgroupWriter
 from podqos.host.node.container_starts import ContainerStarts
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
@@ -141,7 +141,7 @@ class HostWorld:
         self._reacting: dict[str, Reaction] = {}
         self._loop, self._note, self._report = thread.loop, thread.note, report
         self._starts = parts.starts
-        self._writing = CgroupWriting(cgroups, thread.loop, thread.note)
+        self._writing = CgroupWriter(cgroups, thread.loop, thread.note)
         self._is_blind = False
         """Whether the last figures could not be read."""
         self.prober = Prober(thread.loop, self, thread.note)

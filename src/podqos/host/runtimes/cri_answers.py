@@ -36,7 +36,7 @@ class ListedContainer(Struct, frozen=True):
     annotations: dict[str, str] = {}
 
 
-class Status(Struct, frozen=True):
+class CriStatus(Struct, frozen=True):
     """The status of a container."""
 
     state: int = 0
@@ -86,7 +86,7 @@ class Answer(Struct, frozen=True):
     containers: tuple[ListedContainer, ...] = ()
     images: tuple[Image, ...] = ()
     image: Image | None = None
-    status: Status = Status()
+    status: CriStatus = CriStatus()
     info: dict[str, str] = {}
     pod_sandbox_id: str = ""
     container_id: str = ""

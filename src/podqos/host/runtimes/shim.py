@@ -78,7 +78,7 @@ def receive(connection: socket.socket) -> bytes:
             os.close(file)
 
 
-class Log:
+class ContainerLog:
     """A container's log: lines in CRI format, rotated by size."""
 
     def __init__(self, path: str, max_bytes: int, max_files: int) -> None:
@@ -147,10 +147,10 @@ class Log:
         self._open()
 
 
-class Stream:
+class OutputStream:
     """An output stream of a container."""
 
-    def __init__(self, name: bytes, log: Log | None) -> None:
+    def __init__(self, name: bytes, log: ContainerLog | None) -> None:
         self._name, self._log = name, log
         self._rest = b""
 
@@ -300,7 +300,7 @@ class Shim:
         pipes: list[int] = []
         try:
             if request.get("log"):
-                log = Log(request["log"], request["logBytes"], request["logFiles"])
+                log = ContainerLog(request["log"], request["logBytes"], request["logFiles"])
             # What is not logged goes nowhere: a process that stays behind would keep a pipe open.
             for _ in range(3 if log else 1):
                 pipes += os.pipe2(os.O_CLOEXEC)
@@ -320,7 +320,9 @@ class Shim:
             self._deadlines[pid] = time.monotonic() + request["seconds"]
         self._labels[name] = request.get("label", "")
         open_streams = pipes[:]
-        for descriptor, stream in zip(pipes, (Stream(b"stdout", log), Stream(b"stderr", log)), strict=False):
+        for descriptor, stream in zip(
+            pipes, (OutputStream(b"stdout", log), OutputStream(b"stderr", log)), strict=False
+        ):
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams))
         return {"pid": pid}
@@ -358,7 +360,9 @@ class Shim:
         except (OSError, ValueError) as error:
             return launcher, f"{pid_file}: {error}"
 
-    def _pump(self, descriptor: int, stream: Stream, log: Log | None, still_open: list[int]) -> Callable[[], None]:
+    def _pump(
+        self, descriptor: int, stream: OutputStream, log: ContainerLog | None, still_open: list[int]
+    ) -> Callable[[], None]:
         def pump() -> None:
             try:
                 data = os.read(descriptor, _READ_BYTES)

@@ -31,7 +31,7 @@ from podqos.host.shell.agent_thread import AgentThread
 from podqos.host.shell.delivery import Delivery
 from podqos.host.shell.kernel_kills import RunningPod, oom_kill_entry
 from podqos.host.storage.journal_file import JournalFile
-from podqos.host.storage.syncing import Syncing
+from podqos.host.storage.syncing import SyncQueue
 
 _Resource = TypeVar("_Resource", bound="_Closable")
 JOURNAL = "journal.jsonl"
@@ -59,7 +59,7 @@ class AgentShell(ABC):
         self._open = contextlib.ExitStack()
         """What to close at the end, last to first."""
         self._open.callback(self.loop.close)
-        self._syncing = self._keep(Syncing())
+        self._syncing = self._keep(SyncQueue())
 
     # ---- life cycle ----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ Sync = Callable[[Path], None]
 _STACK_BYTES = 256 << 10  # all of it is locked in memory with --realtime
 
 
-class Syncing:
+class SyncQueue:
     """A queue of files to sync."""
 
     def __init__(self) -> None:

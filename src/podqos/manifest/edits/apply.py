@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from podqos.manifest.contents import Reading
 from podqos.manifest.edits.chunk import EditableChunk, chunk_values
-from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.refusal import EditRefusal, Reason
 from podqos.manifest.edits.values import same
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position, Severity, position_at
@@ -135,20 +135,20 @@ def _edit_chunk(
     """Return what the documents of a chunk should say, and the changes to the normalised text that make them."""
     try:
         editable = EditableChunk(text, chunk)
-    except Refusal as refusal:
+    except EditRefusal as refusal:
         return CannotEdit(refusal.reason, edits[0])
     by_document: dict[int, list[ObjectEdit]] = {}
     for edit in edits:
         by_document.setdefault(edit.place.document, []).append(edit)
         try:
             editable.want(edit.place.document, _full_path(edit), edit.value)
-        except Refusal as refusal:
+        except EditRefusal as refusal:
             return CannotEdit(refusal.reason, edit)
     replacements: list[_Replacement] = []
     for number in sorted(by_document):
         try:
             found = editable.splices(number, [edit.place.path for edit in by_document[number]])
-        except Refusal as refusal:
+        except EditRefusal as refusal:
             return _blamed(refusal, editable, by_document[number])
         for splice in found:
             start, end = (chunk.start + len(editable.string[:at].encode()) for at in (splice.start, splice.end))
@@ -156,7 +156,7 @@ def _edit_chunk(
     return editable.meant, replacements
 
 
-def _blamed(refusal: Refusal, editable: EditableChunk, edits: Sequence[ObjectEdit]) -> CannotEdit:
+def _blamed(refusal: EditRefusal, editable: EditableChunk, edits: Sequence[ObjectEdit]) -> CannotEdit:
     """Return a refusal together with the edit that met it."""
     edit = next((edit for edit in edits if _touches(_full_path(edit), refusal.path)), edits[0])
     position = None
@@ -232,6 +232,6 @@ def _chunks(reading: Reading) -> list[Chunk]:
 def _says(text: bytes, chunk: Chunk, meant: list[Plain]) -> bool:
     try:
         values = chunk_values(text, chunk)
-    except Refusal:
+    except EditRefusal:
         return False
     return len(values) == len(meant) and all(map(same, values, meant))

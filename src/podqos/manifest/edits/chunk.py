@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.manifest.decode import PLAIN_DECODER, REFUSALS
 from podqos.manifest.edits.nodes import Kind, Node, Splice, json_value, yaml_document
-from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.refusal import EditRefusal, Reason
 from podqos.manifest.edits.splices import splices
 from podqos.manifest.edits.values import with_field
 from podqos.manifest.plain import FieldPath, Plain
@@ -20,7 +20,7 @@ _TEMPLATE = "{{"
 
 
 def chunk_values(text: bytes, chunk: Chunk) -> list[Plain]:
-    """Return what the documents of a chunk say; raise ``Refusal`` if one of them is not in order."""
+    """Return what the documents of a chunk say; raise ``EditRefusal`` if one of them is not in order."""
     piece = text[chunk.start : chunk.end]
     try:
         decode(piece, chunk.origin)
@@ -32,7 +32,7 @@ def chunk_values(text: bytes, chunk: Chunk) -> list[Plain]:
                 raise problem
             values.append(document.value)
     except (SyntaxProblem, *REFUSALS):
-        raise Refusal(Reason.UNREADABLE) from None
+        raise EditRefusal(Reason.UNREADABLE) from None
     return values
 
 
@@ -51,7 +51,7 @@ class EditableChunk:
         self.meant[document] = with_field(self.meant[document], path, value)
 
     def splices(self, document: int, objects: Iterable[FieldPath]) -> list[Splice]:
-        """Return how to change the text of a document, of which ``objects`` are edited; raise ``Refusal``."""
+        """Return how to change the text of a document, of which ``objects`` are edited; raise ``EditRefusal``."""
         old, new = self._values[document], self.meant[document]
         if old is new:
             return []
@@ -71,7 +71,7 @@ class EditableChunk:
         for start, end in _outside_block_scalars(node):
             found = self.string.find(_TEMPLATE, start, end)
             if found >= 0:
-                raise Refusal(Reason.TEMPLATE, path, found)
+                raise EditRefusal(Reason.TEMPLATE, path, found)
 
 
 def _node_at(node: Node, path: FieldPath) -> Node:

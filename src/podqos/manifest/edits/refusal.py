@@ -38,7 +38,7 @@ class Reason(StrEnum):
     """The new text would not say what was meant, or would not be in order."""
 
 
-class Refusal(Exception):
+class EditRefusal(Exception):
     """A place in a document that cannot be edited."""
 
     def __init__(self, reason: Reason, path: FieldPath = (), offset: int | None = None, name: str = "") -> None:

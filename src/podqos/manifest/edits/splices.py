@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from podqos.manifest.edits import block_changes, flow_changes
 from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, column_of
-from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.refusal import EditRefusal, Reason
 from podqos.manifest.edits.writing import BlockStyle, FlowStyle, flow_value, is_scalar
 from podqos.manifest.plain import FieldPath, Plain
 
@@ -79,12 +79,12 @@ class _Walk:
 
     def _check(self, node: Node, old: Plain, new: Plain, path: FieldPath) -> None:
         if node.has_tag:
-            raise Refusal(Reason.TAGGED, path, node.start)
+            raise EditRefusal(Reason.TAGGED, path, node.start)
         if node.kind is Kind.ALIAS:
             if not (is_scalar(old) and is_scalar(new)):
-                raise Refusal(Reason.SHARED, path, node.start, str(node.anchor))
+                raise EditRefusal(Reason.SHARED, path, node.start, str(node.anchor))
         elif node.anchor is not None and node.anchor in self._shared:
-            raise Refusal(Reason.SHARED, path, node.start, node.anchor)
+            raise EditRefusal(Reason.SHARED, path, node.start, node.anchor)
 
     def _change_mapping(
         self, node: Node, old: dict[str, Plain], new: dict[str, Plain], path: FieldPath, slot: _Slot
@@ -126,7 +126,7 @@ class _Walk:
     def _add_lines(self, node: Node, last: Member, added: dict[str, Plain], path: FieldPath) -> None:
         named = next((member for member in node.members if member.key is not None or member.is_merge), None)
         if named is None:
-            raise Refusal(Reason.COMPLEX_KEY, path, node.start)
+            raise EditRefusal(Reason.COMPLEX_KEY, path, node.start)
         quote = flow_changes.value_quote(self._text, node)
         style = replace(self._block, key_quote=named.key_style, value_quote=quote)
         column = column_of(self._text, named.start)
@@ -137,31 +137,31 @@ class _Walk:
         counted = Counter(member.key for member in node.members if member.key is not None)
         for key, count in counted.items():
             if count > 1:
-                raise Refusal(Reason.DUPLICATE_KEY, (*path, key), node.start)
+                raise EditRefusal(Reason.DUPLICATE_KEY, (*path, key), node.start)
         return {member.key: member for member in node.members if member.key is not None}
 
-    def _without_member(self, node: Node, key: str, path: FieldPath) -> Refusal:
+    def _without_member(self, node: Node, key: str, path: FieldPath) -> EditRefusal:
         """Return why a key that the mapping has is not among its members."""
         is_merged = any(member.is_merge for member in node.members)
         is_complex = any(member.key is None and not member.is_merge for member in node.members)
         reason = Reason.MERGED if is_merged and not is_complex else Reason.COMPLEX_KEY
-        return Refusal(reason, (*path, key), node.start)
+        return EditRefusal(reason, (*path, key), node.start)
 
     def _replace(self, node: Node, new: Plain, path: FieldPath, slot: _Slot) -> None:
         self._check_removal(node, path)
         if slot.member is None:
             if node.is_block:
-                raise Refusal(Reason.UNSUPPORTED, path, node.start)
+                raise EditRefusal(Reason.UNSUPPORTED, path, node.start)
             written = flow_value(new, replace(slot.flow, value_quote=node.style))
             self.splices.append(Splice(node.start, node.end, written if node.end > node.start else f" {written}"))
             return
         after_colon = block_changes.colon_end(self._text, slot.member)
         if after_colon is None:
-            raise Refusal(Reason.COMPLEX_KEY, path, slot.member.start)
+            raise EditRefusal(Reason.COMPLEX_KEY, path, slot.member.start)
         self.splices += block_changes.replace_value(self._text, slot.member, after_colon, new, self._block)
 
     def _check_removal(self, node: Node, path: FieldPath) -> None:
         """Refuse to take away an anchor that is used elsewhere."""
         for below in node.below():
             if below.kind is not Kind.ALIAS and below.anchor is not None and below.anchor in self._shared:
-                raise Refusal(Reason.SHARED, path, below.start, below.anchor)
+                raise EditRefusal(Reason.SHARED, path, below.start, below.anchor)

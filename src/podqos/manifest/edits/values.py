@@ -6,7 +6,7 @@ that changes nothing returns what it was given.
 
 from __future__ import annotations
 
-from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.refusal import EditRefusal, Reason
 from podqos.manifest.plain import FieldPath, Number, Plain
 
 
@@ -22,7 +22,7 @@ def with_field(value: Plain, path: FieldPath, wanted: Plain, done: FieldPath = (
             return None
         value = {}
     if not isinstance(value, dict):
-        raise Refusal(Reason.NOT_A_MAPPING, done)
+        raise EditRefusal(Reason.NOT_A_MAPPING, done)
     key = str(step)
     if wanted is None and (key not in value or not rest):
         return {name: item for name, item in value.items() if name != key} if key in value else value
@@ -33,9 +33,9 @@ def with_field(value: Plain, path: FieldPath, wanted: Plain, done: FieldPath = (
 def _with_item(items: list[Plain], path: FieldPath, wanted: Plain, done: FieldPath) -> Plain:
     step, rest = path[0], path[1:]
     if not isinstance(step, int) or step >= len(items):
-        raise Refusal(Reason.NO_SUCH_ITEM, done)
+        raise EditRefusal(Reason.NO_SUCH_ITEM, done)
     if wanted is None and not rest:
-        raise Refusal(Reason.UNSUPPORTED, (*done, step))
+        raise EditRefusal(Reason.UNSUPPORTED, (*done, step))
     item = with_field(items[step], rest, wanted, (*done, step))
     return items if item is items[step] else [*items[:step], item, *items[step + 1 :]]
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from podqos.admission.json_patch import PatchOperation
 from podqos.admission.keeping import KEEP_ANNOTATION, LIMITS_ANNOTATION, Kept, WhyNotKept
 from podqos.admission.review import AdmissionResponse, Status
-from podqos.advice.reviewing import Decision
+from podqos.advice.reviewing import ReviewDecision
 from podqos.answers.admission_changes import reason
 from podqos.controls import harmless, one_line
 from podqos.policy.model import Action
@@ -33,7 +33,7 @@ _ANNOTATION_CHARACTERS = 900
 _JSON = msgspec.json.Encoder()
 
 
-def response(decision: Decision) -> AdmissionResponse:
+def response(decision: ReviewDecision) -> AdmissionResponse:
     """Return the answer to a review."""
     patch = _JSON.encode(decision.patch) if decision.patch and decision.allowed else None
     return AdmissionResponse(
@@ -47,7 +47,7 @@ def response(decision: Decision) -> AdmissionResponse:
     )
 
 
-def refusal(decision: Decision) -> str:
+def refusal(decision: ReviewDecision) -> str:
     """Return why a request is refused."""
     if decision.changes_class:
         return f"Pod QOS Class may not change as a result of resizing: {decision.old_class} to {decision.qos_class}"
@@ -55,7 +55,7 @@ def refusal(decision: Decision) -> str:
     return harmless(cut("; ".join(denied), _MESSAGE_CHARACTERS))
 
 
-def _warnings(decision: Decision) -> Iterator[str]:
+def _warnings(decision: ReviewDecision) -> Iterator[str]:
     """Yield what to tell, the most important first."""
     for violation in decision.judgement.violations:
         if violation.action is Action.WARN:
@@ -104,7 +104,7 @@ def _within_bytes(warnings: Iterator[str]) -> Iterator[str]:
         yield f"and {counted(dropped, 'more warning')}: see podqos check"
 
 
-def _audit_annotations(decision: Decision) -> dict[str, str]:
+def _audit_annotations(decision: ReviewDecision) -> dict[str, str]:
     """Return what the API server writes into its own audit log, under the name of the webhook."""
     found = {} if decision.qos_class is None else {"qos-class": str(decision.qos_class)}
     if decision.judgement.violations:
@@ -150,7 +150,7 @@ class AuditLine(Struct, frozen=True, rename="camel", omit_defaults=True):
     seconds: float = 0.0
 
 
-def audit_line(decision: Decision, time: str, seconds: float) -> bytes:
+def audit_line(decision: ReviewDecision, time: str, seconds: float) -> bytes:
     """Return a decision as a line of JSON."""
     request, judgement = decision.request, decision.judgement
     line = AuditLine(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from podqos.report.simulation.timeline import seconds
-from podqos.sim.shards import Because, Together
+from podqos.sim.shards import Together, TogetherReason
 
 
 def together_words(why: Together) -> str:
     """Return the reason, and what to do about it."""
     match why.because:
-        case Because.SCHEDULED:
+        case TogetherReason.SCHEDULED:
             return f"the scheduler places the pods of {why.what} (`nodes` or `spread` bind them)"
-        case Because.DAEMON_SET:
+        case TogetherReason.DAEMON_SET:
             return f"the scheduler places the pods of the DaemonSet {why.what}"
-        case Because.REPLACED:
+        case TogetherReason.REPLACED:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
-        case Because.ONE_NODE:
+        case TogetherReason.ONE_NODE:
             return "there is one node"

@@ -22,7 +22,7 @@ from podqos.survival.orders.exhaustion import Actor, ActorLevel
 from podqos.words.ranking import amount
 
 
-class Part(Struct, frozen=True, gc=False):
+class BarPart(Struct, frozen=True, gc=False):
     """A part of the machine's memory."""
 
     name: str
@@ -50,14 +50,14 @@ _MARKS = {
 # ---- what there is -----------------------------------------------------------------------------------------------
 
 
-def parts_of(memory: Division) -> tuple[Part, ...]:
+def parts_of(memory: Division) -> tuple[BarPart, ...]:
     """Return the parts from the first used to the last; none is empty."""
     parts = (
-        Part("kube-reserved", memory.kube_reserved.value, "█", "#5c6877"),
-        Part("system-reserved", memory.system_reserved.value, "▓", palette.SYSTEM),
-        Part("huge pages", memory.hugepages.value, "▚", "#d5dae1"),
-        Part("allocatable", memory.allocatable.value, "░", "#cfe0fb"),
-        Part("hard eviction", memory.hard_eviction.value, "▒", palette.KUBELET),
+        BarPart("kube-reserved", memory.kube_reserved.value, "█", "#5c6877"),
+        BarPart("system-reserved", memory.system_reserved.value, "▓", palette.SYSTEM),
+        BarPart("huge pages", memory.hugepages.value, "▚", "#d5dae1"),
+        BarPart("allocatable", memory.allocatable.value, "░", "#cfe0fb"),
+        BarPart("hard eviction", memory.hard_eviction.value, "▒", palette.KUBELET),
     )
     return tuple(part for part in parts if part.size_bytes > 0)
 
@@ -152,7 +152,7 @@ def bar_svg(memory: Division, steps: Sequence[ActorLevel]) -> str:
     )
 
 
-def _bar(parts: Sequence[Part], capacity_bytes: int) -> Iterator[str]:
+def _bar(parts: Sequence[BarPart], capacity_bytes: int) -> Iterator[str]:
     """Yield the parts to scale; one that would not be seen is a pixel and a half wide."""
     at = float(_LEFT)
     for part in parts:
@@ -167,7 +167,7 @@ def _bar(parts: Sequence[Part], capacity_bytes: int) -> Iterator[str]:
     yield f'{rect(_LEFT, _BAR_TOP, _RIGHT - _LEFT, _BAR_HEIGHT)} fill="none" stroke="{QUIET}"/>'
 
 
-def _legend(parts: Sequence[Part], y: float) -> Iterator[str]:
+def _legend(parts: Sequence[BarPart], y: float) -> Iterator[str]:
     at = float(_LEFT)
     for part in parts:
         words = _named(part.name, part.size_bytes)

@@ -17,7 +17,7 @@ from podqos.sim.engine.event_queue import Action
 from podqos.sim.engine.gauge import Gauge, Mark, Planner
 
 
-class Source(NamedTuple):
+class GaugeSource(NamedTuple):
     """What is used of a signal, in the kernel's count and the kubelet's, and how much there is."""
 
     usage: Gauge
@@ -37,7 +37,7 @@ class MemoryWatch:
         self.is_shifted_by_cache = False
         """Whether page cache shifts what is watched, until it is asked for again."""
 
-    def watch(self, asked: WatchMemory, sources: Mapping[Signal, Source], now_us: int) -> None:
+    def watch(self, asked: WatchMemory, sources: Mapping[Signal, GaugeSource], now_us: int) -> None:
         """Watch these levels and no others."""
         for mark in self._marks:
             mark.remove()
@@ -47,7 +47,7 @@ class MemoryWatch:
             if level.signal in sources:
                 self._add(level, sources[level.signal], now_us, through_cache=asked.through_cache)
 
-    def _add(self, level: MemoryLevel, source: Source, now_us: int, *, through_cache: bool) -> None:
+    def _add(self, level: MemoryLevel, source: GaugeSource, now_us: int, *, through_cache: bool) -> None:
         gauge, fell = (source.working_set, lambda _: None) if through_cache else (source.usage, self._fell)
         cache_bytes = gauge.at(now_us) - source.working_set.at(now_us)
         # Whole pages are counted: what the agent sees then, every part of it rounded down, is below the level.

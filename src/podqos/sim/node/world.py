@@ -39,7 +39,7 @@ from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.memory_watch import MemoryWatch, Source
+from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
 from podqos.sim.node.oom_kill import next_kill, unwritten
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
@@ -151,7 +151,7 @@ class NodeWorld(NodeResources):
         """Yield the volumes of a pod that are in memory, each as large as the kubelet mounts it.
 
         The limit of the pod bounds it, too, but there the kernel kills before the volume is full.
-        Source: Kubernetes v1.36 pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize).
+        GaugeSource: Kubernetes v1.36 pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize).
         """
         of_node = self.settings.allocatable.allocatable[MEMORY].value
         for volume in pod.pod.spec.volumes:
@@ -285,5 +285,5 @@ class NodeWorld(NodeResources):
         usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
         if kubepods is not None and kubepods.gauge is not None:
             usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge
-        sources = {signal: Source(usage[signal], *of_signal) for signal, of_signal in self.memory_gauges().items()}
+        sources = {signal: GaugeSource(usage[signal], *of_signal) for signal, of_signal in self.memory_gauges().items()}
         self.memory_watch.watch(asked, sources, self.owner.now_us)

@@ -25,7 +25,7 @@ from podqos.sim.scenario.scenario import Happening, NodeAdded, NodeLost, Options
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.samples import Series
-from podqos.sim.scenario_format.shape_document import Samples, Setting
+from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workloads import DemandReader
 
 
@@ -101,7 +101,7 @@ class _Resolution:
         self._name = document.metadata.name
         self._materials = materials
         duration_us = int(document.spec.duration or 0)
-        self._setting = Setting(duration_us or SECOND_US, document.spec.seed, materials.samples, self._report)
+        self._setting = CurveSettings(duration_us or SECOND_US, document.spec.seed, materials.samples, self._report)
 
     def scenario(self) -> Scenario:
         spec = self._spec

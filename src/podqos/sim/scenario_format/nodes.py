@@ -15,7 +15,7 @@ from podqos.placement.kubelet_start import check_starts
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, MachineSpec, NodeGroup
 from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart, demands
-from podqos.sim.scenario_format.shape_document import Report, Setting, curves
+from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
 
 MOST_NODES = 100_000
 DEFAULT_NODEFS_BYTES = 100 * 2**30
@@ -28,7 +28,7 @@ class NodeReader:
 
     def __init__(
         self,
-        setting: Setting,
+        setting: CurveSettings,
         kubelets: Mapping[str, KubeletConfiguration],
         profile: Profile,
         warn: Report,

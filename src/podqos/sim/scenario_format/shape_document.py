@@ -112,7 +112,7 @@ Report = Callable[[FieldPath, str, str], None]
 """Takes what is wrong: where, what, how to fix it."""
 
 
-class Setting(Struct, frozen=True):
+class CurveSettings(Struct, frozen=True):
     """What making curves of shapes needs."""
 
     duration_us: int
@@ -123,7 +123,7 @@ class Setting(Struct, frozen=True):
 
 
 def curves(
-    shape: Shape, unit: Unit, setting: Setting, name: str, path: FieldPath, *, replicas: int = 1
+    shape: Shape, unit: Unit, setting: CurveSettings, name: str, path: FieldPath, *, replicas: int = 1
 ) -> tuple[Curve, ...]:
     """Return the curves of a shape, of which the replicas take turns; ``name`` seeds random ones.
 
@@ -147,7 +147,7 @@ def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:
     return moved if document.clock is None else replace(moved, clock=document.clock)
 
 
-def _curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int) -> Sequence[Curve]:
+def _curves(shape: Shape, unit: Unit, setting: CurveSettings, name: str, replicas: int) -> Sequence[Curve]:
     document = shape.document
     if document.wave is not None:
         wave = document.wave
@@ -172,7 +172,7 @@ def _through(points: Sequence[tuple[int, int]], *, hold: bool) -> Curve:
     return shapes.steps(points) if hold else shapes.line(points)
 
 
-def _random(random: RandomValues, unit: Unit, setting: Setting, name: str) -> Curve:
+def _random(random: RandomValues, unit: Unit, setting: CurveSettings, name: str) -> Curve:
     assert random.every is not None
     seed, low, high = f"{setting.seed}/{name}", unit.of(random.low), unit.of(random.high)
     every_us, until_us = int(random.every), setting.duration_us

@@ -14,7 +14,7 @@ from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
-from podqos.sim.scenario_format.shape_document import Report, Setting, curves
+from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
@@ -24,7 +24,7 @@ _Made = tuple[int, Callable[[int], ContainerDemand]]
 class DemandReader:
     """Adds demands and settings from the file to workloads."""
 
-    def __init__(self, setting: Setting, nodes: Sequence[str], warn: Report) -> None:
+    def __init__(self, setting: CurveSettings, nodes: Sequence[str], warn: Report) -> None:
         self._setting = setting
         self._nodes = nodes
         self._known_nodes = frozenset(nodes)

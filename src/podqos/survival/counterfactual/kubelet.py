@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.priority import HIGHEST_USER_PRIORITY
-from podqos.eviction.commands import EvictPod, Reclaiming
+from podqos.eviction.commands import EvictPod, ReclaimTarget
 from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
 from podqos.eviction.observation import Observation
@@ -86,7 +86,7 @@ def kubelet_counterfactuals(
         return ()
     trial = _Trial(moment, eviction.pod, surroundings)
     because = eviction.because
-    if not isinstance(because, Reclaiming):
+    if not isinstance(because, ReclaimTarget):
         return tuple(_within_limits(trial, because))
     assert eviction.ranked is not None
     return tuple(_under_pressure(trial, SIGNALS[because.threshold.signal], eviction.ranked))

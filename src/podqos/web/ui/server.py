@@ -34,7 +34,7 @@ from podqos.answers.run_view import RunView
 from podqos.errors import InputError, PodqosError
 from podqos.manifest.encoding import json_line
 from podqos.version import __version__
-from podqos.web.http import JSON, Answer, Request, Response, Server, Stream
+from podqos.web.http import JSON, Answer, EventStream, Request, Response, Server
 from podqos.web.settings import Limits
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id, read_apart
 from podqos.web.ui.live import Live, told
@@ -87,7 +87,7 @@ class UploadedFiles(Struct, frozen=True):
     files: tuple[UploadedFile, ...]
 
 
-class Refusal(Exception):
+class RequestRefusal(Exception):
     """A request that is not answered with what was asked for."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -190,7 +190,7 @@ class Ui:
             if request.path.startswith("/api/"):
                 key, visitor = self._visitor(request)
                 return self._answered(request, key, visitor)
-        except Refusal as refusal:
+        except RequestRefusal as refusal:
             return _refused(refusal.status, str(refusal))
         except NoRoom as error:
             return _refused(error.status, str(error))
@@ -202,15 +202,15 @@ class Ui:
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname if _is_host(host) else None
         if name is None or not (name in self.access.names or _is_address(name)):
-            raise Refusal(421, f"this server is not called {host[:100]!r}; name it with --name")
+            raise RequestRefusal(421, f"this server is not called {host[:100]!r}; name it with --name")
         is_read = request.method in {"GET", "HEAD"}
         if is_read and request.path == "/":
             return
         site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
         if site not in {"same-origin", *(("none",) if is_read else ())}:
-            raise Refusal(403, "another site may not ask this server")
+            raise RequestRefusal(403, "another site may not ask this server")
         if origin is not None and origin != f"http{'s' if self.access.is_encrypted else ''}://{host}":
-            raise Refusal(403, "another site may not ask this server")
+            raise RequestRefusal(403, "another site may not ask this server")
 
     def _visitor(self, request: Request) -> tuple[str, Visitor]:
         """Return who asks; the key is empty for a visitor who is known already."""
@@ -221,7 +221,7 @@ class Ui:
         if not is_let_in:
             scheme, _, shown = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self._is_token(shown):
-                raise Refusal(401, "open the address that podqos ui printed: it has the token")
+                raise RequestRefusal(401, "open the address that podqos ui printed: it has the token")
         return self.visitors.welcome(is_let_in=True)
 
     def _is_token(self, text: str) -> bool:
@@ -264,7 +264,7 @@ class Ui:
         """Answer a request about data; whatever goes wrong is an answer, too."""
         try:
             answer = await self._route(request, visitor)
-        except Refusal as refusal:
+        except RequestRefusal as refusal:
             answer = _refused(refusal.status, str(refusal))
         except NoRoom as error:
             answer = _refused(error.status, str(error))
@@ -276,8 +276,8 @@ class Ui:
             self.say(f"{request.method} {request.path}: {type(error).__name__}: {str(error)[:500]}")
             answer = _refused(500, f"podqos failed: {type(error).__name__}")
         extra = self._setting_cookie(key)
-        if isinstance(answer, Stream):
-            return Stream(answer.parts, answer.content_type, (*answer.headers, *_SECURITY, *extra))
+        if isinstance(answer, EventStream):
+            return EventStream(answer.parts, answer.content_type, (*answer.headers, *_SECURITY, *extra))
         return Response(answer.body, answer.status, answer.content_type, (*answer.headers, *_SECURITY, *extra))
 
     async def _route(self, request: Request, visitor: Visitor) -> Answer:
@@ -296,7 +296,7 @@ class Ui:
                 return _json(self._info(self._shown(visitor, key)))
             case "DELETE", ["sources", key]:
                 if visitor.sources.pop(key, None) is None:
-                    raise Refusal(404, "there is no such source")
+                    raise RequestRefusal(404, "there is no such source")
                 return Response(b"", 204)
             case "GET" | "HEAD", ["sources", key, "cluster"]:
                 return await self._cluster(request, self._shown(visitor, key))
@@ -310,7 +310,7 @@ class Ui:
                 return self._job(method, rest, _known(visitor.jobs, key, "run"))
             case "GET" | "HEAD", ["compare"]:
                 return await self._compare(query, visitor)
-        raise Refusal(404, "there is no such path")
+        raise RequestRefusal(404, "there is no such path")
 
     def _session(self, visitor: Visitor) -> Session:
         own = (self._info(each) for each in visitor.sources.values())
@@ -333,11 +333,11 @@ class Ui:
             return self.live.shown
         return self.visitors.used(_known(visitor.sources, key, "source"))
 
-    def _stream(self, visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> Stream:
+    def _stream(self, visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> EventStream:
         limits = self.limits
         if visitor.streams >= limits.streams or sum(each.streams for each in self.visitors.all()) >= limits.all_streams:
-            raise Refusal(429, "too many pages are open; close some")
-        return Stream(_counted(visitor, parts), _EVENTS, _UNBUFFERED)
+            raise RequestRefusal(429, "too many pages are open; close some")
+        return EventStream(_counted(visitor, parts), _EVENTS, _UNBUFFERED)
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         """Keep files, as a source of their own or beside those of another."""
@@ -354,7 +354,9 @@ class Ui:
         is_small = sum(map(len, files.values())) <= _SMALL_BYTES
         source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
         if before is not None and visitor.sources.get(before.id) is not before:
-            raise Refusal(409, "other files were added to it, or it was removed, while these were read: add them again")
+            raise RequestRefusal(
+                409, "other files were added to it, or it was removed, while these were read: add them again"
+            )
         generation = 1 if before is None else before.generation + 1
         shown = Shown(new_id() if before is None else before.id, source, files, generation)
         self.visitors.keep(visitor, shown)
@@ -401,7 +403,7 @@ class Ui:
                 return Response(await self._asked_apart(shown, lambda apart: apart.fix(fix)))
             case "GET", "run" if shown.source.run is not None:
                 return _json(shown.source.run)
-        raise Refusal(404, "there is no such view")
+        raise RequestRefusal(404, "there is no such view")
 
     async def _asked(self, shown: Shown, ask: Callable[[], Struct]) -> bytes:
         """Return the answer to a question about a source, encoded; computed beside other requests.
@@ -447,18 +449,18 @@ class Ui:
             case "GET", ["result"]:
                 if job.result is None:
                     what = job.error or f"it is {job.state}"
-                    raise Refusal(409, f"there is no result: {what}")
+                    raise RequestRefusal(409, f"there is no result: {what}")
                 return Response(job.result)
             case "DELETE", []:
                 job.cancel()
                 return Response(encoded(job))
-        raise Refusal(404, "there is no such path")
+        raise RequestRefusal(404, "there is no such path")
 
     async def _compare(self, query: Mapping[str, str], visitor: Visitor) -> Response:
         before, after = (_known(visitor.jobs, query.get(each, ""), "run") for each in ("before", "after"))
         for job in (before, after):
             if job.request.kind is not JobKind.RUN or job.result is None:
-                raise Refusal(409, "only runs that are done can be compared")
+                raise RequestRefusal(409, "only runs that are done can be compared")
 
         def compared() -> bytes:
             one, other = (msgspec.json.decode(job.result or b"", type=RunView) for job in (before, after))
@@ -487,7 +489,7 @@ async def _at_once(parts: AsyncGenerator[bytes, None]) -> Response:
 def _known(kept: Mapping[str, T], key: str, what: str) -> T:
     found = kept.get(key)
     if found is None:
-        raise Refusal(404, f"there is no such {what}: it was removed, has expired, or is another visitor's")
+        raise RequestRefusal(404, f"there is no such {what}: it was removed, has expired, or is another visitor's")
     return found
 
 
@@ -495,7 +497,7 @@ def _decoded(body: bytes, model: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=model)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise Refusal(400, f"not understood: {error}") from None
+        raise RequestRefusal(400, f"not understood: {error}") from None
 
 
 def _json(value: object, status: int = 200) -> Response:

@@ -30,7 +30,7 @@ class Started(Struct, frozen=True):
     """What keeps it up to date."""
 
 
-class Listening(Struct, frozen=True):
+class ListenAddress(Struct, frozen=True):
     """Where a server listens."""
 
     host: str
@@ -41,14 +41,14 @@ class Listening(Struct, frozen=True):
     """None: without TLS."""
 
 
-def serve_page(ui: Ui, started: Started, listening: Listening, ready: Callable[[str], None]) -> None:
+def serve_page(ui: Ui, started: Started, listening: ListenAddress, ready: Callable[[str], None]) -> None:
     """Serve until told to stop; ``ready`` is told the address."""
     raise_limit()
     gc.enable()
     uvloop.run(_run(ui, started, listening, ready))
 
 
-async def _run(ui: Ui, started: Started, listening: Listening, ready: Callable[[str], None]) -> None:
+async def _run(ui: Ui, started: Started, listening: ListenAddress, ready: Callable[[str], None]) -> None:
     loop = asyncio.get_running_loop()
     is_told = asyncio.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
