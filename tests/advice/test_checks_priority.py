@@ -84,7 +84,7 @@ def test_what_a_priority_does_for_a_pod_that_requests_nothing_is_part_of_the_fin
     (finding,) = check_text(text)
 
     assert finding.check == "PQ102"
-    assert finding.facts.what("") == f"c0 requests no cpu and no memory{expected}"
+    assert finding.facts.sentence("") == f"c0 requests no cpu and no memory{expected}"
 
 
 @pytest.fixture

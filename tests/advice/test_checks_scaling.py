@@ -297,7 +297,7 @@ def test_a_budget_that_lets_no_pod_go_blocks_drains(spec, replicas, blocks):
 def test_a_budget_that_can_never_be_met_says_so():
     (finding,) = [each for each in check_text(deployment(EQUAL) + budget("minAvailable: 3")) if each.check == "PQ605"]
 
-    assert finding.facts.what("") == "minAvailable is 3, and Deployment d has 2 pods: it can never be met"
+    assert finding.facts.sentence("") == "minAvailable is 3, and Deployment d has 2 pods: it can never be met"
 
 
 def test_a_budget_counts_all_workloads_that_it_covers():
@@ -327,7 +327,7 @@ def test_a_budget_counts_all_workloads_that_it_covers():
 def test_a_budget_of_a_scaled_workload_is_held_against_the_fewest_and_the_most_replicas(fewest, available, said):
     scaled = scaler(on("cpu"), most=4, extra=fewest)
     text = deployment(EQUAL, replicas=1) + scaled + budget(f"minAvailable: {available}")
-    reasons = [each.facts.what("") for each in check_text(text) if each.check == "PQ605"]
+    reasons = [each.facts.sentence("") for each in check_text(text) if each.check == "PQ605"]
 
     assert reasons == ([f"minAvailable is {available}, and Deployment d {said}"] if said else [])
 

@@ -200,7 +200,7 @@ def test_a_unit_that_does_not_show_what_was_meant_is_named_and_left_alone(resour
 
     assert findings
     assert list(findings[0].facts.readings) == readings
-    assert all(f" {each}" in findings[0].facts.what("c") for each in readings)
+    assert all(f" {each}" in findings[0].facts.sentence("c") for each in readings)
     assert list(findings[0].patch.candidates) == readings
 
 
@@ -213,7 +213,7 @@ def test_a_unit_that_does_not_show_what_was_meant_is_named_and_left_alone(resour
 )
 def test_an_amount_that_nothing_explains_is_called_too_large_or_too_small(resources, why):
     (finding,) = [each for each in found(pod(resources)) if each.check == "PQ117"]
-    assert finding.facts.what("c").endswith(f", {why}")
+    assert finding.facts.sentence("c").endswith(f", {why}")
 
 
 def test_where_both_sides_mean_something_else_neither_is_offered_for_both():
@@ -262,7 +262,7 @@ def test_the_pods_own_resources_are_looked_at_as_well():
     text = pod("{}").replace("spec:", "spec:\n  resources: {requests: {cpu: 500M}}", 1)
 
     (finding,) = [each for each in found(text) if each.check == "PQ117"]
-    assert finding.facts.what("") == "the pod has a cpu request of 500M; 500m was probably meant"
+    assert finding.facts.sentence("") == "the pod has a cpu request of 500M; 500m was probably meant"
 
 
 def test_nothing_is_derived_from_an_amount_in_the_wrong_unit():

@@ -73,14 +73,14 @@ def test_the_patch_raises_each_request_to_its_limit():
 def test_without_a_limit_somebody_has_to_choose():
     (finding,) = found(daemon_set(NO_LIMIT))
     assert finding.patch.needs_choice is Choice.RESOURCES
-    assert "may use all available memory and requests 100Mi" in finding.facts.what(finding.container)
+    assert "may use all available memory and requests 100Mi" in finding.facts.sentence(finding.container)
 
 
 def test_the_role_of_the_toleration_is_named():
     (by_controller,) = found(daemon_set(BURST))
-    assert "the DaemonSet controller makes it tolerate memory-pressure" in by_controller.facts.what("")
+    assert "the DaemonSet controller makes it tolerate memory-pressure" in by_controller.facts.sentence("")
     (own,) = found(pod(BURST, kind="Deployment", extra=MEMORY_PRESSURE))
-    assert "spec.template.spec.tolerations[0] tolerates memory-pressure" in own.facts.what("")
+    assert "spec.template.spec.tolerations[0] tolerates memory-pressure" in own.facts.sentence("")
     assert own.patch.text == "spec.template.spec.containers[0].resources.requests.memory: 200Mi (was 100Mi)"
 
 

@@ -106,7 +106,9 @@ def test_suppressed_infos_that_are_not_shown_hide_no_warning():
 def test_what_many_share_is_said_once_with_the_places():
     facts = NoDiskLimit(containers=("proxy",))
     items = tuple(
-        replace(PLAIN, name=f"web-{number}", container=None, line=number, reason=facts.what(""), title="Disks fill up")
+        replace(
+            PLAIN, name=f"web-{number}", container=None, line=number, reason=facts.sentence(""), title="Disks fill up"
+        )
         for number in range(1, 13)
     )
     lines = list(table(report_of(*items), Style()))

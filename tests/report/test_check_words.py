@@ -28,7 +28,7 @@ def test_every_choice_has_words():
 def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
     (finding,) = check_example(each)
 
-    for text in (finding.facts.what(finding.container or ""), finding.patch.text):
+    for text in (finding.facts.sentence(finding.container or ""), finding.patch.text):
         assert text
         assert not re.search(r"None|\{|  |<", text.replace("{medium", ""))
         assert not text.endswith(".")
@@ -74,7 +74,7 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
 def test_what_was_found_and_what_to_write(check_id, reason, patch):
     (finding,) = check_example(CHECKS[check_id])
 
-    assert finding.facts.what(finding.container or "") == reason
+    assert finding.facts.sentence(finding.container or "") == reason
     assert finding.patch.text == patch
 
 

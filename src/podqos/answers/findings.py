@@ -144,7 +144,7 @@ def finding_report(finding: Finding, source: str, position: Position) -> Finding
         line=position[0],
         column=position[1],
         path=finding.path,
-        reason=finding.facts.what(finding.container or ""),
+        reason=finding.facts.sentence(finding.container or ""),
         consequence=consequence(finding),
         facts=finding.facts,
         effects=finding.consequence,

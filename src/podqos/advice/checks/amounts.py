@@ -42,7 +42,7 @@ class RequestAboveLimit(Fact, frozen=True, gc=False):
     is_null: bool = False
     """Whether the limit is a written null, which the API server reads as zero."""
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return both amounts."""
         limit = "limit, a null that counts as zero" if self.is_null else f"limit {self.limit}"
         return f"{container} requests {self.request} of {self.resource}, more than its {limit}"
@@ -56,7 +56,7 @@ class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):
     source: str = ""
     """The policy object that refuses, where there is one."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the answer."""
         return self.message
 
@@ -188,7 +188,7 @@ class ZeroAmount(Fact, frozen=True, gc=False):
     resource: str
     side: str
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return which."""
         return f"{_owner(container)} has a {self.resource} {self.side[:-1]} of zero"
 
@@ -233,7 +233,7 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     is_too_large: bool = False
     """Whether it is too much, rather than too little."""
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return the amount and what was probably meant."""
         unit = " cores" if self.resource == CPU and self.amount.isdecimal() else ""
         amount = f"{_owner(container)} has a {self.resource} {self.side[:-1]} of {self.amount}{unit}"

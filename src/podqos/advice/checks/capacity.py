@@ -49,7 +49,7 @@ class Overcommitted(Fact, frozen=True, gc=False):
     largest: tuple[str, ...]
     """The workloads that may exceed their requests most."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the sum of limits beside the budget, and who has most of it."""
         largest = f"; most by {listed(self.largest)}" if self.largest else ""
         return (
@@ -66,7 +66,7 @@ class Overfull(Fact, frozen=True, gc=False):
     allocatable: str
     nodes: int
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the sum of requests beside what there is."""
         where = f"allocatable on {_nodes(self.nodes)}"
         return f"{self.requests} of {self.resource} is requested, {self.allocatable} {where}"
@@ -231,7 +231,7 @@ class LargerThanAnyNode(Fact, frozen=True, gc=False):
     largest: str
     node: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return its request beside the largest node."""
         largest = f"the largest node, {self.node}, has {self.largest}"
         return f"the pod requests {self.request} of {self.resource}; {largest}"

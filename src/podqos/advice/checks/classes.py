@@ -56,7 +56,7 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
     """Containers that are complete; empty where requests only nearly equal limits."""
     spoilers: tuple[Spoiler, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which fields of which containers, beside those that are complete."""
         missing: dict[str, list[str]] = {}
         clauses = []
@@ -191,7 +191,7 @@ class NothingSet(Fact, frozen=True, gc=False):
     priority_counts: bool = True
     """Whether the kubelet ranks by priority: among pods over their requests, as this one always is."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which containers request nothing, and why it matters."""
         asked = f"{listed(self.containers)} {verb(self.containers, 'requests', 'request')} no cpu and no memory"
         if self.serves is not None and not self.serves.startswith("annotation "):
@@ -321,7 +321,7 @@ class PriorityWithoutRequests(Fact, frozen=True, gc=False):
     priority_counts: bool = True
     """Whether the kubelet ranks by priority: among pods over their requests, as this one always is."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the class, and what the priority does."""
         return f"{QOSClass.BEST_EFFORT}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
 

@@ -62,7 +62,7 @@ class PolicyViolated(Fact, frozen=True, gc=False):
     text: str
     """All of it in words, as the webhook says it."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which rule of which policy, and what is wrong."""
         return self.text
 
@@ -228,7 +228,7 @@ class PolicyOverBudget(Fact, frozen=True, gc=False):
     text: str
     """All of it in words."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which budget of which policy, and by how much."""
         return self.text
 

@@ -56,7 +56,7 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
     as JSON can be read back.
     """
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return what was found, without a full stop; ``container`` is the finding's, or nothing."""
         raise NotImplementedError
 

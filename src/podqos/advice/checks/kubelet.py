@@ -218,7 +218,7 @@ class MemoryUnwatched(Fact, frozen=True, gc=False):
     named: tuple[str, ...]
     """The signals that evictionHard names instead."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what drops the default."""
         named = f"evictionHard names {listed(self.named)}" if self.named else "evictionHard is empty"
         return f"{named} and so drops the default for memory.available"
@@ -269,7 +269,7 @@ class SoftAfterHard(Fact, frozen=True, gc=False):
     soft: str
     hard: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return both thresholds."""
         return f"the soft threshold of {self.signal}, {self.soft}, is not above the hard one, {self.hard}"
 
@@ -313,7 +313,7 @@ class SoftWithoutGrace(Fact, frozen=True, gc=False):
     grace_period: str | None
     """None where there is none: the kubelet does not start."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which, and what the kubelet does with it."""
         if self.grace_period is None:
             return f"the soft threshold of {self.signal} has no grace period: the kubelet does not start"
@@ -354,7 +354,7 @@ class KernelFirst(Fact, frozen=True, gc=False):
     sufficient_bytes: int | None = None
     """The same while the system uses all that is reserved for it."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return who is how likely to act first, and what threshold would do."""
         known = f"memory.available {mebibytes(self.threshold_bytes)}, checked every {self.interval_seconds} s"
         said = f"at {mebibytes(self.growth_bytes_per_second)}/s {self._kernel()} ({known})"
@@ -422,7 +422,7 @@ class SoftNotCovered(Fact, frozen=True, gc=False):
     allocatable_bytes: int
     usable_before_soft_bytes: int
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what pods may request, and at what use the threshold is met."""
         return (
             f"pods may request {mebibytes(self.allocatable_bytes)} of {self.resource}, but the soft threshold of "
@@ -435,7 +435,7 @@ class NothingReserved(Fact, frozen=True, gc=False):
 
     resources: tuple[str, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what is not named."""
         return f"neither kubeReserved nor systemReserved names {listed(self.resources)}"
 
@@ -447,7 +447,7 @@ class OverReserved(Fact, frozen=True, gc=False):
     reserved: str
     capacity: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return both amounts."""
         return f"{self.reserved} of {self.resource} is reserved, but the node has {self.capacity}"
 
@@ -510,7 +510,7 @@ class SwapHidesPressure(Fact, frozen=True, gc=False):
 
     swap_behavior: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the settings, and what they do."""
         behavior = self.swap_behavior or "not set"
         return f"failSwapOn is false and swapBehavior {behavior}: memory.available does not fall while pods swap"
@@ -543,7 +543,7 @@ class NoEffect(Fact, frozen=True, gc=False):
     setting: str
     kind: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which, and why."""
         why = {
             WarningKind.UNUSED_GRACE_PERIOD: "there is no soft threshold for it",
@@ -590,7 +590,7 @@ class PodsNotEnforced(Fact, frozen=True, gc=False):
 
     enforced: tuple[str, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what is named instead of pods."""
         named = f"names {listed(self.enforced)} and not pods" if self.enforced else "does not name pods"
         return f"enforceNodeAllocatable {named}"
@@ -599,7 +599,7 @@ class PodsNotEnforced(Fact, frozen=True, gc=False):
 class QOSCgroupsOff(Fact, frozen=True, gc=False):
     """A kubelet that makes no cgroups for the classes."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the setting."""
         return "cgroupsPerQOS is false"
 
@@ -656,7 +656,7 @@ class ReclaimsTooMuch(Fact, frozen=True, gc=False):
     minimum_reclaim: str
     threshold: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return how long the kubelet goes on."""
         more = f"evicts until {self.minimum_reclaim} more is free"
         return f"after {self.signal} falls below {self.threshold} the kubelet {more}"
@@ -697,7 +697,7 @@ class GraceCut(Fact, frozen=True, gc=False):
     stated_seconds: int
     given_seconds: int
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return both times."""
         seconds = f"{self.given_seconds} s of the {self.stated_seconds} s it states"
         return f"a soft eviction gives {self.workload} {seconds}"
@@ -749,7 +749,7 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
 
     message: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what it says."""
         return self.message
 

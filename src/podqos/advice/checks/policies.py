@@ -107,7 +107,7 @@ class HiddenLimit(Fact, frozen=True, gc=False):
     limit: str
     limit_range: str
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return the limit, and what sets it."""
         return (
             f"LimitRange {self.limit_range} gives {container}, which requests {self.request}, "
@@ -220,7 +220,7 @@ class Unstated(Fact, frozen=True, gc=False):
     resources: tuple[str, ...]
     containers: tuple[str, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what is demanded, and of which containers."""
         return f"ResourceQuota {self.quota} requires {listed(self.resources)} of {listed(self.containers)}"
 
@@ -233,7 +233,7 @@ class OverQuota(Fact, frozen=True, gc=False):
     admitted: int
     message: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return how many pods there is room for, and what the API server answers."""
         return f"ResourceQuota {self.quota} admits {self.admitted} of {self.pods} pods: {self.message}"
 
@@ -351,7 +351,7 @@ class UncertainDefaults(Fact, frozen=True, gc=False):
 
     defaults: tuple[TwoDefaults, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what each of them would give."""
         return "; ".join(each.text for each in self.defaults)
 

@@ -47,7 +47,7 @@ class NoPriority(Fact, frozen=True, gc=False):
     higher_priority: int | None
     """None where its class is not known."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what it gets beside the highest."""
         higher = "has one" if self.higher_priority is None else f"has {self.higher_priority:,}"
         return f"no priorityClassName, so priority {self.priority:,}; {self.higher} {higher}"
@@ -62,7 +62,7 @@ class PriorityContradictsClass(Fact, frozen=True, gc=False):
     other_class: QOSClass
     other_priority: int
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return class and priority, beside those of the other workload."""
         own = f"{self.qos_class} with priority {self.priority:,}"
         return f"{own}, below {self.other}, which is {self.other_class} with {self.other_priority:,}"
@@ -159,7 +159,7 @@ class SystemPriority(Fact, frozen=True, gc=False):
 
     class_name: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which."""
         return f"{self.class_name} is for the system's own pods"
 
@@ -199,7 +199,7 @@ class UnknownPriorityClass(Fact, frozen=True, gc=False):
     class_name: str
     known: tuple[str, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which, and which there are."""
         known = f"; there are {listed(self.known)}" if self.known else ""
         return f"there is no PriorityClass {self.class_name}{known}"
@@ -240,7 +240,7 @@ class BudgetIsNoShield(Fact, frozen=True, gc=False):
     budget: str
     qos_class: QOSClass
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which, and over which class."""
         return f"PodDisruptionBudget {self.budget} covers it, and it is {self.qos_class}: node pressure ignores budgets"
 

@@ -29,7 +29,7 @@ class ClassChange(Fact, frozen=True, gc=False):
     containers: tuple[str, ...] = ()
     """Those that were filled in or added."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return both classes, and what did it."""
         classes = f"{self.before} becomes {self.after}"
         if not self.sources:

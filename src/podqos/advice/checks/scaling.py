@@ -59,7 +59,7 @@ class NotScaled(Fact, frozen=True, gc=False):
     are_missing: bool = False
     """Whether the pod has no such container at all."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return what the autoscaler lacks."""
         autoscaler, names = f"HorizontalPodAutoscaler {self.autoscaler}", listed(self.containers)
         if self.are_missing:
@@ -149,7 +149,7 @@ class ScalesTooLate(Fact, frozen=True, gc=False):
     container: str
     """Empty for the pod as a whole."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return when it acts, beside the limit."""
         whose = f"the limit of {self.container}" if self.container else "the pod's limit"
         return f"the target of {self.target} adds pods above {self.at} of memory, and {whose} is {self.limit}"
@@ -234,7 +234,7 @@ class NoRoomForReplicas(Fact, frozen=True, gc=False):
     fit: int
     where: str
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return how many it may ask for, and how many there is room for."""
         return f"maxReplicas is {self.most:,}, and {self.where} for {self.fit:,} pods of {self.workload}"
 
@@ -398,7 +398,7 @@ class LetsNoPodGo(Fact, frozen=True, gc=False):
     at_fewest: bool = False
     """Whether it blocks only while an autoscaler keeps no more than minReplicas."""
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return the budget beside the pods it covers."""
         start = f"{self.field} is {self.amount}, and {listed(self.workloads)} {verb(self.workloads, 'has', 'have')}"
         pods = counted(self.pods, "pod")

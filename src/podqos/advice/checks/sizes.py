@@ -56,7 +56,7 @@ class LimitFarAboveRequest(Fact, frozen=True, gc=False):
     ratio: float
     allowed_ratio: float
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return both amounts and how far they are apart."""
         return (
             f"{container} may use {self.limit} of memory, {self.ratio:.1f}× the {self.request} it requests "
@@ -107,7 +107,7 @@ class RequestFollowsLimit(Fact, frozen=True, gc=False):
 
     limit: str
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return what the request becomes."""
         return f"{container} states a memory limit of {self.limit} and no request, which defaults to it"
 
@@ -147,7 +147,7 @@ class NoMemoryLimit(Fact, frozen=True, gc=False):
 
     request: str
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return what it states instead."""
         return f"{container} requests {self.request} of memory and has no limit"
 
@@ -201,7 +201,7 @@ class NoDiskLimit(Fact, frozen=True, gc=False):
 
     containers: tuple[str, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which."""
         return f"{listed(self.containers)} {verb(self.containers, 'has', 'have')} no ephemeral-storage limit"
 
@@ -242,7 +242,7 @@ class UnboundedVolume(Fact, frozen=True, gc=False):
     volume: str
     in_memory: bool
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which, and where it is."""
         where = "in memory" if self.in_memory else "on the node's disk"
         return f"the emptyDir {self.volume} {where} has no size limit"
@@ -312,7 +312,7 @@ class SmallSidecar(Fact, frozen=True, gc=False):
     main: str
     main_oom_score_adj: int
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return its score beside that of the main container."""
         return (
             f"{container} has an oom_score_adj of {self.oom_score_adj}, while {self.main}, which it serves, "
@@ -381,7 +381,7 @@ class FractionalCPU(Fact, frozen=True, gc=False):
 
     cpu: str
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return how many cores it asks for."""
         return f"{container} requests {self.cpu} cpu, which is not a whole number of cores"
 
@@ -446,7 +446,7 @@ class NoCPURequest(Fact, frozen=True, gc=False):
     request: str
     """What the other requests."""
 
-    def what(self, container: str) -> str:
+    def sentence(self, container: str) -> str:
         """Return which has none, beside one that does."""
         return f"{container} requests no cpu, while {self.other} requests {self.request}"
 

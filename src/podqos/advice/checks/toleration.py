@@ -52,7 +52,7 @@ class ComesBack(Fact, frozen=True, gc=False):
     """The field that tolerates memory pressure; None where the DaemonSet controller adds it."""
     containers: tuple[MayExceed, ...]
 
-    def what(self, _: str) -> str:
+    def sentence(self, _: str) -> str:
         """Return which containers may exceed their requests, and what lets the pod return."""
         exceeding = listed([each.text for each in self.containers])
         if self.tolerated_by is None:

@@ -68,7 +68,7 @@ def _warnings(decision: ReviewDecision) -> Iterator[str]:
     for step in decision.drift:
         yield f"{whose} will be {step.class_after}, not {step.class_before}: {why_drift(step)}"
     for finding in decision.findings:
-        yield f"{finding.check}: {finding.facts.what(finding.container or '')}"
+        yield f"{finding.check}: {finding.facts.sentence(finding.container or '')}"
 
 
 def _not_kept(kept: Kept) -> str:

@@ -164,8 +164,8 @@ def _containers(item: FindingReport) -> list[str]:
 def _reason(item: FindingReport) -> str:
     """Return the reason without the names of containers, which differ where the reason is the same."""
     if item.container:
-        return item.facts.what(_ANY)
-    return replace(item.facts, containers=(_ANY,)).what("") if _containers(item) else item.reason
+        return item.facts.sentence(_ANY)
+    return replace(item.facts, containers=(_ANY,)).sentence("") if _containers(item) else item.reason
 
 
 def _fix(item: FindingReport) -> str:
