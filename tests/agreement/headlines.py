@@ -58,6 +58,9 @@ def _blast(asking: Asking) -> None:
     if not prints_blast(asking.setting):
         return
     text = asking.text("blast", *asking.node)
+    if text.startswith("No pod is left to leak."):
+        assert {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]} == {*asking.keys}
+        return
     found = re.match(r"(\d+) pods? on (\S+) nodes?", text)
     assert found, text.partition("\n")[0]
     before = {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from operator import attrgetter
 from typing import Any
 
 from agreement.asking import Asking
@@ -305,7 +306,7 @@ def _sure(asking: Asking) -> Answers:
 def _sure_text(asking: Asking) -> Answers:
     """Return the growth that one of the thresholds is enough for; none is printed where none is."""
     lines = re.findall(r"^ +([\d.]+\w*)/s  (?!while)", asking.text(*_thresholds(asking)), re.MULTILINE)
-    return {SURE: max(map(amount, lines))} if lines else {}
+    return {SURE: max(map(amount, lines), key=attrgetter("high"))} if lines else {}
 
 
 def _wins_until(asking: Asking) -> Answers:
