@@ -54,7 +54,7 @@ BROKEN = 70  # a fork's exit code where this program fails, and not a test
 # What is asked first: the package's own tests, the cheapest ones; then all others, as far as they fit into this time.
 FIRST_SECONDS = 8.0
 MOST_SECONDS = 30.0
-MOST_ROWS = 4
+MOST_ROWS = 40
 # Most changes show in few drawn examples; those that do not are tried with all, of the tests that draw.
 FEW_EXAMPLES = 20
 DRAWING_SECONDS = 5.0

@@ -231,6 +231,10 @@ def _one(field: str, value: object) -> dict:
         ({"envFrom": [{}]}, ".envFrom: must specify one of: `configMapRef` or `secretRef`"),
         ({"envFrom": [{"secretRef": {}}]}, ".envFrom[0].secretRef.name: Required value"),
         (
+            {"envFrom": [{"secretRef": {"name": "s"}, "configMapRef": {"name": "c"}}]},
+            ".envFrom: may not have more than one field specified at a time",
+        ),
+        (
             {"envFrom": [{"secretRef": {"name": "s"}, "prefix": "="}]},
             ".envFrom[0].prefix: a valid environment variable",
         ),

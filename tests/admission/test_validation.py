@@ -55,6 +55,12 @@ CASES = [
         id="unreadable-page-size",
     ),
     pytest.param(
+        "",
+        "memory=1Gi,hugepages-0=2Mi",
+        f'{PLACE}.limits[hugepages-0]: Invalid value: "2Mi": 2Mi is not positive integer multiple of hugepages-0',
+        id="huge-pages-of-no-size",
+    ),
+    pytest.param(
         "pods=1",
         "",
         f'{PLACE}.requests[pods]: Invalid value: "pods": must be a standard resource for containers',

@@ -163,6 +163,11 @@ def test_quotas(text, expected):
     assert ids(text) == expected
 
 
+def test_the_container_that_does_not_state_what_a_quota_counts_is_named():
+    (finding,) = [each for each in found(pod(BURST, "{}") + quota("requests.memory: 4Gi")) if each.check == "PQ206"]
+    assert (finding.facts.containers, finding.path) == (("c1",), "spec.containers[1].resources")
+
+
 def test_how_many_pods_a_quota_lets_in():
     text = pod(BURST, kind="Deployment").replace("spec:\n  template", "spec:\n  replicas: 5\n  template", 1)
     (finding,) = found(text + quota("requests.memory: 3Gi"))

@@ -52,6 +52,11 @@ def test_critical_pods_are_said_to_be_spared(text, is_spared):
     assert finding.consequence.now.is_spared is is_spared
 
 
+def test_a_mended_pod_keeps_its_priority():
+    finding = finding_about(named(pod(FULL, "{}"), "a", 1000) + "---\n" + named(pod(BURST), "b"), "PQ101")
+    assert [each.priority for each in (finding.consequence.now, finding.consequence.repaired)] == [1000, 1000]
+
+
 def test_without_another_workload_only_the_own_place_is_told():
     told = finding_about(pod(FULL, "{}"), "PQ101").consequence
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cluster.serving import Server, status
 from podqos.cluster import exec_plugin
 from podqos.cluster.cluster import Cluster
+from podqos.cluster.credentials import Credentials
 from podqos.cluster.kubeconfig import Access, AuthProvider, ExecConfig, ExecVariable, User
 from podqos.cluster.resources import NODES
 from podqos.errors import ClusterError, InputError, Unauthorized
@@ -49,6 +50,22 @@ def counting(directory, expires: datetime | None = None):
         f"status = {{'token': f'token-{{number}}'{expiry}}}\n"
         f"print(json.dumps({{'apiVersion': '{V1}', 'kind': 'ExecCredential', 'status': status}}))"
     )
+
+
+@pytest.mark.parametrize(
+    ("user", "described"),
+    [
+        ({"token": "t"}, "the token of the kubeconfig"),
+        ({"token": "t", "username": "a"}, "the token of the kubeconfig"),
+        ({"username": "a", "password": "b"}, "the password of a"),
+        ({"token_file": "/t", "token": "t"}, "the token in /t"),
+        ({"exec": ExecConfig(command="login", api_version=V1)}, "those of exec plugin login"),
+        ({}, "none"),
+    ],
+    ids=["token", "token first", "password", "token file", "exec", "none"],
+)
+def test_an_error_says_which_credentials_were_used_and_none_of_them(user, described):
+    assert Credentials(Access("https://localhost", user=User(**user))).described() == described
 
 
 def test_a_token_is_sent_with_every_request():

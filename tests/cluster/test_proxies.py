@@ -51,6 +51,12 @@ def test_lower_case_variables_count_where_upper_case_ones_are_missing():
         ("127.0.0.1", "", True),
         ("::1", "", True),
         ("10.1.2.3", "example.com", False),
+        ("10.0.0.1", "10.0.0.2,10.0.0.1", True),
+        ("10.0.0.1", "example.com,10.0.0.1", True),
+        ("10.0.0.1", "x/y,10.0.0.0/8", True),
+        ("10.0.0.1", "11.0.0.0/8,10.0.0.0/8", True),
+        ("api", ",api", True),
+        ("api", "api:1,api:6443", True),
     ],
 )
 def test_exceptions(host, no_proxy, is_direct):

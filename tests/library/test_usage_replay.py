@@ -190,6 +190,17 @@ def test_sums_over_pods_and_the_network_s_container_do_not_count(capsys):
     assert curve(FIRST).at(0) == 1
 
 
+@pytest.mark.parametrize("recorded", [("usage_bytes", "rss", "working_set_bytes"), ("usage_bytes", "rss"), ("rss",)])
+def test_of_several_metrics_of_memory_the_working_set_counts_then_rss(capsys, recorded):
+    values = {"working_set_bytes": "1", "rss": "2", "usage_bytes": "3"}
+    series = [
+        (labels(f"container_memory_{name}"), [(TUESDAY, values[name]), (TUESDAY + 60, values[name])])
+        for name in recorded
+    ]
+    assert make(capsys, matrix(*series), name="usage.json")[0] == 0
+    assert curve(FIRST).at(0) == int(values[recorded[-1]])
+
+
 def test_a_pod_that_is_recorded_with_and_without_names_runs_once(capsys):
     rows = ["0,web-0,,1Mi", "0,default/web-0,main,2Mi", "0,default/web-0,,3Mi", "60,web-0,,1Mi"]
     code, out, _ = make(capsys, "\n".join(["time,pod,container,memory", *rows]))

@@ -34,6 +34,13 @@ def test_a_pod_of_higher_priority_displaces_a_lower_one():
     assert displaced([low("a", cpu="4"), high()], node("n0")) == ("n0", ["default/a"])
 
 
+def test_pods_of_one_priority_are_displaced_one_after_the_other():
+    pods = [low(f"a{index}", f"n{index}", "4") for index in range(2)]
+    pods += [pod(f"high{index}", "4", priority=1000) for index in range(2)]
+    placement = place(pods, Surroundings((node("n0"), node("n1"))), bare={one_pod.key for one_pod in pods})
+    assert [displacement.pod for displacement in placement.displacements] == ["default/a0", "default/a1"]
+
+
 def test_pods_of_the_same_priority_are_left_alone():
     assert displaced([low("a", cpu="4", priority=1000), high()], node("n0")) == (None, [])
 

@@ -246,6 +246,24 @@ def test_a_message_names_container_resource_and_both_amounts_as_judge_does():
     assert found.reason == "Forbidden"
 
 
+@pytest.mark.parametrize(
+    ("demanded", "name"),
+    [
+        ({"required": True}, ""),
+        ({"classes": ["web"]}, ""),
+        ({"classes": ["web"]}, "batch-low"),
+        ({"forbiddenClasses": ["b*"]}, "batch-low"),
+    ],
+    ids=["none", "none of some", "another", "forbidden"],
+)
+def test_a_message_about_priority_classes_is_that_of_judge(demanded, name):
+    wanted = policy({"require": {"priority": demanded}})
+    value = pod(container("web"), **({"priorityClassName": name} if name else {}))
+    [found] = server(wanted).validate(Request(object=drawing.as_stored(value), namespace=namespace()))
+    [violation] = drawing.judged(drawing.read(wanted), value, namespace(), SOMEONE)
+    assert found.message == message(violation)
+
+
 @pytest.mark.parametrize("limits", [[], ["memory"]])
 @pytest.mark.parametrize("requests", [[], ["memory"]])
 @pytest.mark.parametrize("requested", [{}, {"memory": "1Gi"}])

@@ -10,7 +10,7 @@ from eviction.nodes import pod, pod_of
 from podqos.agent.journal import decode
 from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
-from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Volume
+from podqos.model.pod import EmptyDir, ExitCodes, ObjectMeta, RestartRule, Toleration, Volume
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.selector import LabelSelector
@@ -344,6 +344,24 @@ def test_a_machine_that_joins_again_starts_the_pods_still_bound_to_it(joins):
         (10.0, "Lost", None),
         (float(joins), "Started", "default/a-0"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "replaced"),
+    [
+        pytest.param((), 361.0, id="300 s unless it says otherwise"),
+        pytest.param((20, 100), 81.0, id="the shortest counts"),
+        pytest.param((None, 20), 81.0, id="one for ever leaves it to the others"),
+        pytest.param((0,), 61.0, id="not at all"),
+        pytest.param((-60,), 61.0, id="less than nothing is nothing"),
+        pytest.param((None,), None, id="for ever"),
+    ],
+)
+def test_a_pod_is_given_up_after_it_has_tolerated_a_lost_node_for_so_long(tolerated, replaced):
+    own = tuple(Toleration("node.kubernetes.io/unreachable", "Exists", "", "NoExecute", each) for each in tolerated)
+    made = workload(pod("a", "memory=600Mi", tolerations=own), using(MI), recreate=True, kind="Deployment")
+    done = run(made, seconds=700, happenings=(NodeLost(10 * SECOND_US, "n"),))
+    assert [at for at, _, _ in lines(done, "Replaced")] == ([] if replaced is None else [replaced])
 
 
 def test_a_pod_that_was_given_up_is_not_started_again():

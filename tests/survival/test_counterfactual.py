@@ -20,6 +20,7 @@ from podqos.model.stats import ContainerStats, MemoryStats
 from podqos.survival.counterfactual.counterfactual import PodChange, Surroundings
 from podqos.survival.counterfactual.kernel import KernelMoment, kernel_counterfactuals
 from podqos.survival.counterfactual.kubelet import kubelet_counterfactuals, kubelet_place
+from podqos.survival.counterfactual.pod_changes import in_mebibytes
 from podqos.survival.orders.orders import OOMDomain
 from survival.moments import of_snapshot, short_of
 from survival.nodes import GI, MI, settings, snapshot, using
@@ -90,6 +91,25 @@ def test_a_container_is_not_saved_by_one_before_it_that_frees_too_little():
     node = snapshot(using(pod("big"), "6Gi"), using(pod("small"), "1Gi"), using(guaranteed("web", "8Gi"), "4Gi"))
     assert PodChange.LESS in _by_change(_kernel(node, "big", lacking_bytes=GI).counterfactuals)
     assert PodChange.LESS not in _by_change(_kernel(node, "big", lacking_bytes=GI + 1).counterfactuals)
+
+
+def test_what_a_container_waits_for_counts_where_the_killing_goes_on():
+    """The first that dies frees too little; by the next kill the others have got what they want."""
+    node = snapshot(*(using(pod(name), size) for name, size in (("big", "6Gi"), ("one", "1Gi"), ("two", "1Gi"))))
+
+    def less(withheld: int) -> int | None:
+        waits = {(_uid(node, "big"), "main"): withheld}
+        moment = KernelMoment(node, settings(node), MACHINE, LATEST, GI + GI // 2, waits)
+        found = _by_change(kernel_counterfactuals(moment, (_uid(node, "big"), "main")).counterfactuals)
+        return found[PodChange.LESS].amount if PodChange.LESS in found else None
+
+    assert less(256 * MI) == less(0) + 256 * MI
+    assert less(4 * GI) is None
+
+
+@pytest.mark.parametrize(("used", "mebibytes"), [(0, 1), (1, 1), (MI, 1), (MI + 1, 2)])
+def test_memory_is_suggested_in_whole_mebibytes_and_at_least_one(used, mebibytes):
+    assert in_mebibytes(used).value == mebibytes * MI
 
 
 def test_an_equal_does_not_save_a_container_because_which_of_them_is_scanned_last_is_chance():

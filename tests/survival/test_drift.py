@@ -57,6 +57,7 @@ def turns(found: WorkloadChange) -> set[tuple[Order, str]]:
 def test_nothing_changed_is_said_to_be_nothing():
     same = {"web": GUARANTEED, "batch": BATCH, "logs": BEST_EFFORT}
     assert {each.status for each in compare(same, same).values()} == {DriftStatus.UNCHANGED}
+    assert not any(each.is_shifted for each in compare(same, same).values())
 
 
 def test_a_lower_class_is_a_downgrade_with_its_cause():
@@ -93,6 +94,7 @@ def test_a_lower_request_moves_ahead_in_both_orders_without_another_class():
     smaller = one("cpu=1,memory=2Gi", "cpu=2,memory=8Gi", 1000)
     web = compare({"web": BURSTABLE, "other": BURSTABLE}, {"web": smaller, "other": BURSTABLE})["web"]
     assert web.status is DriftStatus.AHEAD
+    assert not web.is_shifted, "by a change of its own"
     assert turns(web) == {(Order.EVICTION, "other"), (Order.KERNEL, "other")}
     assert {move.order: move.key for move in web.moved_ahead} == {
         Order.EVICTION: RankKey.OVER_REQUEST,

@@ -381,6 +381,33 @@ def test_ends_of_pods_are_told_apart(status, cause):
     assert (None if trace is None else trace.cause) == cause
 
 
+@pytest.mark.parametrize(
+    ("reason", "message", "cause", "node"),
+    [
+        (
+            "Evicted",
+            'Usage of EmptyDir volume "a" exceeds the limit "1Mi". ',
+            EvictionCause.LOCAL_STORAGE_LIMIT,
+            "node-1",
+        ),
+        ("Evicted", "moved by hand", EvictionCause.OTHER, ""),
+        ("TaintManagerEviction", "Marking for deletion Pod shop/web", EvictionCause.TAINT, ""),
+    ],
+)
+def test_the_node_of_an_event_is_where_its_kubelet_is(reason, message, cause, node):
+    """Whoever else evicts runs on any machine."""
+    trace = event_trace(
+        Event(
+            reason=reason,
+            message=message,
+            involved_object=ObjectReference("Pod", "shop", "web", "1"),
+            source=EventSource("somebody", "node-1"),
+            first_timestamp=AT,
+        )
+    )
+    assert (trace.cause, trace.node) == (cause, node)
+
+
 def test_events_of_the_newer_api_are_read_alike():
     old = evicted(pod("web"), main=100)
     new = event_trace(

@@ -101,10 +101,11 @@ def named(pod: Pod, name: str, **metadata: object) -> Pod:
 def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:
     """Return how long a pod stays bound to a node that cannot be reached; None is for ever.
 
-    The API server gives every pod tolerations for 300 s unless it has its own (DefaultTolerationSeconds).
+    The API server gives every pod tolerations for 300 s unless it has its own (DefaultTolerationSeconds). The shortest
+    of several counts, and less than nothing is nothing (pkg/controller/tainteviction: getMinTolerationTime).
     """
     matching = [each for each in tolerations if each.tolerates(TAINT_UNREACHABLE, "", NO_EXECUTE)]
     if not matching:
         return _DEFAULT_TOLERATION_SECONDS
     limited = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
-    return min(limited) if limited else None
+    return max(0, min(limited)) if limited else None
