@@ -85,13 +85,14 @@ def test_containers_without_requests_count_for_something_when_nodes_are_compared
     ("pod_level", "cpu_milli", "memory_bytes"),
     [
         pytest.param(None, 100 + 300, 200 * 2**20 * 2, id="assumed per container"),
+        pytest.param({}, 100 + 300, 200 * 2**20 * 2, id="pod-level resources without requests speak for none"),
         pytest.param({"cpu": "2"}, 2000, 200 * 2**20 * 2, id="pod-level cpu speaks for all containers"),
         pytest.param({"cpu": "2", "memory": "1Gi"}, 2000, 2**30, id="pod-level cpu and memory"),
     ],
 )
 def test_what_is_assumed_depends_on_pod_level_requests(pod_level, cpu_milli, memory_bytes):
     containers = (Container("a"), Container("b", resources=ResourceRequirements(amounts(cpu="300m"))))
-    own = ResourceRequirements(amounts(**pod_level)) if pod_level else None
+    own = None if pod_level is None else ResourceRequirements(amounts(**pod_level))
     demand = demand_of(Pod(spec=PodSpec(containers=containers, resources=own)))
     assert (demand.scored_cpu_milli, demand.scored_memory_bytes) == (cpu_milli, memory_bytes)
 
