@@ -298,6 +298,12 @@ def test_every_error_has_its_place_and_help(reads, lines, said):
     assert all(problem.line for problem in reading.problems)
 
 
+def test_one_process_is_enough(reads):
+    reading = reads("workloads: [{workload: web, demand: {processes: 1}}]")
+    assert reading.problems == ()
+    assert reading.scenario is not None
+
+
 @pytest.mark.parametrize("times", ["deleted: 5s, arrives: 5s", "deleted: 0s"])
 def test_what_is_deleted_the_moment_it_arrives_is_a_warning_with_its_place_and_not_an_error(reads, times):
     reading = reads(f"workloads: [{{workload: web, {times}}}]")

@@ -110,8 +110,9 @@ def test_the_emptier_node_is_taken_and_the_first_by_name_among_equals():
     assert place(pods, Surroundings(nodes)).outcomes[1].node == "b"
 
 
-def test_a_node_without_any_memory_is_scored_by_its_cpu():
+def test_a_node_without_memory_or_cpu_is_scored_by_the_other():
     assert least_allocated(demand_of(pod("p", "1")), state(memory="0")) == 75
+    assert least_allocated(demand_of(pod("p", "0", "2Gi")), state(cpu="0")) == 75
     assert balanced_allocation(demand_of(pod("p", "1")), state(memory="0")) == 75
     assert least_allocated(demand_of(pod("p")), state(cpu="0", memory="0")) == 0
 
