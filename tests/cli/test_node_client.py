@@ -137,7 +137,8 @@ def test_the_published_schema_is_the_one_of_the_status(capsys):
 
 def test_without_the_extra_a_node_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "inotify_simple", None)
-    monkeypatch.delitem(sys.modules, "podqos.host.node.node", raising=False)
+    for module in ("manifest_watch", "node"):
+        monkeypatch.delitem(sys.modules, f"podqos.host.node.{module}", raising=False)
     assert main(["node", "run", "--manifests", str(tmp_path), "--state-dir", str(tmp_path / "state")]) == 3
     assert "pip install 'podqos[node]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

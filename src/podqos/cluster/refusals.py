@@ -40,7 +40,7 @@ def question(verb: str, resource: Resource[Model], namespace: str = "", subresou
 
 
 class ServerStatus(Struct, frozen=True):
-    """The API server's own words for why not (meta/v1 ServerStatus)."""
+    """The API server's own words for why not (meta/v1 Status)."""
 
     kind: str = ""
     message: str = ""
@@ -54,10 +54,10 @@ _STATUS_DECODER = msgspec.json.Decoder(ServerStatus)
 
 
 def status_of(code: int, data: bytes) -> ServerStatus:
-    """Return what an answer says; text that is no ServerStatus, such as a proxy's, is the message."""
+    """Return what an answer says; text that is no Status, such as a proxy's, is the message."""
     try:
         status = _STATUS_DECODER.decode(data)
-        if status.kind == "ServerStatus" or status.error:
+        if status.kind == "Status" or status.error:
             return ServerStatus(
                 status.kind, as_line(status.message or status.error), status.reason, status.code or code
             )

@@ -151,7 +151,7 @@ class NodeWorld(NodeResources):
         """Yield the volumes of a pod that are in memory, each as large as the kubelet mounts it.
 
         The limit of the pod bounds it, too, but there the kernel kills before the volume is full.
-        GaugeSource: Kubernetes v1.36 pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize).
+        Source: Kubernetes v1.36 pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize).
         """
         of_node = self.settings.allocatable.allocatable[MEMORY].value
         for volume in pod.pod.spec.volumes:
