@@ -74,6 +74,20 @@ class Setting(NamedTuple):
         return self.measured == {key(pod) for pod in self.pods}
 
     @property
+    def is_notified(self) -> bool:
+        """Whether the kernel notifies the kubelet of a threshold between two looks."""
+        return self.cgroup == "v1" and self.kubelet.get("kernelMemcgNotification", False)
+
+    @property
+    def begins_seconds(self) -> int:
+        """Return when the container begins to grow in a simulation.
+
+        A kubelet tells the kernel at a look what to notify it of: before its first look nothing does. The forecast is
+        about one that runs already, so in a simulation it has to have looked once before anything grows.
+        """
+        return LOOK_SECONDS if self.is_notified else 0
+
+    @property
     def usage_of_pods(self) -> dict[str, int]:
         """Return the working set of each pod."""
         found: dict[str, int] = {}
@@ -123,7 +137,10 @@ class Setting(NamedTuple):
         self.write_placement(directory / "placement.yaml")
 
     def write_scenario(self, path: Path, phase_seconds: int) -> None:
-        """Write a scenario in which the container grows and the kubelet looks first after ``phase_seconds``."""
+        """Write a scenario in which the container grows and the kubelet looks first after ``phase_seconds``.
+
+        Growth begins at a multiple of the time between two looks, so the next look comes ``phase_seconds`` after that.
+        """
         demands = []
         for pod in self.pods:
             containers: _Object = {}
@@ -131,7 +148,7 @@ class Setting(NamedTuple):
                 used = self.usage[key(pod), each["name"]]
                 memory: object = used.memory_bytes
                 if (key(pod), each["name"]) == self.growing:
-                    memory = f"{used.memory_bytes} + {self.rate} per second"
+                    memory = f"{used.memory_bytes} + {self.rate} per second at {self.begins_seconds}s"
                 containers[each["name"]] = {"memory": memory, "inactiveFile": used.inactive_bytes}
             demands.append({"workload": f"{key(pod)}", "containers": containers})
         path.write_text(json.dumps(self._scenario("pods.yaml", demands, phase_seconds)))
@@ -170,6 +187,8 @@ class Setting(NamedTuple):
         }
 
 
+LOOK_SECONDS = 10
+"""How often the kubelet looks."""
 PHASE_SECONDS = (0, 3, 6)
 """When the kubelet looks first, in the simulations of a setting."""
 

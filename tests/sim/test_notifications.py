@@ -47,6 +47,15 @@ def test_who_is_notified_evicts_when_the_threshold_is_met_and_not_at_the_next_pa
     assert at == pytest.approx(seconds, abs=0.001)
 
 
+def test_nothing_notifies_before_the_first_look_which_sets_the_levels():
+    """At 7 s: what fills the node before that is the kernel's, what does so after it is not."""
+    for spec in (kubelet(), fast(1), fast(2)):
+        for after, kind, seconds in ((0, "OOMKilled", 5), (10, "Evicted", 14.5)):
+            done = run(workload("leak", using(ramp(0, 2000 * MI, 10, after=after))), spec=spec, seconds=20)
+            first, *_ = lines(done, "Evicted", "OOMKilled")
+            assert first == (pytest.approx(seconds, abs=0.001), kind, "default/leak")
+
+
 def test_a_notification_shifts_the_passes_of_the_fast_path_but_not_those_of_a_kubelet():
     """Memory is short at 85 s, the disk from 91 s on, which is seen with the next regular pass."""
     hard = {"eviction_hard": {"memory.available": "100Mi", "nodefs.available": "10%"}}

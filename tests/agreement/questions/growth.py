@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -49,7 +50,7 @@ def _outcomes_text(text: str) -> Answers:
 
 def until(asking: Asking) -> str:
     """Return how long a simulation has to run for something to happen."""
-    seconds = growth(asking)["outOfMemoryAfterSeconds"]
+    seconds = asking.setting.begins_seconds + growth(asking)["outOfMemoryAfterSeconds"]
     return f"{int(seconds * 1000) + 1000}ms"
 
 
@@ -124,6 +125,16 @@ def _page_forecast(asking: Asking) -> Any:
     return json.loads(json_line(asking.page.forecast(request)))
 
 
+def _of_growth(read: Callable[[Asking], Answers]) -> Callable[[Asking], Answers]:
+    """Read a simulation, unless its kubelet acts before anything grows: of that the forecast says nothing."""
+
+    def found(asking: Asking) -> Answers:
+        is_met = any(not each["crossedAfterSeconds"] for each in growth(asking)["thresholds"])
+        return {} if is_met and asking.setting.begins_seconds else read(asking)
+
+    return found
+
+
 FIRST_ACTOR = Question(
     "who acts first, and on which pod",
     (
@@ -138,8 +149,13 @@ FIRST_ACTOR = Question(
             lambda asking: _outcomes_text(asking.text(*_forecast_snapshot(asking))),
             has_cgroup_v2,
         ),
-        Reader("simulate", _simulated, _simulated_text, lambda setting: setting.is_measured),
-        Reader("sweep", _swept, _swept_text, lambda setting: setting.is_measured and setting.seed % 2 == 0),
+        Reader("simulate", _of_growth(_simulated), _of_growth(_simulated_text), lambda setting: setting.is_measured),
+        Reader(
+            "sweep",
+            _of_growth(_swept),
+            _of_growth(_swept_text),
+            lambda setting: setting.is_measured and setting.seed % 2 == 0,
+        ),
         Reader(
             "ui",
             lambda asking: _outcomes(_page_forecast(asking)["report"]["growths"][0]),
