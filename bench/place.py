@@ -23,7 +23,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.scheduling import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from podqos.model.selector import LabelSelector
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 
 ZONE = "topology.kubernetes.io/zone"
@@ -102,7 +102,7 @@ def main() -> None:
             start = time.process_time()
             placement = place(pods, surroundings)
             seconds = time.process_time() - start
-            placed = sum(outcome.status is PlacementStatus.PLACED for outcome in placement.outcomes)
+            placed = sum(outcome.status is Status.PLACED for outcome in placement.outcomes)
             each = seconds / pod_count / node_count * 1e9
             print(f"{kind:<14} {pod_count:>8,} {node_count:>6,} {seconds:>8.1f} {each:>16.1f} {placed:>8,}", flush=True)
             record(f"place {kind}, {pod_count} × {node_count}", seconds, "s")

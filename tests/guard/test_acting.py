@@ -256,7 +256,7 @@ def test_a_rehearsal_says_what_the_server_would_and_changes_nothing(suite):
     pod = suite.run("web-0")
     with Guard(suite) as guard:
         heard = []
-        victim = acting.Victim(pod.namespace, pod.name, pod.uid, "", "2026-11-16T00:00:00.000000+00:00")
+        victim = acting.GuardVictim(pod.namespace, pod.name, pod.uid, "", "2026-11-16T00:00:00.000000+00:00")
         guard.sender.rehearse(victim, heard.append)
         guard.until(lambda: heard, "an answer")
         assert heard[0].status == 200
@@ -305,7 +305,7 @@ def test_a_soft_eviction_honours_disruption_budgets_and_kills_nothing(suite):
     pod = suite.run("web-0")
     suite.api.budget_refuses = True
     with Guard(suite) as guard:
-        victim = acting.Victim(pod.namespace, pod.name, pod.uid, MESSAGE, "2026-11-16T00:00:00.000001+00:00")
+        victim = acting.GuardVictim(pod.namespace, pod.name, pod.uid, MESSAGE, "2026-11-16T00:00:00.000001+00:00")
         guard.acting.evict_through_api(victim, 1)
         guard.until(lambda: guard.done().count(Did.SENT) == 2, "it is asked again")
         assert "disruption budget" in guard.noted[1].text
@@ -322,7 +322,7 @@ def test_a_hard_threshold_does_not_wait_for_a_soft_eviction(suite):
     pod = suite.run("web-0")
     suite.api.budget_refuses = True
     with Guard(suite) as guard:
-        victim = acting.Victim(pod.namespace, pod.name, pod.uid, MESSAGE, "2026-11-16T00:00:00.000001+00:00")
+        victim = acting.GuardVictim(pod.namespace, pod.name, pod.uid, MESSAGE, "2026-11-16T00:00:00.000001+00:00")
         guard.acting.evict_through_api(victim, 1)
         guard.evict(pod)
         guard.until(lambda: suite.is_evicted(pod), "it is evicted")
@@ -465,7 +465,7 @@ def test_a_kill_that_fails_leaves_nothing_frozen_and_is_tried_again(suite, monke
 def test_a_cgroup_that_is_not_the_pods_is_refused(suite):
     pod, other = suite.run("web-0"), suite.run("web-1")
     with Guard(suite) as guard:
-        victim = acting.Victim(pod.namespace, pod.name, pod.uid, MESSAGE, "2026-11-16T00:00:00.000001+00:00")
+        victim = acting.GuardVictim(pod.namespace, pod.name, pod.uid, MESSAGE, "2026-11-16T00:00:00.000001+00:00")
         for path in (other.cgroup, suite.cgroups.own, "/", f"{pod.cgroup}/{pod.container_ids[0]}"):
             with pytest.raises(HostError):
                 guard.acting.evict(victim, acting.PodCgroup(pod.uid, path, ()), pod.container_ids)

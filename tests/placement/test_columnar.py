@@ -26,7 +26,7 @@ from podqos.model.profile import LATEST, profile_for
 from podqos.placement.choosing import OneByOne, best_chooser
 from podqos.placement.filters import Cluster
 from podqos.placement.node_state import NodeState
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import QueueOrder, Surroundings, place
 
 columnar = pytest.importorskip("podqos.placement.columnar", reason="needs numpy (podqos[fleet])")
@@ -118,7 +118,7 @@ def larger_cluster(seed: int):
 @pytest.mark.parametrize("seed", range(3))
 def test_it_does_so_while_hundreds_of_pods_come_and_go(order, seed):
     placement = assert_both_agree(*larger_cluster(seed), order=order)
-    assert {outcome.status for outcome in placement.outcomes} == {PlacementStatus.PLACED, PlacementStatus.PENDING}
+    assert {outcome.status for outcome in placement.outcomes} == {Status.PLACED, Status.PENDING}
     assert bool(placement.displacements) is (order is QueueOrder.ARRIVAL)
 
 

@@ -10,7 +10,7 @@ from podqos.model.pod import ExitCodes, RestartRule
 from podqos.model.profile import profile_for
 from podqos.placement.choosing import OneByOne
 from podqos.placement.declared_features import RESTART_ALL_FEATURE, declared_by_default, required_features
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import FeaturesNotDeclared, Insufficient
 from podqos.words.placement import refusal_message
@@ -58,7 +58,7 @@ def test_where_no_node_declares_it_the_scheduler_says_so_and_displaces_no_pod():
     """No pod that leaves makes a node declare more."""
     there = pod("low", "4", on="a")
     placement = place([there, restarting(priority=9)], Surroundings((declaring("a", cpu="8"),)), bare={there.key})
-    assert (placement.outcomes[-1].status, placement.displacements) == (PlacementStatus.PENDING, ())
+    assert (placement.outcomes[-1].status, placement.displacements) == (Status.PENDING, ())
     refusal, reason = placement.refusal(placement.pending[0]), FeaturesNotDeclared((RESTART_ALL_FEATURE,))
     assert refusal.nodes[0].first == (reason,)
     assert reason_words(reason) == f"it does not declare {RESTART_ALL_FEATURE}"

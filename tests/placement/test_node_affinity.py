@@ -5,7 +5,7 @@ import pytest
 from placement.clusters import expression, node, on_nodes, pod
 from podqos.model.scheduling import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from podqos.placement.node_affinity import matches, mismatch, named_nodes, whole_number
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import AffinityMismatch, NotNamed, SelectorMismatch
 
@@ -94,7 +94,7 @@ def test_a_pod_of_a_daemon_set_is_refused_by_name_elsewhere():
     first, second = placement.refusal(view).nodes
     assert [reason.plugin for reason in first.first] == ["NodeResourcesFit"]
     assert second.reasons == (NotNamed(),)
-    assert placement.outcomes[0].status is PlacementStatus.PENDING
+    assert placement.outcomes[0].status is Status.PENDING
 
 
 @pytest.mark.parametrize(

@@ -10,25 +10,25 @@ from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import PodSchedulingGate
 from podqos.placement.choosing import OneByOne
 from podqos.placement.fit import lacking
-from podqos.placement.outcome import Outcome, PlacementStatus
+from podqos.placement.outcome import Outcome, Status
 from podqos.placement.place import QueueOrder, Surroundings, place
 from podqos.placement.reasons import Insufficient
 
 
-def outcomes(pods, *nodes) -> list[tuple[PlacementStatus, str | None]]:
+def outcomes(pods, *nodes) -> list[tuple[Status, str | None]]:
     return [(outcome.status, outcome.node) for outcome in place(pods, Surroundings(nodes)).outcomes]
 
 
 @pytest.mark.parametrize(
     ("one_pod", "status", "home"),
     [
-        pytest.param(pod("p"), PlacementStatus.PLACED, "n0", id="placed"),
-        pytest.param(pod("p", on="n0"), PlacementStatus.BOUND, "n0", id="bound already"),
-        pytest.param(pod("p", "99", on="n0"), PlacementStatus.BOUND, "n0", id="bound however full the node"),
-        pytest.param(pod("p", on="n7"), PlacementStatus.ELSEWHERE, None, id="bound to a node that was not given"),
-        pytest.param(pod("p", on="n0", phase="Succeeded"), PlacementStatus.FINISHED, None, id="run to its end"),
-        pytest.param(pod("p", "5"), PlacementStatus.PENDING, None, id="too large"),
-        pytest.param(pod("p", scheduling_gates=(PodSchedulingGate("g"),)), PlacementStatus.GATED, None, id="gated"),
+        pytest.param(pod("p"), Status.PLACED, "n0", id="placed"),
+        pytest.param(pod("p", on="n0"), Status.BOUND, "n0", id="bound already"),
+        pytest.param(pod("p", "99", on="n0"), Status.BOUND, "n0", id="bound however full the node"),
+        pytest.param(pod("p", on="n7"), Status.ELSEWHERE, None, id="bound to a node that was not given"),
+        pytest.param(pod("p", on="n0", phase="Succeeded"), Status.FINISHED, None, id="run to its end"),
+        pytest.param(pod("p", "5"), Status.PENDING, None, id="too large"),
+        pytest.param(pod("p", scheduling_gates=(PodSchedulingGate("g"),)), Status.GATED, None, id="gated"),
     ],
 )
 @pytest.mark.usefixtures("each_chooser")
@@ -44,22 +44,22 @@ def test_of_what_a_node_does_not_have_there_is_nothing_and_nothing_is_used():
 
 def test_a_finished_pod_takes_nothing():
     assert outcomes([pod("done", "4", on="n0", phase="Failed"), pod("p", "4")], node("n0"))[1] == (
-        PlacementStatus.PLACED,
+        Status.PLACED,
         "n0",
     )
 
 
 def test_higher_priorities_choose_first_and_outcomes_keep_the_order_given():
     pods = [pod("low", "4", priority=1), pod("high", "4", priority=9)]
-    assert outcomes(pods, node("n0")) == [(PlacementStatus.PENDING, None), (PlacementStatus.PLACED, "n0")]
+    assert outcomes(pods, node("n0")) == [(Status.PENDING, None), (Status.PLACED, "n0")]
 
 
 def test_among_equal_priorities_the_earlier_chooses_first():
-    assert outcomes([pod("a", "4"), pod("b", "4")], node("n0"))[0] == (PlacementStatus.PLACED, "n0")
+    assert outcomes([pod("a", "4"), pod("b", "4")], node("n0"))[0] == (Status.PLACED, "n0")
 
 
 def test_a_node_takes_no_more_pods_than_it_allows():
-    assert outcomes([pod("a"), pod("b")], node("n0", pods=1))[1] == (PlacementStatus.PENDING, None)
+    assert outcomes([pod("a"), pod("b")], node("n0", pods=1))[1] == (Status.PENDING, None)
 
 
 def test_a_refusal_tells_every_resource_that_is_missing_with_its_numbers():
@@ -85,15 +85,15 @@ def test_a_refusal_tells_what_later_filters_would_say_too():
 def test_an_overfull_node_still_takes_pods_that_ask_for_nothing_of_that():
     pods = [pod("huge", "99", on="n0"), pod("none"), pod("memory", memory="1Gi"), pod("cpu", "1m")]
     assert [status for status, _ in outcomes(pods, node("n0"))] == [
-        PlacementStatus.BOUND,
-        PlacementStatus.PLACED,
-        PlacementStatus.PLACED,
-        PlacementStatus.PENDING,
+        Status.BOUND,
+        Status.PLACED,
+        Status.PLACED,
+        Status.PENDING,
     ]
 
 
 def test_without_nodes_everybody_waits():
-    assert outcomes([pod("p")]) == [(PlacementStatus.PENDING, None)]
+    assert outcomes([pod("p")]) == [(Status.PENDING, None)]
 
 
 def test_pods_of_one_workload_wait_for_one_and_the_same_reason():
@@ -131,7 +131,7 @@ def test_progress_is_told_now_and_then():
 def test_no_node_is_filled_beyond_what_it_has_by_placing(cluster):
     pods, surroundings = cluster
     placement = place(pods, surroundings)
-    placed = {outcome.pod for outcome in placement.outcomes if outcome.status is PlacementStatus.PLACED}
+    placed = {outcome.pod for outcome in placement.outcomes if outcome.status is Status.PLACED}
     for state in placement.cluster.states:
         if placed & set(state.pods):
             asked = {name for key in placed & set(state.pods) for name in state.pods[key].shape.demand.requested}
@@ -165,9 +165,7 @@ def test_the_order_in_which_nodes_are_listed_does_not_matter(cluster):
 
 
 def test_an_outcome_is_a_plain_value():
-    assert place([pod("p")], Surroundings((node("n"),))).outcomes == (
-        Outcome("default/p", PlacementStatus.PLACED, "n"),
-    )
+    assert place([pod("p")], Surroundings((node("n"),))).outcomes == (Outcome("default/p", Status.PLACED, "n"),)
 
 
 @pytest.mark.usefixtures("each_chooser")
@@ -181,10 +179,10 @@ def test_a_pending_pod_is_tried_as_soon_as_another_has_left_and_before_later_arr
     ]
     placement = place(pods, Surroundings((node("n"),)), order=QueueOrder.ARRIVAL, bare={"default/small"})
     assert [outcome.status for outcome in placement.outcomes] == [
-        PlacementStatus.DISPLACED,
-        PlacementStatus.PLACED,
-        PlacementStatus.PLACED,
-        PlacementStatus.PENDING,
+        Status.DISPLACED,
+        Status.PLACED,
+        Status.PLACED,
+        Status.PENDING,
     ]
 
 
@@ -197,7 +195,7 @@ def test_a_pod_that_must_be_near_another_is_tried_as_soon_as_that_one_has_come()
     ]
     placement = place(pods, Surroundings((node("n"),)), order=QueueOrder.ARRIVAL)
     assert [outcome.status for outcome in placement.outcomes] == [
-        PlacementStatus.PLACED,
-        PlacementStatus.PLACED,
-        PlacementStatus.PENDING,
+        Status.PLACED,
+        Status.PLACED,
+        Status.PENDING,
     ]

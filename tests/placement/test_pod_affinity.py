@@ -5,7 +5,7 @@ import pytest
 from placement.clusters import ZONE, away, near, node, pod, term
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.selector import LabelSelector
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import AffinityUnmet, AntiAffinityViolated, ExistingAntiAffinity
 
@@ -115,5 +115,5 @@ def test_mismatch_label_keys_mean_pods_of_other_tenants():
 def test_a_pod_that_arrives_later_lets_an_earlier_one_in():
     """The scheduler tries pending pods again when something has changed."""
     placement = place([pod("web", affinity=near(term("db"))), pod("db", labels={"app": "db"})], Surroundings(NODES))
-    assert [outcome.status for outcome in placement.outcomes] == [PlacementStatus.PLACED, PlacementStatus.PLACED]
+    assert [outcome.status for outcome in placement.outcomes] == [Status.PLACED, Status.PLACED]
     assert not placement.pending

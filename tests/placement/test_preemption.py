@@ -9,7 +9,7 @@ from podqos.model.disruption import PodDisruptionBudgetSpec
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.profile import profile_for
 from podqos.model.selector import LabelSelector
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import QueueOrder, Surroundings, place
 from podqos.placement.preemption import NoCandidate
 
@@ -160,8 +160,8 @@ def test_a_displaced_pod_that_is_replaced_looks_for_another_place():
     nodes = (node("n0", labels={"zone": "a"}), node("n1"))
     placement = place(pods, Surroundings(nodes))
     assert [(outcome.status, outcome.node) for outcome in placement.outcomes] == [
-        (PlacementStatus.PLACED, "n1"),
-        (PlacementStatus.PLACED, "n0"),
+        (Status.PLACED, "n1"),
+        (Status.PLACED, "n0"),
     ]
     assert [(d.pod, d.node, d.by) for d in placement.displacements] == [("default/a", "n0", "default/high")]
 

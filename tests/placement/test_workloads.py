@@ -6,7 +6,7 @@ from placement.clusters import expression, node, on_nodes, pod
 from podqos.model.node import Taint
 from podqos.model.pod import ObjectMeta, Workload
 from podqos.placement.node_affinity import named_nodes
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.workloads import pods_of
 
@@ -52,8 +52,8 @@ def test_a_daemon_set_has_a_pod_for_every_node_that_suits_it_and_for_it_alone():
     assert names(made) == ["web-ssd", "web-cordoned"]
     placement = place(made, Surroundings(nodes))
     assert [(outcome.status, outcome.node) for outcome in placement.outcomes] == [
-        (PlacementStatus.PLACED, "ssd"),
-        (PlacementStatus.PLACED, "cordoned"),
+        (Status.PLACED, "ssd"),
+        (Status.PLACED, "cordoned"),
     ]
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.words.placement import GATED_MESSAGE, no_node_message, reason_text, refusal_message
 
@@ -61,7 +61,7 @@ def test_nobody_else_is_pending(placement):
 
 def test_a_gated_pod_waits_for_its_gates(placement):
     statuses = {outcome.pod: outcome.status for outcome in placement.outcomes}
-    assert statuses["platform/gated"] is PlacementStatus.GATED
+    assert statuses["platform/gated"] is Status.GATED
     assert message_of("platform/gated") == GATED_MESSAGE
 
 

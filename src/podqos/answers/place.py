@@ -33,7 +33,7 @@ from podqos.objects.objects import Objects
 from podqos.placement import place as scheduler
 from podqos.placement.allocatable import Allocatable, SoftCoverage, node_allocatable
 from podqos.placement.declared_features import declared_by_default
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings
 from podqos.placement.workloads import POD, pods_of
@@ -239,7 +239,7 @@ def _may_tie(whole: PlacementReport) -> bool:
     """Whether a pod had several equally good nodes, which is not looked at in large clusters."""
     if any(pod.scores for pod in whole.pods):
         return any(pod.equally_good for pod in whole.pods)
-    return len(whole.nodes) > 1 and any(pod.status is PlacementStatus.PLACED for pod in whole.pods)
+    return len(whole.nodes) > 1 and any(pod.status is Status.PLACED for pod in whole.pods)
 
 
 def _coverage(nodes: Iterable[Node], config: KubeletConfiguration | None) -> tuple[SoftCoverage, ...]:

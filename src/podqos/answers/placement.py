@@ -20,7 +20,7 @@ from podqos.placement.allocatable import SoftCoverage
 from podqos.placement.class_ceilings import ClassCeilings, class_ceilings
 from podqos.placement.demand import Amounts
 from podqos.placement.node_state import NodeState
-from podqos.placement.outcome import Displacement, Outcome, Placement, PlacementStatus
+from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
 from podqos.placement.reasons import Reason
 from podqos.placement.score import NodeScore
@@ -76,7 +76,7 @@ class PodReport(Struct, frozen=True, gc=False, rename="camel"):
     name: str
     workload: str
     """``Deployment/web``; for a bare pod ``Pod/web``."""
-    status: PlacementStatus
+    status: Status
     node: str | None
     scores: tuple[NodeScore, ...] = ()
     """Of every node that would have done when the pod was placed, by name; empty for bound pods and large clusters."""

@@ -16,7 +16,7 @@ from podqos.placement.reasons import Reasons
 from podqos.placement.score import NodeScore
 
 
-class PlacementStatus(StrEnum):
+class Status(StrEnum):
     """What became of a pod."""
 
     BOUND = "Bound"
@@ -37,7 +37,7 @@ class Outcome(Struct, frozen=True, gc=False):
     """What became of one pod."""
 
     pod: str
-    status: PlacementStatus
+    status: Status
     node: str | None = None
 
 

@@ -27,7 +27,7 @@ from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import Chooser, best_chooser
 from podqos.placement.filters import Cluster
 from podqos.placement.node_state import NodeState
-from podqos.placement.outcome import Displacement, Outcome, Placement, PlacementStatus
+from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.pod_affinity import Namespaces, meets_all
 from podqos.placement.pod_view import Likeness, PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
@@ -121,7 +121,7 @@ class _Run:
         self._preemption = Preemption(cluster, budgets)
         self._bare = bare
         self._states = {state.name: state for state in cluster.states}
-        self._status: dict[str, PlacementStatus] = {}
+        self._status: dict[str, Status] = {}
         self._where: dict[str, NodeState] = {}
         self._priorities: Counter[int] = Counter()
         self._displacements: list[Displacement] = []
@@ -137,18 +137,18 @@ class _Run:
     def receive(self, view: PodView) -> bool:
         """Settle what needs no decision; return whether the pod waits for a node."""
         spec = view.pod.spec
-        status = PlacementStatus.PENDING
+        status = Status.PENDING
         if view.pod.status.phase in TERMINAL_PHASES:
-            status = PlacementStatus.FINISHED
+            status = Status.FINISHED
         elif spec.node_name:
             state = self._states.get(spec.node_name)
-            status = PlacementStatus.ELSEWHERE if state is None else PlacementStatus.BOUND
+            status = Status.ELSEWHERE if state is None else Status.BOUND
             if state is not None:
                 self._enter(view, state)
         elif spec.scheduling_gates:
-            status = PlacementStatus.GATED
+            status = Status.GATED
         self._status[view.key] = status
-        return status is PlacementStatus.PENDING
+        return status is Status.PENDING
 
     def place_all(self, queue: _Queue, progress: Progress | None) -> None:
         """Try to place every pod, and again those for which something has changed."""
@@ -167,7 +167,7 @@ class _Run:
             Outcome(view.key, self._status[view.key], self._where[view.key].name if view.key in self._where else None)
             for view in every
         )
-        pending = (view for view in every if self._status[view.key] is PlacementStatus.PENDING)
+        pending = (view for view in every if self._status[view.key] is Status.PENDING)
         return Placement(self._cluster, self._budgets, outcomes, self._displacements, pending, scores=self._scores)
 
     def _take_turn(self, view: PodView) -> list[PodView]:
@@ -240,7 +240,7 @@ class _Run:
             self._leave(victim, candidate.state)
             self._displacements.append(Displacement(victim.key, candidate.state.name, by.key))
             comes_back = victim.key not in self._bare
-            self._status[victim.key] = PlacementStatus.PENDING if comes_back else PlacementStatus.DISPLACED
+            self._status[victim.key] = Status.PENDING if comes_back else Status.DISPLACED
             if comes_back:
                 returning.append(victim)
         return returning
@@ -248,7 +248,7 @@ class _Run:
     def _bind(self, view: PodView, state: NodeState) -> None:
         self._enter(view, state)
         self.chooser.count(state, view, 1)
-        self._status[view.key] = PlacementStatus.PLACED
+        self._status[view.key] = Status.PLACED
 
     def _enter(self, view: PodView, state: NodeState) -> None:
         state.add(view)

@@ -272,7 +272,7 @@ class _Room:
 
     def fitting(self, sketch: Sketch, most: int) -> int:
         """Return how many of so many pods get a place; others have as many as their manifests ask for."""
-        from podqos.placement.outcome import PlacementStatus
+        from podqos.placement.outcome import Status
         from podqos.placement.place import QueueOrder, Surroundings, place
 
         if sketch.pod is None or not _upper_bound(sketch.pod, self._nodes):
@@ -288,7 +288,7 @@ class _Room:
         named = [replace(one, metadata=replace(one.metadata, name=f"pod-{index}")) for index, one in enumerate(pods)]
         mine = {one.key for one in named[others:]}
         placement = place(named, Surroundings(self._nodes, profile=self._profile), order=QueueOrder.ARRIVAL)
-        pending = sum(each.status is PlacementStatus.PENDING for each in placement.outcomes if each.pod in mine)
+        pending = sum(each.status is Status.PENDING for each in placement.outcomes if each.pod in mine)
         return wanted - pending if pending else most
 
     def _pods(self, sketch: Sketch, replicas: int | None = None) -> Iterator[Pod]:

@@ -24,7 +24,7 @@ from podqos.model.service import Service
 from podqos.model.snapshot import PodUsage
 from podqos.placement.demand import Amounts, counted, demand_of
 from podqos.placement.fit import lacking
-from podqos.placement.outcome import Placement, PlacementStatus
+from podqos.placement.outcome import Placement, Status
 from podqos.placement.place import Surroundings, place_views
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
@@ -110,9 +110,7 @@ class _Move:
             placed, message = None, str(error)
         to, waiting = {}, {}
         if placed is not None:
-            to = {
-                each.pod: each.node for each in placed.outcomes if each.status is PlacementStatus.PLACED and each.node
-            }
+            to = {each.pod: each.node for each in placed.outcomes if each.status is Status.PLACED and each.node}
             waiting = {view.key: view for view in placed.pending}
         moved = []
         for key, each in self._homeless.items():

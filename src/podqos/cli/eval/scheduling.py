@@ -13,7 +13,7 @@ from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
 from podqos.placement.filters import Cluster
 from podqos.placement.node_state import NodeState
-from podqos.placement.outcome import PlacementStatus, refusal
+from podqos.placement.outcome import Status, refusal
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
@@ -59,12 +59,12 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
 
 def _decision(view: PodView, cluster: Cluster, budgets: Budgets) -> dict[str, object]:
     if view.pod.spec.scheduling_gates:
-        return {"outcome": PlacementStatus.GATED, "message": GATED_MESSAGE}
+        return {"outcome": Status.GATED, "message": GATED_MESSAGE}
     best = OneByOne(cluster).best(view)
     if best:
-        return {"outcome": PlacementStatus.PLACED, "best": [state.name for state in best]}
+        return {"outcome": Status.PLACED, "best": [state.name for state in best]}
     found = Preemption(cluster, budgets).candidate(view)
     if isinstance(found, Candidate):
         victims = sorted(victim.key for victim in found.victims)
         return {"outcome": _PREEMPTS, "nominatedNode": found.state.name, "victims": victims}
-    return {"outcome": PlacementStatus.PENDING, "message": refusal_message(refusal(view, cluster, found))}
+    return {"outcome": Status.PENDING, "message": refusal_message(refusal(view, cluster, found))}

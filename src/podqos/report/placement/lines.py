@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from podqos.answers.placement import NodeReport, OvercommitReport, PendingReport, PlacementReport
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
-from podqos.placement.outcome import PlacementStatus
+from podqos.placement.outcome import Status
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
 from podqos.wording import mebibytes
@@ -44,14 +44,14 @@ def text(whole: PlacementReport, style: Style, *, verbose: bool = False) -> list
 
 def _headline(whole: PlacementReport) -> str:
     counts = Counter(pod.status for pod in whole.pods)
-    on_nodes = counts[PlacementStatus.PLACED] + counts[PlacementStatus.BOUND]
+    on_nodes = counts[Status.PLACED] + counts[Status.BOUND]
     words = [f"{on_nodes:,} of {len(whole.pods):,} pods are placed on {_number(len(whole.nodes), 'node')}"]
     others = (
-        PlacementStatus.PENDING,
-        PlacementStatus.GATED,
-        PlacementStatus.DISPLACED,
-        PlacementStatus.FINISHED,
-        PlacementStatus.ELSEWHERE,
+        Status.PENDING,
+        Status.GATED,
+        Status.DISPLACED,
+        Status.FINISHED,
+        Status.ELSEWHERE,
     )
     words += [f"{counts[status]:,} {status.lower()}" for status in others if counts[status]]
     return "; ".join(words)
