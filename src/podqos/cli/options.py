@@ -111,7 +111,7 @@ def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
 def add_node_memory_option(
     parser: Parser, about: str = "memory of the node", default: str = "of the smallest Node in the files, or 64Gi"
 ) -> None:
-    """Declare ``--node-memory``; see ``library.inputs.assumptions`` for where it is not given."""
+    """Declare ``--node-memory``; see ``objects.assumptions`` for where it is not given."""
     about = f"{about} (default: {default})"
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
 
