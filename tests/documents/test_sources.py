@@ -67,7 +67,8 @@ def test_a_row_shows_what_it_claims(row: Row, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     outputs = [ran(command) for command in row.commands]
     printed = squeezed("\n".join(each.out + each.err for each in outputs))
-    assert [claim for claim in row.shows if squeezed(claim) not in printed] == []
+    missing = [claim for claim in row.shows if squeezed(claim) not in printed]
+    assert missing == [], missing
     if row.codes:
         assert tuple(each.code for each in outputs) == row.codes
     else:
