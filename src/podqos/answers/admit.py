@@ -34,8 +34,9 @@ from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.objects.assumptions import cluster_assumptions, without_policies
 from podqos.objects.files import STDIN
-from podqos.objects.objects import Objects, Progress, in_namespace
+from podqos.objects.objects import Objects, in_namespace
 from podqos.objects.sources import Source
+from podqos.objects.spreading import Progress
 from podqos.words.qos import taken_for
 
 

@@ -23,8 +23,7 @@ from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.held import held_objects
-from podqos.objects.objects import Progress
-from podqos.objects.spreading import Spread, one_by_one
+from podqos.objects.spreading import Progress, Spread, one_by_one
 from podqos.qos.classes import qos_class_of
 
 

@@ -7,10 +7,10 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from podqos.objects.spreading import Progress
+
 T = TypeVar("T")
 R = TypeVar("R")
-Progress = Callable[[int, int], None]
-"""Called with done and total."""
 
 
 class FanOut(Protocol):

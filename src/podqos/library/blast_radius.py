@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Unpack
 
 from podqos.answers import blast_radius as answers
 from podqos.answers.blast_radius import BlastKeywords, BlastRequest, scenario_ground, snapshot_ground
-from podqos.answers.workers import Progress, Workers
+from podqos.answers.workers import Workers
 from podqos.library.engines.fan_out import fan_out, in_copy, usable_cores
+from podqos.objects.spreading import Progress
 from podqos.sim.blast import BlastRadius, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 

@@ -7,7 +7,8 @@ from podqos.advice.checks.gate import Gate
 from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.findings import CheckReport
 from podqos.library.many_files import over_cores
-from podqos.objects.objects import Objects, Progress
+from podqos.objects.objects import Objects
+from podqos.objects.spreading import Progress
 from podqos.reading.configuration import relative_path
 
 

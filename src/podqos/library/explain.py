@@ -33,9 +33,9 @@ from podqos.model.pod import QOSClass
 from podqos.objects.assumptions import policy_scopes, scoped_policies
 from podqos.objects.contents import TakenFile
 from podqos.objects.files import STDIN, InputFile, Inputs
-from podqos.objects.objects import Objects, Progress
+from podqos.objects.objects import Objects
 from podqos.objects.sources import Source
-from podqos.objects.spreading import one_by_one
+from podqos.objects.spreading import Progress, one_by_one
 from podqos.reading.loading import LoadRequest, load_all, objects_of, read_sources
 from podqos.survival.node.decision import Decision, ExplainSettings, decide
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from podqos.objects.objects import Progress
-from podqos.objects.spreading import Spread, one_by_one
+from podqos.objects.spreading import Progress, Spread, one_by_one
 from podqos.reading.files import are_larger
 
 Input = TypeVar("Input")

@@ -6,7 +6,7 @@ from podqos.answers import overview as answers
 from podqos.library.many_files import over_cores
 from podqos.model.profile import Profile
 from podqos.objects.cluster_snapshot import ClusterSnapshot
-from podqos.objects.objects import Progress
+from podqos.objects.spreading import Progress
 
 
 def overview(

@@ -6,7 +6,7 @@ the same. Objects other than workloads and policies are read when their kind is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from podqos.objects.other_objects import (
 )
 from podqos.objects.scopes import Scopes, is_within, scope_of
 from podqos.objects.sources import Source
+from podqos.objects.spreading import Progress
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FoundWorkload", "Objects", "Progress", "custom_kinds", "in_namespace"]
 
-Progress = Callable[[int, int], None]
-"""Told how many are done, of how many."""
 
 # So many workloads that replace another are named one by one.
 _SHOWN = 5

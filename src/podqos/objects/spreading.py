@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from podqos.objects.objects import Progress
+from typing import Protocol, TypeVar
 
 Input = TypeVar("Input")
 Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+"""Told how many are done, of how many."""
 
 
 class Spread(Protocol):

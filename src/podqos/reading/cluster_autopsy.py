@@ -13,8 +13,9 @@ from podqos.cluster.node_logs import kernel_log, kubelet_log
 from podqos.errors import Refused
 from podqos.model.assumption import Assumption
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Missing
+from podqos.objects.spreading import Progress
 from podqos.reading.cluster_part import Part
-from podqos.reading.live_cluster import Progress, list_lines, measured, snapshot_lines
+from podqos.reading.live_cluster import list_lines, measured, snapshot_lines
 from podqos.reading.logs import Log
 from podqos.survival.autopsy.eviction_traces import event_sign, event_trace, status_trace
 from podqos.survival.autopsy.terminations import Evidence, terminations

@@ -22,11 +22,10 @@ from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import prepare_usage, pruned_kubelet, pruned_list, pruned_summary
 from podqos.model.assumption import Assumption
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, Missing, NodeKubelet, NodeSummary, Restart
+from podqos.objects.spreading import Progress
 from podqos.reading.cluster_part import EVERYTHING, Part
 
 Answer = TypeVar("Answer")
-Progress = Callable[[int, int], None]
-"""Told how many nodes were asked, of how many."""
 
 _MOST_TOLD = 6
 """So many reasons why kubelets do not answer are told of one by one."""

@@ -14,11 +14,11 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.objects.contents import Contents, TakenFile
 from podqos.objects.files import InputFile, Inputs
-from podqos.objects.objects import Objects, Progress, custom_kinds
+from podqos.objects.objects import Objects, custom_kinds
 from podqos.objects.rules import ReadingRules
 from podqos.objects.selection import Selection, namespace_of
 from podqos.objects.sources import Source
-from podqos.objects.spreading import Spread, one_by_one
+from podqos.objects.spreading import Progress, Spread, one_by_one
 from podqos.reading.files import NO_RENDERING, Rendering, source_of, with_data
 from podqos.reading.gathering import gather
 

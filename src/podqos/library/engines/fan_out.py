@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
-from podqos.answers.workers import Progress
 from podqos.errors import HostError
+from podqos.objects.spreading import Progress
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
