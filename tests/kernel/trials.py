@@ -28,9 +28,11 @@ from podqos.kernel.oom import select as choose
 
 MI = 2**20
 HOG = Path(__file__).with_name("hog.py")
-# The kernel charges in batches and counts per CPU, so that what it will see when memory has run out is known to about
-# 1 MiB; of a whole machine, with its caches and reserves, to about 8 MiB. Whoever is nearer may die instead.
-MARGIN_PAGES = 1 * MI // PAGE_BYTES
+# Every CPU may hold a batch of 64 pages charged in advance for each cgroup, which is given back before an OOM: 384
+# pages with three cgroups on two CPUs. Per-CPU counts of a process's pages are off by up to 64 more. So what the kernel
+# will see when memory has run out is known to 2 MiB; of a whole machine, with its caches and reserves, to about 8 MiB.
+# Whoever is nearer may die instead.
+MARGIN_PAGES = 2 * MI // PAGE_BYTES
 GLOBAL_MARGIN_PAGES = 8 * MI // PAGE_BYTES
 PATIENCE_SECONDS = 60
 
