@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from podqos.advice.sizing.coverage import coverage_of
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
@@ -63,8 +64,26 @@ def container_of(name: str, pod: Pod) -> str | None:
 
 
 def _together(samples: Sequence[ContainerSamples]) -> UsageHistory:
+    memory_bytes = tuple(value for each in samples for value in each.memory_bytes)
+    cpu_milli = tuple(value for each in samples for value in each.cpu_milli)
+    by_pod: dict[str, list[int]] = {}
+    peaks: dict[str, int] = {}
+    for each in samples:
+        if each.memory_bytes:
+            peaks[each.pod] = max(*each.memory_bytes, peaks.get(each.pod, 0))
+        if each.memory_bytes if memory_bytes else each.cpu_milli:
+            by_pod.setdefault(each.pod, []).extend(each.memory_times_us if memory_bytes else each.cpu_times_us)
+    startup_peaks = [each.startup_peak_bytes for each in samples if each.startup_peak_bytes is not None]
     return UsageHistory(
-        memory_bytes=tuple(value for each in samples for value in each.memory_bytes),
-        cpu_milli=tuple(value for each in samples for value in each.cpu_milli),
+        memory_bytes=memory_bytes,
+        cpu_milli=cpu_milli,
         oom_kills=sum(each.oom_kills for each in samples),
+        coverage=coverage_of(
+            by_pod.values(),
+            len(memory_bytes or cpu_milli),
+            are_dates=all(each.are_dates for each in samples),
+        ),
+        replica_peaks_bytes=tuple(peaks.values()),
+        startup_peak_bytes=max(startup_peaks, default=None),
+        restarts=sum(each.restarts for each in samples),
     )

@@ -19,6 +19,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from podqos.advice.sizing.coverage import NO_COVERAGE, Coverage
 from podqos.advice.sizing.matrix import BurstPattern
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
@@ -129,6 +130,13 @@ class UsageHistory(Struct, frozen=True):
     oom_kills: int = 0
     is_expected: bool = False
     """Whether this is the expected maximum and not a measurement."""
+    coverage: Coverage = NO_COVERAGE
+    """How long and how densely it was measured; ``coverage.is_provisional`` where that is too little."""
+    replica_peaks_bytes: tuple[int, ...] = ()
+    """The most memory of each replica that was measured."""
+    startup_peak_bytes: int | None = None
+    """The most memory of any replica soon after a start; None where no start was measured."""
+    restarts: int = 0
 
 
 class Sizing(Struct, frozen=True):
