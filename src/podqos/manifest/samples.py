@@ -23,6 +23,13 @@ from podqos.model.quantity import NANOS, Quantity
 
 # the columns of `kubectl top pods`, with --containers, -A and --show-swap; NAME is the pod where there is no POD
 _TOP = {"NAMESPACE": "namespace", "POD": "pod", "CPU(cores)": "cpu", "MEMORY(bytes)": "memory", "SWAP(bytes)": "swap"}
+# The same without headings, by number of columns. Four may also be a namespace and a pod; containers are likelier.
+_BARE_TOP = {
+    3: ["NAME", "CPU(cores)", "MEMORY(bytes)"],
+    4: ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
+    5: ["NAMESPACE", "POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
+}
+_BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
 _AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
 _MOST_DIGITS = 18
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
@@ -61,7 +68,7 @@ class _Answer(Struct, frozen=True):
 def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[PrometheusSeries, ...]:
     """Return the rows of a table, or the series of Prometheus; ``source`` is the name to report the file under."""
     text = data.decode("utf-8-sig", errors="replace")
-    if is_top(text):
+    if is_top(text) or is_bare_top(text):
         return top_rows(source, text)
     if text.lstrip()[:1] not in {"{", "["}:
         return csv_rows(source, text)
@@ -76,14 +83,14 @@ def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[Promet
         raise InputError(f"not JSON: {error}", where=source, fix="give CSV, JSON or Prometheus' answer") from None
 
 
-def csv_rows(source: str, text: str) -> Iterator[SampleRow]:
-    """Yield the rows of a CSV, their values without spaces around them."""
-    reader = csv.DictReader(StringIO(text, newline=None), skipinitialspace=True)
+def csv_rows(source: str, text: str, delimiter: str = ",", skipped: int = 0) -> Iterator[SampleRow]:
+    """Yield the rows of a CSV, their values without spaces around them; ``skipped`` lines come before the text."""
+    reader = csv.DictReader(StringIO(text, newline=None), delimiter=delimiter, skipinitialspace=True)
     try:
         columns = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-        heading = f"{source}:{reader.line_num}"
+        heading = f"{source}:{reader.line_num + skipped}"
         for fields in reader:
-            where = f"{source}:{reader.line_num}"
+            where = f"{source}:{reader.line_num + skipped}"
             if None in fields or None in fields.values():
                 fix = f"the heading has {len(columns)} columns"
                 raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
@@ -98,18 +105,32 @@ def is_top(text: str) -> bool:
     return "MEMORY(bytes)" in text.lstrip().partition("\n")[0].split()
 
 
+def is_bare_top(text: str) -> bool:
+    """Whether a text is what `kubectl top pods --no-headers` prints."""
+    line = text.lstrip().partition("\n")[0]
+    return _BARE_TOP_LINE.fullmatch(line) is not None and len(line.split()) in _BARE_TOP
+
+
 def top_rows(source: str, text: str) -> Iterator[SampleRow]:
-    """Yield what `kubectl top pods` prints, with --containers or without, as rows of pod, container, cpu and memory."""
+    """Yield what `kubectl top pods` prints, with --containers or without, as rows of pod, container, cpu and memory.
+
+    What was printed several times into one file counts as several samples.
+    """
     lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    heading = lines[0][1]
+    heading = lines[0][1] if is_top(text) else _BARE_TOP[len(lines[0][1])]
     columns = [_TOP.get(name, "container" if "POD" in heading else "pod") for name in heading]
     if not {*heading} <= {*_TOP, "NAME"}:
         fix = "give the output of `kubectl top pods --containers`"
         raise InputError("this is not about pods", where=f"{source}:{lines[0][0]}", fix=fix)
-    for number, words in lines[1:]:
+    is_total = False
+    for number, words in lines:
         where = f"{source}:{number}"
-        if words[0].startswith("____"):
-            return  # --sum: the line below is the total
+        if words == heading:
+            is_total = False
+            continue
+        is_total = is_total or words[0].startswith("____")  # --sum: the line below is the total
+        if is_total:
+            continue
         if len(words) != len(columns):
             raise InputError("the row has more or fewer columns than the heading", where=where, fix="print it again")
         fields = {name: word for name, word in zip(columns, words, strict=True) if word != "<unknown>"}
