@@ -30,6 +30,7 @@ _BARE_TOP = {
     5: ["NAMESPACE", "POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
 }
 _BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
+_FORMATS = "give CSV, JSON or Prometheus' answer"
 _AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
 _MOST_DIGITS = 18
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
@@ -59,10 +60,21 @@ class _Matrix(Struct, frozen=True, rename="camel"):
     result: tuple[PrometheusSeries, ...] = ()
 
 
-class _Answer(Struct, frozen=True):
+class _Answer(Struct, frozen=True, rename="camel"):
     status: str = "success"
     data: _Matrix = _Matrix()
     error: str = ""
+    warnings: tuple[str, ...] = ()
+    is_partial: bool = False
+    """Said by VictoriaMetrics."""
+
+
+class Matrix(Struct, frozen=True):
+    """The answer to a range query."""
+
+    series: tuple[PrometheusSeries, ...]
+    warnings: tuple[str, ...] = ()
+    """What the server says about it, such as that data of a store is missing."""
 
 
 def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[PrometheusSeries, ...]:
@@ -72,15 +84,23 @@ def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[Promet
         return top_rows(source, text)
     if text.lstrip()[:1] not in {"{", "["}:
         return csv_rows(source, text)
+    if text.lstrip()[0] == "{":
+        return read_matrix(source, text).series
     try:
-        if text.lstrip()[0] == "[":
-            return _json_rows(source, PLAIN_DECODER.decode(text))
-        return _matrix(source, msgspec.json.decode(text, type=_Answer))
+        return _json_rows(source, PLAIN_DECODER.decode(text))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", where=source, fix=_FORMATS) from None
+
+
+def read_matrix(source: str, data: bytes | str) -> Matrix:
+    """Return the answer to a range query."""
+    try:
+        return _matrix(source, msgspec.json.decode(data, type=_Answer))
     except msgspec.ValidationError as error:
         fix = "give the answer of /api/v1/query_range, or a list of samples"
         raise InputError(f"not an answer of Prometheus: {error}", where=source, fix=fix) from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", where=source, fix="give CSV, JSON or Prometheus' answer") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not an answer of Prometheus: not JSON: {error}", where=source, fix=_FORMATS) from None
 
 
 def csv_rows(source: str, text: str, delimiter: str = ",", skipped: int = 0) -> Iterator[SampleRow]:
@@ -171,10 +191,11 @@ def _json_rows(source: str, rows: list[Plain]) -> Iterator[SampleRow]:
         yield SampleRow(fields, where, tuple(fields), where)
 
 
-def _matrix(source: str, answer: _Answer) -> tuple[PrometheusSeries, ...]:
+def _matrix(source: str, answer: _Answer) -> Matrix:
     if answer.status != "success":
         raise InputError(f"Prometheus says {answer.status}: {answer.error}", where=source, fix="repeat the query")
     if answer.data.result_type != "matrix":
         what = f"the result is a {answer.data.result_type}"
         raise InputError(what, where=source, fix="ask /api/v1/query_range, which answers with a matrix")
-    return answer.data.result
+    partial = ("the answer is partial",) if answer.is_partial else ()
+    return Matrix(answer.data.result, (*answer.warnings, *partial))

@@ -92,11 +92,6 @@ class _Bag(Struct):
     restarts: list[_Point] = []
     """As counted up to then."""
 
-    @property
-    def has_samples(self) -> bool:
-        """Whether anything was measured."""
-        return bool(self.memory or self.cpu or self.oom_kills or self.oom_reason or self.restarts)
-
 
 class _Bags:
     """The samples of all containers, being collected."""
@@ -125,13 +120,18 @@ class _Bags:
 
     def collected(self, source: str) -> tuple[ContainerSamples, ...]:
         """Return what was collected, a value per pod and container."""
-        bags = {names: bag for names, bag in self._bags.items() if bag.has_samples}
-        if not bags:
-            raise InputError("no samples in it", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
         begin_us = min(
-            (time_us for bag in bags.values() for time_us, _ in bag.memory[:1] if time_us is not None), default=0
+            (time_us for bag in self._bags.values() for time_us, _ in bag.memory[:1] if time_us is not None), default=0
         )
-        return tuple(self._samples(*names, bag, begin_us) for names, bag in bags.items())
+        every = (self._samples(*names, bag, begin_us) for names, bag in self._bags.items())
+        telling = tuple(
+            samples
+            for samples in every
+            if samples.memory_bytes or samples.cpu_milli or samples.oom_kills or samples.restarts
+        )
+        if not telling:
+            raise InputError("no samples in it", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
+        return telling
 
     def _samples(self, pod: str, container: str, bag: _Bag, begin_us: int) -> ContainerSamples:
         memory, cpu, restarts = _in_order(bag.memory), _in_order(bag.cpu), _in_order(bag.restarts)

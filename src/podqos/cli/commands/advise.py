@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
-from podqos.advice.sizing.samples import ContainerSamples, read_samples, samples_in
+from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.answers.advice import AdviceReport
-from podqos.answers.advise import AdviceRequest, advise, advised_manifests
+from podqos.answers.advise import AdviceRequest, advise, advised_manifests, identity_of
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
@@ -33,6 +33,7 @@ from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import add_prometheus_options, queried
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.objects.files import Inputs
+from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
 from podqos.report.advice.lines import text
 
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
     profile = profile_of(arguments)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
-    found = queried(arguments, arguments.namespace)
+    found = queried(arguments, _namespaces(objects), with_kills=True)
     try:
         request = AdviceRequest(
             samples=tuple(_samples(arguments, found)),
@@ -114,10 +115,14 @@ def _samples(arguments: argparse.Namespace, found: QueriedUsage | None) -> Itera
         yield from read_samples(arguments.usage, read_bytes(arguments.usage))
     if arguments.cpu_usage is not None:
         yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
-    if found is not None and found.memory:
-        yield from samples_in("--prometheus", found.memory, "memory")
-    if found is not None and found.cpu:
-        yield from samples_in("--prometheus", found.cpu, "cpu")
+    if found is not None:
+        yield from found.samples()
+
+
+def _namespaces(objects: Objects) -> tuple[str, ...]:
+    """Return the namespaces of the workloads: nothing else is asked of Prometheus."""
+    names = {identity_of(each).namespace for each in objects.latest(warn=False) if objects.takes(each)}
+    return () if "" in names else tuple(sorted(names))
 
 
 def _names(report: AdviceReport) -> Iterator[str]:
