@@ -11,12 +11,15 @@ SHORTFALLS = {
     Shortfall.FEW_SAMPLES: f"fewer than {LEAST_SAMPLES} samples",
     Shortfall.SHORT_HISTORY: f"less than {LEAST_SECONDS // 3600} hours",
     Shortfall.GAPS: f"more than {MOST_MISSING_PERCENT} % of the time is missing",
+    Shortfall.RECOMMENDATION: "what a VerticalPodAutoscaler recommends, not what was measured",
     Shortfall.UNKNOWN_LENGTH: "samples have no times",
 }
 
 
 def coverage_line(coverage: Coverage) -> str:
     """Return ``7 d 0 h of history, 6,051 samples of 3 replicas, no gaps``; where that is too little, why."""
+    if Shortfall.RECOMMENDATION in coverage.shortfalls:
+        return f"provisional: {SHORTFALLS[Shortfall.RECOMMENDATION]}"
     if not coverage.samples:
         return "no samples"
     of = f"{counted(coverage.samples, 'sample')} of {counted(coverage.replicas, 'replica')}"

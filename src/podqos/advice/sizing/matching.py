@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.sizing.coverage import coverage_of
+from podqos.advice.sizing.coverage import RECOMMENDED, coverage_of
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
@@ -73,16 +73,15 @@ def _together(samples: Sequence[ContainerSamples]) -> UsageHistory:
             peaks[each.pod] = max(*each.memory_bytes, peaks.get(each.pod, 0))
         if each.memory_bytes if memory_bytes else each.cpu_milli:
             by_pod.setdefault(each.pod, []).extend(each.memory_times_us if memory_bytes else each.cpu_times_us)
+    coverage = coverage_of(
+        by_pod.values(), len(memory_bytes or cpu_milli), are_dates=all(each.are_dates for each in samples)
+    )
     startup_peaks = [each.startup_peak_bytes for each in samples if each.startup_peak_bytes is not None]
     return UsageHistory(
         memory_bytes=memory_bytes,
         cpu_milli=cpu_milli,
         oom_kills=sum(each.oom_kills for each in samples),
-        coverage=coverage_of(
-            by_pod.values(),
-            len(memory_bytes or cpu_milli),
-            are_dates=all(each.are_dates for each in samples),
-        ),
+        coverage=RECOMMENDED if all(each.is_recommendation for each in samples) else coverage,
         replica_peaks_bytes=tuple(peaks.values()),
         startup_peak_bytes=max(startup_peaks, default=None),
         restarts=sum(each.restarts for each in samples),

@@ -69,6 +69,8 @@ class ContainerSamples(Struct, frozen=True):
     """Whether times count from 1970; otherwise from some beginning."""
     restarts: int = 0
     """How often the container was started again while it was measured."""
+    is_recommendation: bool = False
+    """Whether this is what a VerticalPodAutoscaler recommends, and nothing was measured."""
     startup_peak_bytes: int | None = None
     """The most memory within ``STARTUP_SECONDS`` of a start that was measured; None where none was."""
 

@@ -17,12 +17,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
-from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.answers.advice import AdviceReport
-from podqos.answers.advise import AdviceRequest, advise, advised_manifests, identity_of
+from podqos.answers.advise import AdviceRequest, advise, advised_manifests
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
@@ -30,15 +28,12 @@ from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, object_name, print_documents, say_assumptions
 from podqos.cli.problems import print_problems
-from podqos.cli.prometheus import add_prometheus_options, queried
+from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.selecting import add_manifest_options, selection_of
+from podqos.cli.usage_sources import read_metrics, usage_of
 from podqos.objects.files import Inputs
-from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
 from podqos.report.advice.lines import text
-
-if TYPE_CHECKING:
-    from podqos.reading.queried_usage import QueriedUsage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,16 +63,17 @@ def run(arguments: argparse.Namespace) -> int:
         return run_for_node(arguments)
     descriptions = _descriptions(arguments)
     has_files = arguments.files or arguments.kustomize or arguments_name_cluster(arguments)
+    read_metrics(arguments)
     inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
     profile = profile_of(arguments)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
-    found = queried(arguments, _namespaces(objects), with_kills=True)
     try:
+        samples, assumptions = usage_of(arguments, objects)
         request = AdviceRequest(
-            samples=tuple(_samples(arguments, found)),
+            samples=samples,
             descriptions=descriptions,
             describe=ask_description if arguments.ask else None,
-            assumptions=() if found is None else found.assumptions,
+            assumptions=assumptions,
             node_memory_bytes=arguments.node_memory,
             kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
             profile=profile,
@@ -108,21 +104,6 @@ def _descriptions(arguments: argparse.Namespace) -> tuple[DescribedWorkload, ...
         name = ask_name()
         return (DescribedWorkload(name, ask_description(name)),)
     return ()
-
-
-def _samples(arguments: argparse.Namespace, found: QueriedUsage | None) -> Iterator[ContainerSamples]:
-    if arguments.usage is not None:
-        yield from read_samples(arguments.usage, read_bytes(arguments.usage))
-    if arguments.cpu_usage is not None:
-        yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
-    if found is not None:
-        yield from found.samples()
-
-
-def _namespaces(objects: Objects) -> tuple[str, ...]:
-    """Return the namespaces of the workloads: nothing else is asked of Prometheus."""
-    names = {identity_of(each).namespace for each in objects.latest(warn=False) if objects.takes(each)}
-    return () if "" in names else tuple(sorted(names))
 
 
 def _names(report: AdviceReport) -> Iterator[str]:
