@@ -202,9 +202,13 @@ def test_oom_kills_are_counted_by_the_reason_of_each_restart():
             "container_oom_events_total": lambda _time: "",
             "last_terminated_reason": lambda time: "1" if time >= NOON + 600 else "",
             "restarts_total": lambda time: str(4 + (time >= NOON + 600) + (time >= NOON + 1800)),
+            "resource_limits": lambda time: str(
+                (256 if time < NOON + 900 else 300 if time < NOON + 2400 else 512) * MI
+            ),
         }
     )
     assert (found.oom_kills, found.restarts) == (2, 2)
+    assert found.oom_limit_bytes == 300 * MI, "the limit of then: it was raised since"
 
 
 def test_oom_kills_are_counted_by_the_counter_where_it_saw_more():
@@ -214,7 +218,7 @@ def test_oom_kills_are_counted_by_the_counter_where_it_saw_more():
 
 def test_an_oom_kill_before_the_time_asked_about_counts():
     (found,) = samples({**USED, "last_terminated_reason": lambda _time: "1", "restarts_total": lambda _time: "7"})
-    assert (found.oom_kills, found.restarts) == (1, 0)
+    assert (found.oom_kills, found.restarts, found.oom_limit_bytes) == (1, 0, None)
 
 
 def test_a_peak_after_a_restart_is_that_of_a_start():

@@ -86,6 +86,8 @@ class QueriedUsage(Struct, frozen=True):
     oom_events: tuple[PrometheusSeries, ...] = ()
     oom_reasons: tuple[PrometheusSeries, ...] = ()
     restarts: tuple[PrometheusSeries, ...] = ()
+    limits: tuple[PrometheusSeries, ...] = ()
+    """Of memory, as pods had them then."""
     warnings: tuple[str, ...] = ()
     """Prometheus' own, such as that data is missing."""
     with_kills: bool = False
@@ -117,6 +119,7 @@ class QueriedUsage(Struct, frozen=True):
             "oomKills": self.oom_events,
             "oomReason": self.oom_reasons,
             "restarts": self.restarts,
+            "limit": self.limits,
         }
         return samples_of("Prometheus", measured.items())
 
@@ -151,6 +154,7 @@ def queried_usage(query: UsageQuery, progress: Progress | None = None) -> Querie
         oom_events=results.get("oomKills", nothing).series,
         oom_reasons=results.get("oomReason", nothing).series,
         restarts=results.get("restarts", nothing).series,
+        limits=results.get("limit", nothing).series,
         warnings=tuple(dict.fromkeys(warning for answer in results.values() for warning in answer.warnings)),
         with_kills=query.with_kills,
     )
@@ -207,6 +211,8 @@ def _queries(query: UsageQuery, step: int) -> dict[Measure, str]:
         queries["oomKills"] = f"{by} (max_over_time(container_oom_events_total{{{chosen}}}[{step}s]))"
         queries["oomReason"] = f"{by} (max_over_time({last}[{step}s]))"
         queries["restarts"] = f"{by} (max_over_time(kube_pod_container_status_restarts_total{{{chosen}}}[{step}s]))"
+        limits = f'kube_pod_container_resource_limits{{resource="memory",{chosen}}}'
+        queries["limit"] = f"{by} (max_over_time({limits}[{step}s]))"
     return queries
 
 

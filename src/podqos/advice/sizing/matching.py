@@ -73,15 +73,18 @@ def _together(samples: Sequence[ContainerSamples]) -> UsageHistory:
             peaks[each.pod] = max(*each.memory_bytes, peaks.get(each.pod, 0))
         if each.memory_bytes if memory_bytes else each.cpu_milli:
             by_pod.setdefault(each.pod, []).extend(each.memory_times_us if memory_bytes else each.cpu_times_us)
-    coverage = coverage_of(
-        by_pod.values(), len(memory_bytes or cpu_milli), are_dates=all(each.are_dates for each in samples)
-    )
+    if all(each.is_recommendation for each in samples):
+        return UsageHistory(memory_bytes, cpu_milli, coverage=RECOMMENDED)
     startup_peaks = [each.startup_peak_bytes for each in samples if each.startup_peak_bytes is not None]
     return UsageHistory(
         memory_bytes=memory_bytes,
         cpu_milli=cpu_milli,
         oom_kills=sum(each.oom_kills for each in samples),
-        coverage=RECOMMENDED if all(each.is_recommendation for each in samples) else coverage,
+        coverage=coverage_of(
+            by_pod.values(),
+            len(memory_bytes or cpu_milli),
+            are_dates=all(each.are_dates for each in samples),
+        ),
         replica_peaks_bytes=tuple(peaks.values()),
         startup_peak_bytes=max(startup_peaks, default=None),
         restarts=sum(each.restarts for each in samples),

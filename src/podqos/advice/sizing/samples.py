@@ -7,6 +7,7 @@
     container_oom_events_total                              OOM kills
     kube_pod_container_status_last_terminated_reason        OOM kills, where reason is OOMKilled
     kube_pod_container_status_restarts_total                restarts
+    kube_pod_container_resource_limits                      the limit of memory, where resource is memory
 
 A result without a name, such as of ``rate(container_cpu_usage_seconds_total[5m])``, is what the caller says it is.
 
@@ -31,7 +32,7 @@ from podqos.manifest.usage_tables import is_measured, read_usage_table
 from podqos.model.quantity import NANOS, Quantity
 from podqos.model.time_units import SECOND_US
 
-Measure = Literal["memory", "cpu", "oomKills", "oomReason", "restarts"]
+Measure = Literal["memory", "cpu", "oomKills", "oomReason", "restarts", "limit"]
 
 COLUMNS = ("time", "namespace", "pod", "container", "node", "memory", "cpu", "oomKills", "restarts")
 STARTUP_SECONDS = 600
@@ -44,6 +45,7 @@ _METRICS: dict[str, Measure] = {
     "container_oom_events_total": "oomKills",
     "kube_pod_container_status_last_terminated_reason": "oomReason",
     "kube_pod_container_status_restarts_total": "restarts",
+    "kube_pod_container_resource_limits": "limit",
 }
 # Sums over a whole pod, and the container that only holds the network: neither is in a manifest.
 _NO_CONTAINERS = ("", "POD")
@@ -73,6 +75,8 @@ class ContainerSamples(Struct, frozen=True):
     """Whether this is what a VerticalPodAutoscaler recommends, and nothing was measured."""
     startup_peak_bytes: int | None = None
     """The most memory within ``STARTUP_SECONDS`` of a start that was measured; None where none was."""
+    oom_limit_bytes: int | None = None
+    """The highest limit under which it was OOM-killed; None where that is unknown, which means the limit of today."""
 
 
 _Point = tuple[int | None, int]
@@ -93,6 +97,8 @@ class _Bag(Struct):
     """1 while the last container ended in an OOM kill."""
     restarts: list[_Point] = []
     """As counted up to then."""
+    limit: list[_Point] = []
+    """Of memory, in bytes."""
 
 
 class _Bags:
@@ -137,12 +143,14 @@ class _Bags:
 
     def _samples(self, pod: str, container: str, bag: _Bag, begin_us: int) -> ContainerSamples:
         memory, cpu, restarts = _in_order(bag.memory), _in_order(bag.cpu), _in_order(bag.restarts)
+        kills = _kills_by_reason(_in_order(bag.oom_reason), restarts)
+        oom_kills = max(bag.oom_kills, sum(kills.values()))
         return ContainerSamples(
             pod=pod,
             container=container,
             memory_bytes=tuple(amount for _, amount in memory),
             cpu_milli=tuple(amount for _, amount in cpu),
-            oom_kills=max(bag.oom_kills, _kills_by_reason(_in_order(bag.oom_reason), restarts)),
+            oom_kills=oom_kills,
             where=bag.where,
             node=bag.node,
             memory_times_us=self._times_of(memory),
@@ -150,6 +158,7 @@ class _Bags:
             are_dates=self._are_dates is not False,
             restarts=_increase([amount for _, amount in restarts]),
             startup_peak_bytes=_startup_peak(memory, restarts, begin_us),
+            oom_limit_bytes=_limit_at(kills, _in_order(bag.limit)) if oom_kills else None,
         )
 
     def _times_of(self, points: list[_Point]) -> tuple[int, ...]:
@@ -225,7 +234,7 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
         raise InputError("the series has no label pod", where=where, fix="keep pod and container in the query's result")
     if container in _NO_CONTAINERS and "container" in labels:
         return
-    if measure == "oomReason" and labels.get("reason", "OOMKilled") != "OOMKilled":
+    if labels.get("reason", "OOMKilled") != "OOMKilled" or labels.get("resource", "memory") != "memory":
         return
     namespace = labels.get("namespace", "")
     bag = bags.of(f"{namespace}/{pod}" if namespace else pod, container, where)
@@ -240,8 +249,8 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
     elif measure == "oomKills":
         bag.oom_kills += _increase([amount for _, amount in nanos]) // NANOS
     else:
-        points = bag.memory if measure == "memory" else bag.restarts if measure == "restarts" else bag.oom_reason
-        points += [(time_us, amount // NANOS) for time_us, amount in nanos]
+        points = {"memory": bag.memory, "restarts": bag.restarts, "oomReason": bag.oom_reason, "limit": bag.limit}
+        points[measure] += [(time_us, amount // NANOS) for time_us, amount in nanos]
 
 
 def _increase(amounts: list[int]) -> int:
@@ -267,15 +276,24 @@ def _in_order(points: list[_Point]) -> list[_Point]:
     return sorted(largest.items(), key=lambda point: point[0] or 0)
 
 
-def _kills_by_reason(reasons: list[_Point], restarts: list[_Point]) -> int:
-    """Count OOM kills by why the last container ended: once, and for every restart after which that is the reason."""
+def _kills_by_reason(reasons: list[_Point], restarts: list[_Point]) -> dict[int | None, int]:
+    """Count OOM kills, by the time before, from why containers ended: every restart after which that is the reason.
+
+    Where that was the reason all along, it is one kill of an unknown time.
+    """
     killed_us = {time_us for time_us, is_killed in reasons if is_killed}
-    kills = sum(
-        max(0, after - before)
-        for (_, before), (time_us, after) in pairwise(restarts)
-        if time_us is not None and time_us in killed_us
-    )
-    return max(kills, int(bool(killed_us)))
+    kills: dict[int | None, int] = {
+        before_us: after - before
+        for (before_us, before), (time_us, after) in pairwise(restarts)
+        if after > before and time_us is not None and time_us in killed_us
+    }
+    return kills or ({None: 1} if killed_us else {})
+
+
+def _limit_at(kills: dict[int | None, int], limits: list[_Point]) -> int | None:
+    """Return the highest limit at the times of kills; of all where the times are not known."""
+    at_kills = [amount for time_us, amount in limits if time_us in kills]
+    return max(at_kills or (amount for _, amount in limits), default=None)
 
 
 def _startup_peak(memory: list[_Point], restarts: list[_Point], begin_us: int) -> int | None:
