@@ -54,6 +54,8 @@ _PROMTOOL = re.compile(r"(?P<series>\S.*?) =>(?:\s+(?P<value>\S+) @\[(?P<time>[0
 _PROMTOOL_VALUE = re.compile(r"(\S+) @\[([0-9]+(?:\.[0-9]+)?)\]\s*")
 _UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s+(B|bytes|[kKMGT]i?B|cores?|m)")
 _SUFFIXES = {"K": "k", "ki": "Ki"}
+_HEAD_CHARACTERS = 300
+_NO_FIGURES = frozenset({"time", "namespace", "pod", "container", "node", ""})
 _NOT_MEASURED = frozenset({"nan", "inf", "+inf", "-inf", "null", "none", "undefined", "-", ""})
 
 
@@ -72,6 +74,20 @@ def read_usage_table(source: str, data: bytes, columns: Sequence[str]) -> Table:
     return _csv(source, text, columns)
 
 
+def is_usage_table(text: str) -> bool:
+    """Whether a text is a table of usage in one of these forms, by its first line; otherwise it may be YAML or JSON."""
+    text = text.lstrip("\ufeff").lstrip()
+    if is_top(text) or is_bare_top(text) or text.lower().startswith("sep="):
+        return True
+    first = text.partition("\n")[0]
+    if first.startswith("{"):
+        return _PROMTOOL.fullmatch(first) is not None or '"resultType"' in text[:_HEAD_CHARACTERS]
+    if _PROMTOOL.fullmatch(first) is not None and labels_of(first.partition(" =>")[0]) is not None:
+        return True
+    heading = [_column(name)[0] for name in _heading(first, _delimiter(first))]
+    return bool({"pod", "series"} & set(heading)) or (len(heading) > 1 and heading[0] == "time")
+
+
 def is_measured(value: Plain) -> bool:
     """Whether a cell holds a figure; monitoring writes ``NaN`` or ``null`` where it has none."""
     return not isinstance(value, str) or value.strip().lower() not in _NOT_MEASURED
@@ -88,9 +104,13 @@ def labels_of(text: str) -> dict[str, str] | None:
     return {"__name__": matched[1], **labels} if matched[1] else labels
 
 
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9#]", "", name.lower())
+
+
 def _column(name: str) -> tuple[str, str]:
     """Return which column a heading means, and the unit of plain numbers in it; no column for one that is unknown."""
-    letters = re.sub(r"[^a-z0-9#]", "", name.lower())
+    letters = _letters(name)
     if _VALUE.fullmatch(letters):
         return "value", ""
     return _SPELLINGS.get(letters, ("", ""))
@@ -131,8 +151,7 @@ def _meant(name: str, columns: Sequence[str]) -> tuple[str, str]:
     column, unit = _column(name)
     if column in columns or column == "value":
         return column, unit
-    same = {each.lower(): each for each in columns}.get(name.lower(), "")
-    return same, ""
+    return {_letters(each): each for each in columns}.get(_letters(name), ""), ""
 
 
 def _check(row: SampleRow, meant: dict[str, tuple[str, str]], columns: Sequence[str]) -> None:
@@ -141,6 +160,9 @@ def _check(row: SampleRow, meant: dict[str, tuple[str, str]], columns: Sequence[
         near = "" if column or _column(name)[0] else nearest(name, columns)
         if near and near not in known:
             raise InputError(f"unknown column {name!r}", where=row.heading, fix=suggestion(name, columns))
+    is_object = row.heading == row.where  # of JSON, which has no heading
+    if not is_object and known <= _NO_FIGURES:
+        raise InputError("no column has figures", where=row.heading, fix=f"the columns are {', '.join(columns)}")
 
 
 def _amount(value: Plain, unit: str) -> Plain:
@@ -164,8 +186,7 @@ def _csv(source: str, text: str, columns: Sequence[str]) -> Table:
         text, skipped = rest, 1
         delimiter = first.strip()[4:] or delimiter
     else:
-        bare = re.sub(r'"(?:[^"]|"")*"', "", first)
-        delimiter = max(",;\t", key=bare.count)
+        delimiter = _delimiter(first)
     heading = _heading(text, delimiter)
     meant = [_meant(name, columns)[0] for name in heading]
     is_timed = bool(heading) and _column(heading[0])[0] == "time"
@@ -174,6 +195,11 @@ def _csv(source: str, text: str, columns: Sequence[str]) -> Table:
     if is_timed and len(heading) > 1 and not any(meant[1:]) and not any(nearest(name, columns) for name in heading[1:]):
         return _joined_by_time(source, text, delimiter, skipped)
     return _renamed(csv_rows(source, text, delimiter, skipped), columns)
+
+
+def _delimiter(heading: str) -> str:
+    bare = re.sub(r'"(?:[^"]|"")*"', "", heading)
+    return max(",;\t", key=bare.count)
 
 
 def _heading(text: str, delimiter: str) -> list[str]:
