@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from podqos.advice.sizing.samples import read_samples
 from podqos.errors import InputError
 from podqos.manifest.usage_tables import labels_of
+from podqos.survival.node.usage_file import read_usage
 
 MI = 1 << 20
 POD = "web-7d8b9c4f5-x2k9p"
@@ -78,10 +81,8 @@ def test_two_servers_that_scraped_the_same_pod_are_one_history():
 
 BAD = {
     "a typo": ("pod,memroy\nweb,1Gi\n", "u:1: unknown column 'memroy' (did you mean \"memory\"?)"),
-    "an unknown time": (
-        '"Time","shop/a/app"\n11/10/2026 12:00,1\n',
-        'u:2: "11/10/2026 12:00" is not a duration (times are such as',
-    ),
+    "an unknown time": ('"Time","shop/a/app"\n11/10/2026 12:00,1\n', "u:2: '11/10/2026 12:00' is not a time"),
+    "a time beyond all": ("time,pod,memory\n1e30,a,1\n", "u:2: 1e30 is not a time"),
     "a percentage": ("pod,cpu\nweb,40%\n", "u:2: '40%' is not an amount"),
     "a short row": ('"Time","shop/a/app","shop/b/app"\n2026-11-10,1\n', "u:2: the row has more or fewer columns"),
     "no value": (f'"Series";"Time"\n"{{{LABELS}}}";"2026-11-10"\n', "u:1: there is no column Value"),
@@ -102,3 +103,39 @@ def test_labels_may_hold_quotes_commas_and_braces():
     assert labels_of(r'm{a="x,y}", b="say \"hi\""}') == {"__name__": "m", "a": "x,y}", "b": 'say "hi"'}
     assert labels_of("web") is None
     assert labels_of("{}") == {}
+
+
+PIECES = [
+    *',;\t\n"{}=/%',
+    "=>",
+    "@[5]",
+    "1e99",
+    "1e20",
+    "NaN",
+    "-5",
+    "9" * 20,
+    "pod",
+    "time",
+    "memory",
+    "Value",
+    "Series",
+]
+PIECES += ["\0", "\ufeff", "9999-12-31", "0001-01-01", "1e-99", "+Inf", " MiB"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_a_table_holds_it_is_samples_or_one_line(seed):
+    draw = Random(seed)  # noqa: S311 - drawn examples
+    forms = [*FORMS.values(), *TOPS.values(), *(text for text, _ in BAD.values())]
+    for _ in range(500):
+        text = draw.choice(forms)
+        for _ in range(draw.randint(1, 5)):
+            begin = draw.randint(0, len(text))
+            text = text[:begin] + draw.choice(PIECES) + text[begin + draw.choice([0, 0, 1, 3, 10]) :]
+        for read in (read_samples, read_usage):
+            message = ""
+            try:
+                read("u", text.encode())
+            except InputError as error:
+                message = str(error)
+            assert "\n" not in message, text

@@ -274,9 +274,9 @@ def _series_in_rows(rows: Iterator[SampleRow]) -> tuple[PrometheusSeries, ...]:
 def _seconds(value: Plain, where: str) -> float:
     try:
         return read_time(value)[0] / SECOND_US
-    except InputError as error:
-        fix = f"times are such as 2026-11-15T04:00:00Z, 2026-11-15 04:00:00 or 1794715200, not {value!r}"
-        raise InputError(error.what, where=where, fix=fix) from None
+    except InputError:
+        fix = "write 2026-11-15T04:00:00Z, 2026-11-15 04:00:00, or seconds since 1970"
+        raise InputError(f"{value!r} is not a time", where=where, fix=fix) from None
 
 
 # ---- promtool --------------------------------------------------------------------------------------------------------
