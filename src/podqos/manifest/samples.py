@@ -161,8 +161,9 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
 
 def read_amount(value: Plain) -> Quantity:
     """Return an amount that is not below zero, as Kubernetes or Prometheus writes it, exact to the nano unit."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
-        return Quantity(int(value) * NANOS)  # by far the most are so
+    nanos = plain_nanos(value)
+    if nanos is not None:
+        return Quantity(nanos)
     number = read_number(value)
     try:
         amount = decode_hook(Quantity, value) if number is None else Quantity(int(number * NANOS))
@@ -171,6 +172,16 @@ def read_amount(value: Plain) -> Quantity:
     if amount.sign < 0:
         raise InputError(f"{value} is below zero", fix="leave it out")
     return amount
+
+
+def plain_nanos(value: Plain) -> int | None:
+    """Return a plain decimal in billionths, rounded down: by far the most amounts are so. None for any other."""
+    if not isinstance(value, str) or not value.isascii():
+        return None
+    whole, point, part = value.partition(".")
+    if not whole.isdigit() or len(whole) > _MOST_DIGITS or (point and not part.isdigit()):
+        return None
+    return int(whole) * NANOS + (int(part[:9].ljust(9, "0")) if part else 0)
 
 
 def read_number(value: Plain) -> Fraction | None:

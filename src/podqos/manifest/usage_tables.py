@@ -90,7 +90,7 @@ def is_usage_table(text: str) -> bool:
 
 def is_measured(value: Plain) -> bool:
     """Whether a cell holds a figure; monitoring writes ``NaN`` or ``null`` where it has none."""
-    return not isinstance(value, str) or value.strip().lower() not in _NOT_MEASURED
+    return not isinstance(value, str) or value[:1].isdigit() or value.strip().lower() not in _NOT_MEASURED
 
 
 def labels_of(text: str) -> dict[str, str] | None:

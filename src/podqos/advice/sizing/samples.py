@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from podqos.errors import InputError
 from podqos.manifest.plain import Plain
-from podqos.manifest.samples import PrometheusSeries, SampleRow, read_amount
+from podqos.manifest.samples import PrometheusSeries, SampleRow, plain_nanos, read_amount
 from podqos.manifest.times import read_time
 from podqos.manifest.usage_tables import is_measured, read_usage_table
 from podqos.model.quantity import NANOS, Quantity
@@ -108,6 +108,7 @@ class _Bags:
         self._bags: dict[tuple[str, str], _Bag] = {}
         self._are_dates: bool | None = None
         self._times: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._read: dict[float, int] = {}
 
     def of(self, pod: str, container: str, where: str) -> _Bag:
         """Return where the samples of a container belong."""
@@ -115,6 +116,10 @@ class _Bags:
 
     def time_us(self, value: Plain, where: str) -> int:
         """Return a time; dates and times from some beginning do not mix."""
+        known = self._read.get(value) if isinstance(value, float) else None
+        return self._new_time_us(value, where) if known is None else known
+
+    def _new_time_us(self, value: Plain, where: str) -> int:
         try:
             time_us, is_date = read_time(value)
         except InputError as error:
@@ -124,6 +129,8 @@ class _Bags:
         elif self._are_dates is not is_date:
             what = "dates and times from the start are mixed"
             raise InputError(what, where=where, fix="give dates, or seconds since 1970, for all")
+        if isinstance(value, float):
+            self._read[value] = time_us  # series of one query have the same times
         return time_us
 
     def collected(self, source: str) -> tuple[ContainerSamples, ...]:
@@ -221,6 +228,11 @@ def _amount(value: Plain, where: str) -> Quantity:
         raise InputError(error.what, where=where, fix=error.fix) from None
 
 
+def _nanos(text: str, where: str) -> int:
+    nanos = plain_nanos(text)
+    return _amount(text, where).nanos if nanos is None else nanos
+
+
 def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Measure) -> None:
     labels = series.metric
     name = labels.get("__name__", "")
@@ -240,9 +252,7 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
     bag = bags.of(f"{namespace}/{pod}" if namespace else pod, container, where)
     bag.node = bag.node or labels.get("node", "")
     # Whole units as measured: nothing is rounded up to a value that was not reached.
-    nanos = [
-        (bags.time_us(time, where), _amount(text, where).nanos) for time, text in series.values if is_measured(text)
-    ]
+    nanos = [(bags.time_us(time, where), _nanos(text, where)) for time, text in series.values if is_measured(text)]
     if measure == "cpu":
         cores = _rates(nanos) if name else nanos
         bag.cpu += [(time_us, amount * 1000 // NANOS) for time_us, amount in cores]
