@@ -66,6 +66,8 @@ class ContainerSamples(Struct, frozen=True):
     """How often the container was started again while it was measured."""
     startup_peak_bytes: int | None = None
     """The most memory within ``STARTUP_SECONDS`` of a start that was measured; None where none was."""
+    oom_limit_bytes: int | None = None
+    """The highest limit under which it was OOM-killed; None where that is unknown, which means the limit of today."""
 
 
 class _Bag(Struct):

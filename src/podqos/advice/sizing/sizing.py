@@ -122,6 +122,14 @@ class Risk(Struct, frozen=True, rename="camel"):
     """Above it the container is throttled."""
 
 
+class Replica(Struct, frozen=True):
+    """What the container used in one pod, in order of time."""
+
+    memory_bytes: tuple[int, ...] = ()
+    memory_times_us: tuple[int, ...] = ()
+    """When each was measured; empty where that is unknown."""
+
+
 class UsageHistory(Struct, frozen=True):
     """What is known about one container."""
 
@@ -137,6 +145,12 @@ class UsageHistory(Struct, frozen=True):
     startup_peak_bytes: int | None = None
     """The most memory of any replica soon after a start; None where no start was measured."""
     restarts: int = 0
+    replicas: tuple[Replica, ...] = ()
+    """The memory of each pod, with times; empty where nobody told the pods apart."""
+    oom_limit_bytes: int | None = None
+    """The highest limit under which it was OOM-killed; None means the limit of today."""
+    is_runs: bool = False
+    """Whether each pod is a run of a Job, which ends."""
 
 
 class Sizing(Struct, frozen=True):
