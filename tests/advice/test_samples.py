@@ -5,8 +5,9 @@ import json
 import pytest
 
 from podqos.advice.sizing.matching import match_samples
+from podqos.advice.sizing.memory_need import Replica
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
-from podqos.advice.sizing.sizing import MIB, Replica
+from podqos.advice.sizing.sizing import MIB
 from podqos.errors import InputError
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.survival.drift.drift import Identity

@@ -27,6 +27,10 @@ DOUBTS = {
     Doubt.EXPECTED_ONLY: "nothing was measured: the amounts are expectations",
     Doubt.NO_CPU_SAMPLES: "no samples of cpu: its amounts stay as they are",
     Doubt.NO_MEMORY_SAMPLES: "no samples of memory: its amounts stay as they are",
+    Doubt.SHORT_HISTORY: "less than a day of history: the busiest hour may be missing",
+    Doubt.GAPS: "the history has large gaps: peaks may be missing",
+    Doubt.GROWS: "it uses more memory every day for as long as it runs: a limit only delays the OOM kill",
+    Doubt.CPU_LIMIT_THROTTLES: "Guaranteed needs a CPU limit: beyond it the container is throttled",
 }
 
 

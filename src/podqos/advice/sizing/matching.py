@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from podqos.advice.sizing.coverage import coverage_of
+from podqos.advice.sizing.memory_need import Replica
 from podqos.advice.sizing.samples import ContainerSamples
-from podqos.advice.sizing.sizing import Replica, UsageHistory
+from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
 from podqos.survival.drift.drift import Identity
 
