@@ -271,10 +271,10 @@ class Comparison:
             self.cpu[method] = self.cpu.get(method, np.zeros(4)) + found
 
 
-def compare(seeds: Sequence[int], workloads: int) -> Comparison:
+def compare(seeds: Sequence[int], families: Sequence[str], workloads: int) -> Comparison:
     comparison = Comparison()
     for seed in seeds:
-        for trace in traces(seed, workloads=workloads):
+        for trace in traces(seed, tuple(families), workloads):
             comparison.take(trace)
     return comparison
 
@@ -287,7 +287,7 @@ def tables(comparison: Comparison) -> list[str]:
     columns = ["containers", "krr", "VPA", "podqos"]
     columns += ["at krr's kills", "at krr's memory", "at VPA's kills", "at VPA's memory"]
     lines = [f"| traces | {' | '.join(columns)} |", "|---" + "|---:" * len(columns) + "|"]
-    lines += [_row(family) for family in comparison.families.values()]
+    lines += [_row(family) for family in comparison.families.values() if family.containers]
     lines += ["", "| six hours of history, all traces | OOM-killed | reserved beyond need |", "|---|---:|---:|"]
     lines += [
         f"| {name} | {score.killed:,} | {score.reserved_gib:,.0f}Gi |" for name, score in comparison.short.items()
@@ -316,7 +316,7 @@ def losses(comparison: Comparison) -> list[str]:
     """Return where a baseline is at least as good as our curve."""
     found = []
     for family in comparison.families.values():
-        for name in ("krr", "VPA"):
+        for name in ("krr", "VPA") if family.containers else ():
             base = family.points[name]
             reserved, killed = family.at_kills(base.killed), family.at_reservation(base.reserved_gib)
             if reserved is None or reserved >= base.reserved_gib:
@@ -361,18 +361,19 @@ def write(lines: Sequence[str], comparison: Comparison) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, action="append", help="draw these traces instead of the held-out ones")
+    parser.add_argument("--family", choices=FAMILIES, action="append", help="only traces of these families")
     parser.add_argument("--workloads", type=int, default=WORKLOADS, help="of each family and seed")
     parser.add_argument("--write", action="store_true", help="renew docs/advise.svg and bench/RESULTS.md")
     options = parser.parse_args(arguments)
     began = time.process_time()
-    comparison = compare(options.seed or HELD_OUT, options.workloads)
+    comparison = compare(options.seed or HELD_OUT, options.family or FAMILIES, options.workloads)
     lines = tables(comparison)
     print("\n".join(lines))
     lost = losses(comparison)
     print("\n" + ("\n".join(lost) if lost else "no losses: at every baseline's point, in every family, ours is better"))
     print(f"worth of one OOM kill: {USUAL.worth_bytes / GIB:.0f}Gi; {time.process_time() - began:.0f} s of CPU time")
     whole = comparison.families["all"].points
-    if options.seed is None and options.workloads == WORKLOADS:
+    if options.seed is None and options.family is None and options.workloads == WORKLOADS:
         record("advise: kills, ours / krr", whole["podqos"].killed / whole["krr"].killed, "ratio")
         record("advise: reserved, ours / krr", whole["podqos"].reserved_gib / whole["krr"].reserved_gib, "ratio")
     if options.write:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from math import ceil, exp, log
+from math import ceil, exp, inf, log
 from statistics import median
 
 from msgspec import Struct
@@ -142,6 +142,8 @@ class Growth(Struct, frozen=True):
 
     level_bytes: int
     bytes_a_day: int
+    days_left: float = inf
+    """For how many days it goes on at this pace; growth that slows down ends, as that of a cache or a heap."""
     life_us: int = 0
 
 
@@ -350,9 +352,9 @@ def _growth(replicas: Sequence[Replica], watch: _Watch) -> Growth | None:
         lives += 1 + len(restarts)
         is_running = watch.end_us - replica.memory_times_us[-1] < _HALF_A_DAY * _HOUR_US
         life = hours[restarts[-1] if restarts else 0 :]
-        a_day = _growth_a_day(life) if is_running else 0
-        if a_day > 0:
-            growing.append(Growth(int(max(value for _, value in life[-6:])), a_day))
+        growth = _growth_of(life) if is_running else None
+        if growth is not None:
+            growing.append(growth)
     if not growing:
         return None
     largest = max(growing, key=lambda growth: growth.level_bytes + growth.bytes_a_day)
@@ -367,22 +369,34 @@ def _hourly(replica: Replica) -> list[tuple[int, float]]:
     return [(hour, median(values)) for hour, values in sorted(hours.items())]
 
 
-def _growth_a_day(life: Sequence[tuple[int, float]]) -> int:
-    """Return by how much it exceeds what it used a day earlier, if it does so in nearly every hour of the last day."""
-    if life[-1][0] - life[0][0] + 1 < _LEAST_LIFE_HOURS:
-        return 0
-    by_hour = dict(life)
+def _growth_of(life: Sequence[tuple[int, float]]) -> Growth | None:
+    """Return how a pod grows that uses more than a day earlier in nearly every hour of the last day."""
     last = life[-1][0]
-    rises = [
+    if last - life[0][0] + 1 < _LEAST_LIFE_HOURS:
+        return None
+    rises = _rises(life, last)
+    is_growing = len(rises) >= _HALF_A_DAY and sum(rise > 0 for rise in rises) * 100 >= _GROWING_PERCENT * len(rises)
+    a_day = median(rises) if is_growing else 0.0
+    if a_day < 1:
+        return None
+    before = _rises(life, last - _DAY_HOURS)
+    a_day_before = median(before) if len(before) >= _HALF_A_DAY else 0.0
+    # A geometric series: each day the same part of the day before.
+    days_left = a_day / (a_day_before - a_day) if a_day_before > a_day else inf
+    return Growth(int(max(value for _, value in life[-6:])), int(a_day), days_left)
+
+
+def _rises(life: Sequence[tuple[int, float]], until: int) -> list[float]:
+    """Return how much more it used in each hour of a day than a day earlier."""
+    by_hour = dict(life)
+    return [
         value - by_hour[hour - _DAY_HOURS]
         for hour, value in life
-        if hour > last - _DAY_HOURS and hour - _DAY_HOURS in by_hour
+        if until - _DAY_HOURS < hour <= until and hour - _DAY_HOURS in by_hour
     ]
-    is_growing = len(rises) >= _HALF_A_DAY and sum(rise > 0 for rise in rises) * 100 >= _GROWING_PERCENT * len(rises)
-    return int(median(rises)) if is_growing else 0
 
 
 def _of_growth(growth: Growth, days_ahead: float, caution: Caution) -> _Candidate:
     tail = _Tail(growth.level_bytes, growth.bytes_a_day * growth.life_us / DAY_US, 1)
-    need = min(tail.worthwhile(caution), growth.level_bytes + growth.bytes_a_day * days_ahead)
+    need = min(tail.worthwhile(caution), growth.level_bytes + growth.bytes_a_day * min(days_ahead, growth.days_left))
     return _Candidate(ceil(need), DecidedBy.GROWTH, tail)
