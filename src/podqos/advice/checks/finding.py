@@ -132,7 +132,7 @@ class Choice(StrEnum):
     )
     HEAP = "heap", "raise the memory limit, or lower the setting, so that the rest of the process fits beside it"
     KNOWN_SETTING = "known-setting", "write the value into the manifest, or compare it with the limit yourself"
-    INODES = "inodes", "choose a share such as 5%, or fewer than the node has (df -i; sysctl kernel.pid_max)"
+    SHARE = "share", "write a share, or fewer than the node has (df -i; sysctl kernel.pid_max)"
 
 
 class Patch(Struct, frozen=True, gc=False, rename="camel"):

@@ -31,12 +31,14 @@ from podqos.advice.checks.finding import (
     PodStanding,
 )
 from podqos.advice.checks.units import Machines, is_implausible
-from podqos.errors import InvalidManifest
+from podqos.errors import InvalidConfiguration, InvalidManifest
 from podqos.eviction.usage import request_of
 from podqos.model.autoscaling import ResourceMetric
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, ObjectMeta, Pod, PodStatus, QOSClass, Workload
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.model.service import Service
 from podqos.policy.matching import matches
 from podqos.policy.subject import Subject
@@ -115,6 +117,21 @@ class Context:
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
             self._services.setdefault(service.metadata.namespace, []).append(service)
+
+    @cached_property
+    def stated_nodes(self) -> tuple[Node, ...]:
+        """Nodes of which only the memory was stated, as each kubelet divides it; without any as one does by default."""
+        if self.options.node_memory_bytes is None:
+            return ()
+        from podqos.placement.allocatable import node_allocatable
+
+        capacity: ResourceList = {MEMORY: Quantity.of_units(self.options.node_memory_bytes, "BinarySI")}
+        divided = []
+        for kubelet in (each.configuration for each in self.surroundings.kubelets):
+            with suppress(InvalidConfiguration):  # which has a finding of its own
+                divided.append(node_allocatable(capacity, kubelet).allocatable)
+        divided = divided or [node_allocatable(capacity, KubeletConfiguration()).allocatable]
+        return tuple(Node(status=NodeStatus(capacity, allocatable)) for allocatable in divided)
 
     def has_policies(self, pod: Pod) -> bool:
         """Whether admission does more with a pod than give it its priority and what follows from the manifest."""
