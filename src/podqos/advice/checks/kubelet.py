@@ -19,7 +19,6 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
-from podqos.eviction.kubelet_file import check_settings
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
@@ -28,6 +27,7 @@ from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
 from podqos.placement.allocatable import node_allocatable
+from podqos.placement.kubelet_start import check_starts, too_much_withheld
 from podqos.wording import listed, mebibytes
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from (_soft_without_grace(kubelet, signal) for signal in missing)
         return
     try:
+        check_starts(config, {}, profile=profile)
         thresholds = parse_thresholds(config, profile)
-        check_settings(config, profile)
         # What the shares of thresholds are of, as far as that is known.
         signals = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
         known = {signal: kubelet.capacity[name].value for signal, name in signals.items() if name in kubelet.capacity}
@@ -450,7 +450,7 @@ class OverReserved(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return both amounts."""
-        return f"{self.reserved} of {self.resource} is reserved, but the node has {self.capacity}"
+        return too_much_withheld(self.resource, self.reserved, self.capacity)
 
 
 def _held_back(kubelet: _Kubelet) -> Found:
