@@ -20,6 +20,7 @@ from podqos.advice.checks import (
     policies,
     priority,
     resize,
+    runtimes,
     scaling,
     sizes,
     toleration,
@@ -32,7 +33,7 @@ from podqos.wording import nearest
 
 _MODULES = (
     *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
-    unsized,
+    *(runtimes, unsized),
 )
 
 CHECKS: dict[str, Check] = {

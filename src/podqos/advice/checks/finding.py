@@ -130,7 +130,7 @@ class Choice(StrEnum):
         "usage",
         "look up the peak (kubectl top pod --containers, or container_memory_working_set_bytes) and request that much",
     )
-    HEAP = "heap", "raise the memory limit, or lower the setting, so that the rest of the process fits beside it"
+    HEAP = "heap", "lower the setting, or raise the limit (kubectl top pod --containers shows what is used now)"
     KNOWN_SETTING = "known-setting", "write the value into the manifest, or compare it with the limit yourself"
     SHARE = "share", "write a share, or fewer than the node has (df -i; sysctl kernel.pid_max)"
 

@@ -33,6 +33,8 @@ from podqos.advice.checks.finding import (
 from podqos.advice.checks.units import Machines, is_implausible
 from podqos.errors import InvalidConfiguration, InvalidManifest
 from podqos.eviction.usage import request_of
+from podqos.manifest.plain import Plain, parse_path
+from podqos.manifest.runtime_memory import Written
 from podqos.model.autoscaling import ResourceMetric
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node, NodeStatus
@@ -203,10 +205,19 @@ class View:
     """One workload.
 
     ``compares`` says whether its findings are to be compared with other workloads, ``weighs`` whether they say what
-    they mean for survival.
+    they mean for survival. ``written`` is the object with its commands and environments; None where they are not known,
+    or say nothing that counts.
     """
 
-    def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True, weighs: bool = True) -> None:
+    def __init__(
+        self,
+        found: LocatedWorkload,
+        context: Context,
+        *,
+        compares: bool = True,
+        weighs: bool = True,
+        written: Written | None = None,
+    ) -> None:
         self.workload = found.workload
         self.scaled_by = found.scaled_by
         self.subject = found.subject
@@ -214,6 +225,7 @@ class View:
         self.options = context.options
         self.compares = compares
         self.weighs = weighs
+        self.written = written
         self.pod = found.workload.pod
         self.at = found.workload.at
         """From the path of a pod's field to that in the object."""
@@ -390,6 +402,15 @@ class View:
             if container.is_sidecar or not only_running:
                 yield container, f"spec.initContainers[{index}].resources"
 
+    def written_containers(self) -> list[tuple[str, Plain]]:
+        """Return each container with everything it says, and its path from the pod; none where that is not known."""
+        if self.written is None:
+            return []
+        spec, written = self.pod.spec, self.written.read()
+        paths = [f"spec.containers[{index}]" for index in range(len(spec.containers))]
+        paths += [f"spec.initContainers[{index}]" for index in range(len(spec.init_containers))]
+        return [(path, _at(written, self.at(path))) for path in paths]
+
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
             return None
@@ -422,6 +443,16 @@ class View:
     def _standing_of(self, pod: Pod) -> PodStanding:
         qos_class = classify(pod, self.options.profile).qos_class
         return standing(pod, qos_class, pod.spec.priority or 0, self.context)
+
+
+def _at(value: Plain, path: str) -> Plain:
+    """Return what stands at a path of an object; None where nothing does."""
+    for step in parse_path(path):
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> PodStanding:
