@@ -20,16 +20,21 @@ from podqos.advice.checks import (
     policies,
     priority,
     resize,
+    runtimes,
     scaling,
     sizes,
     toleration,
+    unsized,
 )
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import Fact
 from podqos.errors import InvalidOption
 from podqos.wording import nearest
 
-_MODULES = (amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration)
+_MODULES = (
+    *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
+    *(runtimes, unsized),
+)
 
 CHECKS: dict[str, Check] = {
     check.id: check
