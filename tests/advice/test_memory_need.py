@@ -187,7 +187,7 @@ def test_nothing_measured_is_no_need():
 
 
 REPLICAS = st.lists(
-    st.lists(st.integers(0, 2**40), min_size=1, max_size=60).map(
+    st.lists(st.integers(0, 2**40), min_size=1, max_size=30).map(
         lambda values: Replica(tuple(values), tuple(index * HOUR_US for index in range(len(values))))
     ),
     min_size=1,
