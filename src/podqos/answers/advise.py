@@ -25,7 +25,7 @@ from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeOptions
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
@@ -34,6 +34,7 @@ from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
 from podqos.model.profile import LATEST, Profile
+from podqos.naming import naming, stated_with
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
@@ -41,7 +42,7 @@ from podqos.qos.classes import classify
 from podqos.survival.drift.drift import Identity, WorkloadChange
 from podqos.words.advice import REASONS, node_reasons
 
-USAGE = Assumption("unmeasured usage", "what pods request", "--usage")
+USAGE = Assumption("unmeasured usage", "what pods request", stated_with("usage"))
 
 Describe = Callable[[str], Description]
 """Describes a workload, given its name."""
@@ -113,7 +114,8 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
     withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
     if withheld * 2 > needs.memory_bytes:
         what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
-        raise InvalidOption(what, where="--growth", fix="plan for less growth, or allow a lower --probability")
+        fix = "plan for less growth, or allow a lower " + naming("probability")
+        raise InvalidArgument(what, where=naming("growth"), fix=fix)
     return AdviceReport(
         kubernetes_version=profile.version_text,
         node_memory_bytes=needs.memory_bytes,
@@ -176,7 +178,8 @@ class _Adviser:
                 found[identity_of(created)] = created
                 by_identity[identity_of(created)] = entry
         if not found:
-            raise InputError("nothing to advise about", fix="name manifests with -f, or descriptions with --describe")
+            fix = "name manifests with " + naming("files") + ", or descriptions with " + naming("describe")
+            raise InputError("nothing to advise about", fix=fix)
         matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, request.samples)
         for name in matched.unmatched:
             self._objects.note(_unmatched(name, request.samples))
@@ -219,7 +222,8 @@ class _Adviser:
     def _refuse_all(self, count: int) -> None:
         if self._objects.errors:
             raise InputError("nothing left to advise about", fix="fix the errors above")
-        fix = "annotate them (podqos.dev/latency-sensitive: ...), or give --describe, --ask or --usage"
+        annotated = "annotate them (podqos.dev/latency-sensitive: ...), or give "
+        fix = annotated + naming("describe") + ", " + naming("ask") + " or " + naming("usage")
         raise InputError(f"nothing is known about {count} workload{'s' if count > 1 else ''}", fix=fix)
 
     def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
