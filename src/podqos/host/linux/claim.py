@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from podqos.errors import HostError
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.naming import hint, naming
+from podqos.naming import hint, naming, stated_with
 
 _FIX = hint("; choose another with " + naming("cgroup_root"))
 # The second is for kernels before 5.7, where cgroups have no attributes of users.
@@ -131,4 +131,4 @@ def owner(cgroups: Cgroups, path: str) -> ClaimOwner | None:
 
 
 def _node(owner: ClaimOwner) -> str:
-    return "the node with " + naming("state_dir", owner.state_dir)
+    return f"the node with {stated_with('state_dir', owner.state_dir)}"
