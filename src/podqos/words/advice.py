@@ -19,6 +19,9 @@ REASONS = {
     Because.CHEAP_RESTART: "a restart is cheap: it makes room for pods that are costlier to restart",
     Because.LIMITS_BOUND_BURSTS: "it bursts: limits keep its bursts away from its neighbours",
     Because.NEAREST_ROW: "the matrix has no such row; this is the nearest safe one",
+    Because.USES_MEMORY: "it uses memory that BestEffort would not reserve: Burstable, so that the scheduler counts it",
+    Because.DAEMON_SET: "as a DaemonSet it is evicted first on every node, and comes back to the same full node: keep "
+    "BestEffort only if all nodes can do without it; OKD advises Guaranteed for DaemonSets",
 }
 
 DOUBTS = {
