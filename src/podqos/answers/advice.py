@@ -11,6 +11,7 @@ from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because, Description, PriorityTier
 from podqos.advice.sizing.node_settings import NodeThresholds, Setting
+from podqos.advice.sizing.rollouts import Rollout, Step
 from podqos.advice.sizing.severity import Distance
 from podqos.advice.sizing.tried import AdviceTrial, WorkloadTrial
 from podqos.answers.advice_effects import Amounts, Effect, Prices
@@ -61,6 +62,8 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     """What it frees or adds."""
     tried: WorkloadTrial | None = None
     """What became of the advice when it was tried; null where nothing changes."""
+    rollout: Rollout | None = None
+    """What bringing it to running pods takes; null where nothing changes."""
 
 
 class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
@@ -81,6 +84,8 @@ class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel")
     total: Amounts | None = None
     """What all of it frees or adds in requests."""
     prices: Prices | None = None
+    steps: tuple[Step, ...] = ()
+    """In which order to go about it."""
 
     def _listed(self) -> tuple[WorkloadAdvice, ...]:
         return self.workloads

@@ -35,6 +35,9 @@ from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.survival.drift.drift import Identity
 
+# Pods × nodes with which the room for a rollout is tried, of every workload that changes.
+_MOST_SURGED = 50_000
+
 
 class TriedWorkload(Struct, frozen=True):
     """A workload as it is, and what is known about it."""
@@ -130,6 +133,25 @@ class Trials:
                 )
             )
         return tuple(needs)
+
+    def has_room_for(self, identity: Identity, pod: Pod, count: int) -> bool | None:
+        """Whether so many pods more find a node beside all pods as they are; None where that is not known."""
+        ground, crew = self.ground, self.before.crew
+        if ground is None or crew is None or (len(crew.pods) + count) * len(ground.nodes) > _MOST_SURGED:
+            return None
+        more = [_numbered(pod, identity, number) for number in range(count)]
+        whole = Crew((*crew.pods, *more), {**crew.owners, **{each.key: identity for each in more}})
+        return sum(ground.land(whole).pending.values()) <= sum(
+            self.before.fates[each].pending or 0 for each in self.before.fates
+        )
+
+    def can_come_first(self, pods: Mapping[Identity, Pod]) -> bool:
+        """Whether these pods fit while all other workloads are as they are."""
+        if self.ground is None:
+            return True
+        crew = self._crew({**self._standing, **pods}, self.ground.nodes)
+        now = self.before.whole.pending or 0
+        return sum(self.ground.land(crew).pending.values()) <= now
 
     def untried(self, identity: Identity) -> tuple[Untried, ...]:
         """Return what could not be tried about a workload."""

@@ -36,6 +36,7 @@ from podqos.answers.advice_effects import Prices, effect_of, total_of
 from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
+from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
 from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
@@ -102,7 +103,8 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     sized = [advising.advise(subject) for subject in advising.subjects(request)]
     others = tuple(advising.others(sized))
     ground = ground_of(objects, request.placing)
-    climbed = advising.tried(sized, others, ground, request.samples)
+    trials = advising.trials(sized, others, ground, request.samples)
+    climbed = advising.tried(sized, others, trials)
     results = [_after(each, climbed) for each in sized]
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))
     kubelet = request.kubelet or DEFAULT_KUBELET
@@ -124,16 +126,22 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         for each in results
     )
     named = {each.priority_class for each in workloads}
+    classes = tuple(tier for name, tier in advising.to_create.items() if name in named)
+    rolled = list(advising.rolled(results, workloads, drifts))
+    budgets = tuple(budget for _, budget in objects.disruption_budgets())
+    by_name = {str(identity): rollout for identity, rollout in rollouts(rolled, trials, budgets).items()}
+    growing = {each.identity: each.after for each in rolled if each.added.memory_bytes > 0}
     return AdviceReport(
         kubernetes_version=profile.version_text,
         node_memory_bytes=memory_bytes,
-        workloads=workloads,
-        priority_classes=tuple(tier for name, tier in advising.to_create.items() if name in named),
+        workloads=tuple(replace(each, rollout=by_name.get(each.workload)) for each in workloads),
+        priority_classes=classes,
         assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects), *request.assumptions),
         goal=request.goal,
         tried=climbed.whole,
         total=total_of(each.effect for each in workloads if each.effect is not None),
         prices=request.prices,
+        steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
     )
 
 
@@ -338,14 +346,14 @@ class _Adviser:
         found = recommend(subject.description, used_bytes=subject.used_bytes, is_daemon_set=is_daemon_set)
         return replace(found, qos_class=QOSClass.GUARANTEED) if self._goal is Goal.GUARANTEED else found
 
-    def tried(
+    def trials(
         self,
         sized: Sequence[_Result],
         others: Sequence[Advised],
         ground: Ground | None,
         samples: Sequence[ContainerSamples],
-    ) -> Climbed:
-        """Try what was sized, among all other workloads."""
+    ) -> Trials:
+        """Return what tries versions of all workloads, on nodes if there are any."""
         found = {each.subject.identity: each.subject.found for each in sized}
         found.update((identity_of(each), each) for each in self._objects.latest(warn=False))
         placed = {identity_of(each) for each in without_owned(found.values())}
@@ -364,6 +372,11 @@ class _Adviser:
             for each in others
         ]
         recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
+        return Trials(workloads, ground, recording, self._profile)
+
+    def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
+        """Try what was sized, among all other workloads."""
+        found = {each.subject.identity: each.subject.found for each in sized}
         candidates = [
             Candidate(
                 identity=each.subject.identity,
@@ -378,10 +391,33 @@ class _Adviser:
         ]
         return climb(
             candidates,
-            Trials(workloads, ground, recording, self._profile),
+            trials,
             {each.identity: each.after for each in others},
             lambda identity, pod: self._stored(pod, found[identity]),
         )
+
+    def rolled(
+        self,
+        results: Sequence[_Result],
+        workloads: Sequence[WorkloadAdvice],
+        drifts: Mapping[Identity, WorkloadChange],
+    ) -> Iterator[Rolled]:
+        """Yield the workloads that exist and that advice changes."""
+        for result, advice in zip(results, workloads, strict=True):
+            subject = result.subject
+            if result.older is None or result.older == result.after or advice.effect is None:
+                continue
+            value = self._objects.plain(subject.found)
+            assert isinstance(value, dict)
+            yield Rolled(
+                identity=subject.identity,
+                workload=subject.found.workload,
+                value=value,
+                replicas=1 if advice.replicas is None else advice.replicas,
+                after=result.after,
+                added=advice.effect.per_replica if advice.effect.total is None else advice.effect.total,
+                resize=drifts[subject.identity].resize,
+            )
 
     def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""

@@ -15,6 +15,11 @@ UNTRIED = {
     Untried.NEED_UNKNOWN: "it was OOM-killed, so it needs more than was measured",
     Untried.TOO_MANY: "there are too many pods and nodes to try all of them together",
 }
+_UNTRIED_AMONG_ALL = {
+    **UNTRIED,
+    Untried.NO_SAMPLES: "workloads without samples are taken to use what they request",
+    Untried.NEED_UNKNOWN: "what was OOM-killed needs more than was measured",
+}
 _FAILED = {
     Reason.OOM_KILLED: "OOM-killed",
     Reason.EVICTED: "evicted",
@@ -59,8 +64,8 @@ def whole_words(trial: AdviceTrial) -> str:
     """Return how all advice together fared."""
     where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod alone"
     usage = "" if trial.replayed_seconds is None else f", {duration(trial.replayed_seconds)} of usage replayed"
-    said = [f"Tried: {where}{usage}: {_fate(trial.after, trial.before)}", *map(UNTRIED.__getitem__, trial.untried)]
-    return "; ".join(said)
+    said = f"Tried: {where}{usage}: {_fate(trial.after, trial.before)}"
+    return "; ".join([said, *(_UNTRIED_AMONG_ALL[each] for each in trial.untried)])
 
 
 def _fate(after: Fate, before: Fate) -> str:
