@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.advice.sizing.applying import ContainerAdvice, PodAdvice
 from podqos.advice.sizing.goals import with_containers
-from podqos.advice.sizing.raising import Shortage, raised, with_amounts
+from podqos.advice.sizing.raising import Shortage, not_lowered, raised, with_amounts
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.advice.sizing.tried import AdviceTrial, Fate, Raised, Reason, Untried, WorkloadTrial
 from podqos.answers.advice_trial import Trials, Tried
@@ -24,7 +24,8 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.survival.drift.drift import Identity
 from podqos.words.advice_trials import trial_words, whole_words
 
-_ROUNDS = 4
+_RUNGS = 2
+_ROUNDS = 5
 
 Store = Callable[[Identity, Pod], tuple[Pod, str]]
 """From a workload and its pod to the pod as the API server would store it, and why it would not."""
@@ -43,7 +44,8 @@ class Candidate(Struct, frozen=True):
     refusal: str
     usages: Mapping[str, UsageHistory]
     failed: tuple[Reason, ...] = ()
-    was_raised: bool = False
+    rung: int = 0
+    """How often it was raised."""
     is_withheld: bool = False
     worst: Fate | None = None
     """What became of it when it failed."""
@@ -135,22 +137,27 @@ def _memory(pod: Pod) -> Quantity:
 
 def _next(candidate: Candidate, reasons: tuple[Reason, ...], fate: Fate, store: Store) -> Candidate:
     """Return advice with what ran short raised, or, where that was done or does nothing, none."""
-    advice = candidate.advice
-    if not candidate.was_raised:
-        short = Shortage(
-            killed=Reason.OOM_KILLED in reasons,
-            evicted=Reason.EVICTED in reasons,
-            throttled=Reason.THROTTLED in reasons,
-        )
-        containers = tuple(
-            raised(each, candidate.usages.get(each.container), short, advice.qos_class) for each in advice.containers
-        )
-        if containers != advice.containers:
-            more = with_containers(advice, containers)
-            after, refusal = store(candidate.identity, more.pod)
-            if not refusal:
-                return replace(candidate, advice=more, after=after, was_raised=True, failed=reasons, worst=fate)
+    short = Shortage(
+        killed=Reason.OOM_KILLED in reasons,
+        evicted=Reason.EVICTED in reasons,
+        throttled=Reason.THROTTLED in reasons,
+    )
+    failed = tuple(dict.fromkeys((*candidate.failed, *reasons)))
+    for rung in range(candidate.rung, _RUNGS):
+        containers = tuple(_raised(each, candidate, short, rung) for each in candidate.advice.containers)
+        if containers != candidate.advice.containers:
+            advice = with_containers(candidate.advice, containers)
+            after, refusal = store(candidate.identity, advice.pod)
+            if not refusal and after != candidate.before:
+                return replace(candidate, advice=advice, after=after, rung=rung + 1, failed=failed, worst=fate)
     return _withheld(candidate, reasons, fate)
+
+
+def _raised(advice: ContainerAdvice, candidate: Candidate, short: Shortage, rung: int) -> ContainerAdvice:
+    usage = candidate.usages.get(advice.container)
+    if rung == 0:
+        return raised(advice, usage, short, candidate.advice.qos_class)
+    return not_lowered(advice, usage, short)
 
 
 def _withheld(candidate: Candidate, reasons: tuple[Reason, ...], fate: Fate | None) -> Candidate:
@@ -204,6 +211,13 @@ def _because(resource: str, failed: tuple[Reason, ...]) -> Reason:
     return Reason.OOM_KILLED if Reason.OOM_KILLED in failed else Reason.EVICTED
 
 
+def _pending(tried: Tried, before: Tried) -> Iterator[tuple[str, int]]:
+    for identity, fate in sorted(tried.fates.items()):
+        known = before.fates.get(identity, Fate())
+        if (fate.pending or 0) > (known.pending or 0):
+            yield str(identity), fate.pending or 0
+
+
 def _whole(
     tops: Mapping[Identity, Candidate], others: Mapping[Identity, Pod], tried: Tried, trials: Trials
 ) -> AdviceTrial:
@@ -216,6 +230,7 @@ def _whole(
         after=tried.whole,
         replayed_seconds=trials.recorded_seconds if has_samples else None,
         pools=trials.pools(_pods(tops, others)),
+        pending=dict(_pending(tried, trials.before)),
         untried=tuple(each for each in Untried if each in untried),
     )
     return replace(made, text=whole_words(made))

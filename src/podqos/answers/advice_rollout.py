@@ -86,7 +86,7 @@ def steps_of(
         text = f"create the priority classes {listed(names)}: a pod that names a missing one is refused"
         steps.append(Step(StepKind.CREATE_CLASSES, names, text))
     pools = () if trial is None else trial.pools
-    missing = [each for each in pools if each.needed is not None and each.needed > each.nodes]
+    missing = [each for each in pools if (each.needed or 0) > max(each.nodes, each.needed_before or 0)]
     if missing:
         steps.append(Step(StepKind.ADD_NODES, tuple(each.pool for each in missing), nodes_to_add(missing)))
     grow = tuple(str(each.identity) for each in rolled if _grows(each))

@@ -35,8 +35,8 @@ from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.survival.drift.drift import Identity
 
-# Pods × nodes with which the room for a rollout is tried, of every workload that changes.
-_MOST_SURGED = 50_000
+# Pods × workloads with which the room for the rollout of each is tried.
+_MOST_SURGED = 20_000
 
 
 class TriedWorkload(Struct, frozen=True):
@@ -135,15 +135,26 @@ class Trials:
         return tuple(needs)
 
     def has_room_for(self, identity: Identity, pod: Pod, count: int) -> bool | None:
-        """Whether so many pods more find a node beside all pods as they are; None where that is not known."""
-        ground, crew = self.ground, self.before.crew
-        if ground is None or crew is None or (len(crew.pods) + count) * len(ground.nodes) > _MOST_SURGED:
+        """Whether so many pods more find a node beside all pods where they are; None where that is not tried."""
+        settled = self._settled
+        if self.ground is None or settled is None:
             return None
         more = [_numbered(pod, identity, number) for number in range(count)]
-        whole = Crew((*crew.pods, *more), {**crew.owners, **{each.key: identity for each in more}})
-        return sum(ground.land(whole).pending.values()) <= sum(
-            self.before.fates[each].pending or 0 for each in self.before.fates
+        whole = Crew((*settled.pods, *more), {**settled.owners, **{each.key: identity for each in more}})
+        return not self.ground.land(whole).pending
+
+    @cached_property
+    def _settled(self) -> Crew | None:
+        """The pods as they are, on their nodes; None where there are too many to be looked at for every workload."""
+        crew, landing = self.before.crew, self.before.landing
+        if crew is None or landing is None or len(crew.pods) * len(self._workloads) > _MOST_SURGED:
+            return None
+        pods = tuple(
+            replace(pod, spec=replace(pod.spec, node_name=landing.nodes[pod.key]))
+            for pod in crew.pods
+            if pod.key in landing.nodes
         )
+        return Crew(pods, crew.owners)
 
     def can_come_first(self, pods: Mapping[Identity, Pod]) -> bool:
         """Whether these pods fit while all other workloads are as they are."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.node_settings import NodeNeeds, NodeThresholds
 from podqos.advice.sizing.sizing import Doubt
-from podqos.wording import mebibytes
+from podqos.model.pod import QOSClass
+from podqos.model.quantity import Quantity
+from podqos.wording import listed, mebibytes
 
 REASONS = {
     Because.SOMEBODY_WAITS: "users wait for it: Guaranteed, so that it does not depend on what others leave",
@@ -31,6 +34,21 @@ DOUBTS = {
     Doubt.NO_CPU_SAMPLES: "no samples of cpu: its amounts stay as they are",
     Doubt.NO_MEMORY_SAMPLES: "no samples of memory: its amounts stay as they are",
 }
+
+
+def goal_words(goal: Goal | None, without_amounts: Sequence[str], *, is_measured: bool) -> Iterator[str]:
+    """Yield what a goal cannot reach, and what to look up for it."""
+    if goal is Goal.CHEAPEST and not is_measured:
+        yield "Nothing was measured, so nothing is lowered."
+    if goal is not None and without_amounts:
+        who = listed(without_amounts)
+        yield f"Amounts are missing for {who}: see what they use (kubectl top pod), nothing is invented."
+
+
+def new_cpu_limit(limit: Quantity, qos_class: QOSClass) -> str:
+    """Return what a CPU limit costs that there was not before."""
+    price = ", and the price of Guaranteed" if qos_class is QOSClass.GUARANTEED else ""
+    return f"the CPU limit is new{price}: above {limit} it is throttled"
 
 
 def node_reasons(advice: NodeThresholds, needs: NodeNeeds) -> Iterator[str]:

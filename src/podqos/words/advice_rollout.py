@@ -44,7 +44,7 @@ def _rollout(rollout: Rollout) -> Iterator[str]:
 
 def nodes_to_add(pools: Sequence[PoolNeed]) -> str:
     """Return which nodes to add before anything else."""
-    said = listed([f"{each.needed - each.nodes} of {each.pool}" for each in pools if each.needed is not None])
+    said = listed([f"{(each.needed or 0) - each.nodes} of {each.pool}" for each in pools])
     return f"add nodes first, or pods stay pending: {said}"
 
 

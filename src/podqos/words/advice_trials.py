@@ -93,12 +93,18 @@ def _now(after: int, before: int | None) -> str:
     return "" if before is None or before == after else f" ({before} now)"
 
 
+def pending_words(workload: str, count: int) -> str:
+    """Return that pods of a workload would find no node."""
+    return f"{workload} would be pending: {counted(count, 'pod')} without a node"
+
+
 def pool_words(pool: PoolNeed) -> str:
     """Return how many nodes of a pool are needed, beside now."""
     if pool.needed is None or pool.needed_before is None:
         return f"{pool.pool}: {counted(pool.nodes, 'node')}; how many are needed was not tried"
     if pool.needed > pool.nodes:
-        return f"{pool.pool}: {pool.needed - pool.nodes} more needed ({pool.nodes} at hand)"
+        now = ", as now" if pool.needed == pool.needed_before else ""
+        return f"{pool.pool}: {pool.needed - pool.nodes} more needed than the {pool.nodes} at hand{now}"
     saved = pool.needed_before - pool.needed
     fits = f"{pool.needed} of {counted(pool.nodes, 'node')} suffice"
     if saved > 0:

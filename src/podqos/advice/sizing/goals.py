@@ -37,6 +37,8 @@ def class_for(goal: Goal | None, current: QOSClass, *, is_measured: bool) -> QOS
         return QOSClass.GUARANTEED
     if goal is Goal.CHEAPEST and is_measured:
         return QOSClass.BURSTABLE
+    if goal is Goal.SAFEST and current is QOSClass.BEST_EFFORT:
+        return QOSClass.BURSTABLE
     # What is used has to be reserved somewhere: a workload that was measured is not left without requests.
     if current is QOSClass.BEST_EFFORT and is_measured:
         return QOSClass.BURSTABLE

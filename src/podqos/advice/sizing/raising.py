@@ -3,6 +3,8 @@
 An OOM kill at its own limit: the limit covers the most that was used, with a margin. An eviction: memory is requested
 up to the limit, or the most that was used, so that the pod is never above its request. Throttled for longer than
 before: the CPU limit is the one before, or covers the most that was used.
+
+Where that is not enough, what ran short is no longer lowered at all: the node has no more to give.
 """
 
 from __future__ import annotations
@@ -54,6 +56,19 @@ def raised(
                 requests[name] = limits[name]
     if (requests, limits) == (advice.requests, advice.limits):
         return advice
+    return with_amounts(advice, usage, requests, limits)
+
+
+def not_lowered(advice: ContainerAdvice, usage: UsageHistory | None, short: Shortage) -> ContainerAdvice:
+    """Return the advice about a container without lowering what ran short."""
+    requests, limits = dict(advice.requests), dict(advice.limits)
+    names = [CPU] * short.throttled + [MEMORY] * (short.killed or short.evicted)
+    for name in names:
+        for amounts, before in ((requests, advice.requests_before), (limits, advice.limits_before)):
+            if name in before and name in amounts:
+                amounts[name] = max(amounts[name], before[name])
+        if name in limits and name in requests:
+            limits[name] = max(limits[name], requests[name])
     return with_amounts(advice, usage, requests, limits)
 
 

@@ -97,6 +97,8 @@ class AdviceTrial(Struct, frozen=True, rename="camel"):
     replayed_seconds: float | None
     """How long the recording is; null where nothing was measured."""
     pools: tuple[PoolNeed, ...] = ()
+    pending: dict[str, int] = {}
+    """Workloads of which more pods than now find no node, and how many do not."""
     untried: tuple[Untried, ...] = ()
     text: str = ""
     """The same in words."""

@@ -36,7 +36,7 @@ from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
-from podqos.cli.commands.advise_options import add_trial_options, add_writing_options, apply_to
+from podqos.cli.commands.advise_options import add_trial_options, add_writing_options, apply_to, say_classes
 from podqos.cli.counted_nodes import node_count
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, object_name, print_documents, print_file, say_assumptions
@@ -123,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.patch:
         print_file(tool_patches(objects, report, arguments.patch))
         _warn(report)
+        say_classes(report)
         say_assumptions(report.assumptions)
     elif arguments.output in {"manifests", "patch"}:
         patches = arguments.output == "patch"

@@ -85,7 +85,12 @@ def apply_to(paths: list[str], objects: Objects, report: AdviceReport) -> int:
             else:
                 changed = counted(len(file.workloads), "workload")
                 print(f"{file.source}: changed {changed}: {listed(file.workloads)}", file=sys.stderr)
-    if report.priority_classes and not unwritten:
+    say_classes(report)
+    return unwritten
+
+
+def say_classes(report: AdviceReport) -> None:
+    """Say which priority classes the advised workloads need."""
+    if report.priority_classes:
         names = listed([each.name for each in report.priority_classes])
         print(f"priority classes to create first: {names} (-o manifests prints them)", file=sys.stderr)
-    return unwritten

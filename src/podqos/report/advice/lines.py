@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
+from podqos.model.pod import QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.report.advice.table import table
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
-from podqos.words.advice import DOUBTS
+from podqos.words.advice import DOUBTS, new_cpu_limit
 
 # Moves that are listed.
 _TOLD = 3
@@ -56,7 +57,7 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
     if workload.refusal and not workload.is_withheld:
         yield from wrapped(style.alarm(f"the API server would refuse it: {workload.refusal}"), style, "    ", "  ! ")
     for container in workload.containers:
-        yield from _container(container, style)
+        yield from _container(container, style, workload.wanted_class)
     if workload.tried is not None and not workload.is_withheld:
         yield from wrapped(workload.tried.text, style, "    ", "  ")
     if verbose and workload.rollout is not None:
@@ -68,7 +69,7 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
             yield f"  → … and {len(moves) - _TOLD} more"
 
 
-def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
+def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) -> Iterator[str]:
     amounts = [
         f"{resource} {_amounts(container, resource)}"
         for resource in (CPU, MEMORY)
@@ -77,6 +78,8 @@ def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
     yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}"
     if container.needs_choice:
         yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "      ", "    ! ")
+    if CPU in container.limits and CPU not in container.limits_before:
+        yield from wrapped(new_cpu_limit(container.limits[CPU], qos_class), style, "      ", "    ! ")
     for line in _seen(container):
         yield from wrapped(line, style, "    ")
     has_samples = container.memory_bytes is not None or container.cpu_milli is not None

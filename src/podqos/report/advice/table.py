@@ -12,7 +12,8 @@ from podqos.report.survival.drift_lines import change
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
 from podqos.wording import mebibytes
-from podqos.words.advice_trials import pool_words
+from podqos.words.advice import goal_words
+from podqos.words.advice_trials import pending_words, pool_words
 
 _HEADERS = (
     "WORKLOAD",
@@ -79,9 +80,19 @@ def summary(report: AdviceReport) -> Iterator[str]:
     """Yield what all advice comes to, and how it was tried."""
     if report.total is not None and report.tried is not None:
         yield f"In all: {amounts(report.total)} requested{_cost(report)}."
+    yield from goal_words(report.goal, _without_amounts(report), is_measured=_is_measured(report))
     if report.tried is not None:
+        yield from (f"{pending_words(name, count)}." for name, count in report.tried.pending.items())
         yield from (f"{pool_words(pool)}." for pool in report.tried.pools)
         yield f"{report.tried.text}."
+
+
+def _without_amounts(report: AdviceReport) -> list[str]:
+    return [each.workload for each in report.workloads if any(one.needs_choice for one in each.containers)]
+
+
+def _is_measured(report: AdviceReport) -> bool:
+    return any(one.memory_bytes or one.cpu_milli for each in report.workloads for one in each.containers)
 
 
 def csv_rows(report: AdviceReport) -> Table:
