@@ -77,18 +77,19 @@ class Fared(Struct, frozen=True):
 
 def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Pod]) -> Recording:
     """Return what was recorded of the workloads; what belongs to none of them is left out."""
-    series: dict[Identity, dict[str, dict[str, tuple[list[Point], list[Point]]]]] = {}
-    has_times = True
+    matched = []
     for sample in samples:
         identity = owner_of(sample.pod, pods)
         container = None if identity is None else container_of(sample.container, pods[identity])
-        if identity is None or container is None:
-            continue
-        memory, cpu = points_of(sample)
-        has_times = has_times and (_is_timed(sample) or max(len(memory), len(cpu)) < 2)
+        if identity is not None and container is not None:
+            matched.append((identity, container, sample))
+    has_times = _share_a_clock([sample for _, _, sample in matched])
+    series: dict[Identity, dict[str, dict[str, tuple[list[Point], list[Point]]]]] = {}
+    for identity, container, sample in matched:
         own = series.setdefault(identity, {}).setdefault(sample.pod, {}).setdefault(container, ([], []))
-        own[0].extend(memory)
-        own[1].extend(cpu)
+        memory_us, cpu_us = _times_us(sample) if has_times else ((), ())
+        own[0].extend(_points(sample.memory_bytes, memory_us))
+        own[1].extend(_points(sample.cpu_milli, cpu_us))
     every = [
         points for of in series.values() for pod in of.values() for pair in pod.values() for points in pair if points
     ]
@@ -104,16 +105,21 @@ def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Po
     return Recording(demands, end_us - begin_us + _STEP_US, has_times)
 
 
-def points_of(sample: ContainerSamples) -> tuple[list[Point], list[Point]]:
-    """Return the samples of memory and of cpu over time."""
-    return (
-        [(number * _STEP_US, value) for number, value in enumerate(sample.memory_bytes)],
-        [(number * _STEP_US, value) for number, value in enumerate(sample.cpu_milli)],
-    )
+def _points(values: Sequence[int], times_us: Sequence[int]) -> list[Point]:
+    """Return values at their times; where those are not known, a minute apart."""
+    if len(times_us) == len(values):
+        return list(zip(times_us, values, strict=True))
+    return [(number * _STEP_US, value) for number, value in enumerate(values)]
 
 
-def _is_timed(_: ContainerSamples) -> bool:
-    return False
+def _times_us(sample: ContainerSamples) -> tuple[Sequence[int], Sequence[int]]:
+    return getattr(sample, "memory_times_us", ()), getattr(sample, "cpu_times_us", ())
+
+
+def _share_a_clock(samples: Sequence[ContainerSamples]) -> bool:
+    """Whether the times of all samples are known, and count from the same moment."""
+    series = [sample for sample in samples if max(len(sample.memory_bytes), len(sample.cpu_milli)) > 1]
+    return all(map(any, map(_times_us, series))) and len({getattr(sample, "are_dates", True) for sample in series}) < 2
 
 
 def _demand(memory: Sequence[Point], cpu: Sequence[Point], begin_us: int, stretches: int) -> ContainerDemand:
