@@ -103,7 +103,7 @@ def test_a_range_that_is_no_matrix_is_one_line(data):
 
 @pytest.mark.parametrize("url", ["prometheus:9090", "ftp://x", "", "http://", "http://x:99999"])
 def test_what_is_no_url_is_refused(url):
-    with pytest.raises(InputError, match=r"--prometheus: .* is no address of a Prometheus"):
+    with pytest.raises(InputError, match=r"prometheus: .* is no address of a Prometheus"):
         Prometheus(url)
 
 

@@ -43,6 +43,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.profile import Profile
 from podqos.model.service import GatewayRoute, Ingress, Service
+from podqos.naming import naming, published
 from podqos.objects.assumptions import (
     added_containers,
     as_written,
@@ -187,7 +188,7 @@ class Checked:
             summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
             kubernetes_version=self.options.profile.version_text,
             fail_on=self.gate.fail_on,
-            notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
+            notes=tuple(each.worded(published) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,
             verdict=verdict(items),
             cluster=self.cluster,
@@ -304,7 +305,7 @@ class Checked:
             if old is None:
                 what = f"there is no {new.subject.kind} {new.subject.key} to resize"
                 source = self._sources[found.source]
-                fix = "give it with -f, as it is now"
+                fix = "give it with " + naming("files") + ", as it is now"
                 self.resized.note(source.problem(found.place, ("metadata", "name"), what, fix))
             else:
                 resizes.append(Resize(old.workload.pod, new))

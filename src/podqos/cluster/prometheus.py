@@ -16,6 +16,7 @@ from podqos.cluster.patience import Patience
 from podqos.cluster.proxies import address_of
 from podqos.errors import BadAnswer, InputError, NotFound
 from podqos.manifest.samples import PrometheusSeries, read_samples
+from podqos.naming import naming
 
 _MOST_POINTS = 10_000
 """Of one series in one answer; Prometheus refuses more than 11,000."""
@@ -31,7 +32,7 @@ class Prometheus:
         address = address_of(url)
         if address is None:
             fix = "write http://HOST:9090"
-            raise InputError(f"{url!r} is no address of a Prometheus", where="--prometheus", fix=fix)
+            raise InputError(f"{url!r} is no address of a Prometheus", where=naming("prometheus"), fix=fix)
         scheme, _, rest = url.partition("://")
         server = f"{scheme}://{rest.rpartition('@')[2]}".partition("?")[0].rstrip("/")
         user = User(token=token, token_file=token_file, username=address.username, password=address.password)

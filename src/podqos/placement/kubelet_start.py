@@ -11,6 +11,7 @@ from podqos.eviction.kubelet_file import check_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
+from podqos.naming import hint, naming
 from podqos.placement.allocatable import Allocatable, node_allocatable
 
 # The default of older versions, which may stay in their files.
@@ -38,7 +39,8 @@ def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable
     for resource in allocatable.over_reserved:
         withheld, there = allocatable.reservation[resource], capacity[resource]
         what = too_much_withheld(resource, str(withheld), str(there))
-        raise InvalidConfiguration(what, fix="reserve less, or describe the node as it is, for example --node-memory")
+        fix = "reserve less" + hint(", or describe the node as it is, for example " + naming("node_memory"))
+        raise InvalidConfiguration(what, fix=fix)
     return allocatable
 
 

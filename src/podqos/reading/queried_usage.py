@@ -11,6 +11,7 @@ from podqos.cluster.prometheus import Prometheus
 from podqos.errors import InputError
 from podqos.manifest.samples import PrometheusSeries
 from podqos.model.assumption import Assumption
+from podqos.naming import naming, stated_with
 
 _LEAST_STEP_SECONDS = 60
 _MOST_SAMPLES = 2_100
@@ -41,14 +42,17 @@ class QueriedUsage(Struct, frozen=True):
     def assumptions(self) -> tuple[Assumption, ...]:
         """What is assumed because Prometheus has no samples of it."""
         missing = [name for name, found in (("memory", self.memory), ("cpu", self.cpu)) if not found]
-        return tuple(Assumption(f"{name} usage", "not known: Prometheus has no samples", "--usage") for name in missing)
+        return tuple(
+            Assumption(f"{name} usage", "not known: Prometheus has no samples", stated_with("usage"))
+            for name in missing
+        )
 
 
 def queried_usage(query: UsageQuery) -> QueriedUsage:
     """Ask; raises ``InputError`` where there are no samples at all."""
     seconds = query.end_seconds - query.start_seconds
     if seconds <= 0:
-        raise InputError("there is no time between beginning and end", where="--prometheus", fix="begin earlier")
+        raise InputError("there is no time between beginning and end", where=naming("prometheus"), fix="begin earlier")
     minutes = -(-seconds // (_MOST_SAMPLES * 60))
     step = max(_LEAST_STEP_SECONDS, int(minutes) * 60)
     window = max(_LEAST_WINDOW_SECONDS, step)
@@ -68,5 +72,5 @@ def queried_usage(query: UsageQuery) -> QueriedUsage:
         what = "Prometheus has no samples of container_memory_working_set_bytes or container_cpu_usage_seconds_total"
         of = f" of the namespace {query.namespace}" if query.namespace else ""
         fix = "does it collect cAdvisor's metrics, and since when?"
-        raise InputError(f"{what}{of} in that time", where="--prometheus", fix=fix)
+        raise InputError(f"{what}{of} in that time", where=naming("prometheus"), fix=fix)
     return QueriedUsage(*found)

@@ -26,6 +26,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
+from podqos.naming import published
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.kubelet_start import check_starts, too_much_withheld
 from podqos.wording import listed, mebibytes
@@ -175,7 +176,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     except InvalidConfiguration as error:
         path = error.where.replace('"', "") if error.where else ""
         patch = _starting(kubelet, path)
-        message = str(error) if patch is None else f"{path}: {error.what}"
+        message = error.worded(published) if patch is None else f"{path}: {error.what}"
         yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(message), patch or Patch.choose(Choice.THRESHOLD))
         return
     if node_allocatable(kubelet.capacity, config).over_reserved:
