@@ -8,6 +8,9 @@ import signal
 import pytest
 from hypothesis import settings
 
+from podqos.cli import spelling
+from podqos.naming import Field
+
 # Whoever starts the tests in the background, or with nohup, leaves SIGINT or SIGHUP ignored, and children would inherit
 # that; some are sent one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -15,6 +18,14 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No test reads the cluster of whoever runs them.
 os.environ["KUBECONFIG"] = os.devnull
+
+
+def _no_option(field: Field) -> str:
+    raise AssertionError(f"a message names {field!r}, for which the command that prints it has no option")
+
+
+# No command advises an option that it does not have, whichever test it runs in.
+spelling.without_option = _no_option
 
 # A busy machine is not a failing test: how long one example takes is not what these tests are about. Every run draws
 # the same examples, so that a change and not chance decides; `PODQOS_DRAW=1` draws others, to search for more, and

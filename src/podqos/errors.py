@@ -5,7 +5,8 @@
     │   ├── InvalidQuantity       a resource amount that Kubernetes would not parse
     │   ├── InvalidManifest       a document or a field of it
     │   ├── InvalidConfiguration  a kubelet setting with which the kubelet would not start
-    │   └── InvalidOption         a value on the command line
+    │   └── InvalidArgument       a value of a request: ``where`` is the field
+    │       └── InvalidOption     the same on the command line, said by ``cli``
     ├── HostError                 the machine: a file that cannot be read, a feature that is missing
     └── ClusterError              a cluster, or whatever else answers over the network
         ├── Unreachable           no whole answer came: no connection, no trust, out of time
@@ -20,9 +21,22 @@ Our own bugs are assertions. Only the command line and servers catch them, to sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+Spelled = Callable[[str], str]
+"""Returns a text with the fields that it names (``naming``) as the reader spells them."""
+
 
 class PodqosError(Exception):
     """Base of everything podqos raises on purpose."""
+
+    def worded(self, spelled: Spelled = str) -> str:
+        """Return what is wrong in one line, in a reader's own spelling."""
+        return spelled(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        """One line, with fields as a program names them."""
+        return self.worded()
 
 
 class _PlacedError(PodqosError):
@@ -34,11 +48,12 @@ class _PlacedError(PodqosError):
         self.where = where
         self.fix = fix
 
-    def __str__(self) -> str:
-        """One line: where, what, how to fix."""
-        place = f"{self.where}: " if self.where else ""
-        mend = f" ({self.fix})" if self.fix else ""
-        return f"{place}{self.what}{mend}"
+    def worded(self, spelled: Spelled = str) -> str:
+        """Return in one line: where, what, how to fix."""
+        where, what, fix = map(spelled, (self.where, self.what, self.fix))
+        place = f"{where}: " if where else ""
+        mend = f" ({fix})" if fix else ""
+        return f"{place}{what}{mend}"
 
 
 class InputError(_PlacedError):
@@ -63,8 +78,12 @@ class InvalidConfiguration(InputError):
     """A kubelet setting with which the kubelet would not start."""
 
 
-class InvalidOption(InputError):
-    """A value given on the command line that makes no sense."""
+class InvalidArgument(InputError):
+    """A value that makes no sense in the field of a request, or the parameter of a function, that ``where`` names."""
+
+
+class InvalidOption(InvalidArgument):
+    """A value given on the command line that makes no sense; only ``cli`` knows options by their names."""
 
 
 class HostError(PodqosError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -25,6 +27,7 @@ from podqos.manifest.kubelet import kubelet_settings
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import parse_path
 from podqos.manifest.policies import read_policy
+from podqos.manifest.runtime_memory import Written
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import Chunk, Place, chunks
 from podqos.model.autoscaling import HorizontalPodAutoscaler
@@ -52,6 +55,8 @@ class Bundle(Struct, frozen=True):
     workloads: tuple[LocatedWorkload, ...] = ()
     surroundings: ClusterObjects = ClusterObjects()
     resizes: tuple[Resize, ...] = ()
+    written: dict[CheckedObject, object] = {}
+    """The objects as plain values."""
 
 
 def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding, ...]:
@@ -59,7 +64,10 @@ def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding,
     options = options or CheckOptions()
     context = Context(bundle.surroundings, options, bundle.resizes)
     keep_pods = len(bundle.workloads) <= options.compare_up_to
-    results = [check_workload(found, context, keep_pod=keep_pods) for found in bundle.workloads]
+    results = [
+        check_workload(found, context, keep_pod=keep_pods, written=Written(partial(bundle.written.get, found.subject)))
+        for found in bundle.workloads
+    ]
     return check_bundle(results, context)
 
 
@@ -141,7 +149,8 @@ def bundle_of(objects, replaces=()) -> Bundle:
     )
     workloads = [replace(each, scaled_by=autoscalers.get((each.subject.kind, each.subject.name))) for each in workloads]
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))
-    return Bundle(tuple(workloads), surroundings, resizes)
+    written = {each.subject: objects[each.subject.place.chunk.start] for each in workloads}
+    return Bundle(tuple(workloads), surroundings, resizes, written)
 
 
 def check_text(text: str, options: CheckOptions | None = None, replaces: str = "") -> tuple[Finding, ...]:

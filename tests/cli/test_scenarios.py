@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.reading.shipped_scenarios import scenario_dir
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ def test_the_source_tree_has_the_content_platform():
 
 @pytest.mark.parametrize("name", ["content-platfrom", "", ".", "..", "content-platform/accidental"])
 def test_an_unknown_scenario_is_refused_with_the_known_ones(name):
-    with pytest.raises(InvalidOption, match=r"one of: .*content-platform"):
+    with pytest.raises(InvalidArgument, match=r"one of: .*content-platform"):
         scenario_dir(name)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from podqos.cli.main import main
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.objects.selection import Selection, kind_named, parse_selector
 
 
@@ -263,7 +263,7 @@ def test_a_large_list_is_selected_from_as_well(capsys):
 
 @pytest.mark.parametrize("text", ["a=b c", "=b", "a in b", "a in (b", "a,,b", "(a)", "a==b==c"])
 def test_what_is_no_selector_is_bad_input(text):
-    with pytest.raises(InvalidOption, match="is no condition on labels"):
+    with pytest.raises(InvalidArgument, match="is no condition on labels"):
         parse_selector(text)
 
 

@@ -115,7 +115,7 @@ def test_null_and_missing_sections_are_empty():
         ),
         pytest.param(b"kind: Config", None, "f: no current context (set KUBECONFIG)", id="nothing"),
         pytest.param(
-            SECOND.replace(b"current-context: dev", b""), None, "choose one with --context: dev and prod", id="none"
+            SECOND.replace(b"current-context: dev", b""), None, "choose one with context: dev and prod", id="none"
         ),
         pytest.param(b"kind: Pod", None, "f: a Pod, no kubeconfig", id="another kind"),
         pytest.param(b"[]", None, "f: no kubeconfig", id="a list"),
@@ -204,4 +204,4 @@ def test_a_kubeconfig_counts_before_the_pods_own_cluster(tmp_path, service_accou
 def test_without_any_cluster_it_says_where_it_looked(tmp_path):
     with pytest.raises(InputError) as caught:
         find_access(environment={"KUBECONFIG": "/none", "HOME": str(tmp_path)}, service_account="/none")
-    assert str(caught.value) == "/none: there is no kubeconfig (set KUBECONFIG, or give files with -f)"
+    assert str(caught.value) == "/none: there is no kubeconfig (set KUBECONFIG, or give files with files)"

@@ -107,7 +107,7 @@ def test_an_empty_cgroup_that_was_made_before_is_taken(tmp_path, cgroups):
 @pytest.mark.parametrize("root", ["/", "", "..", "a/../.."])
 def test_the_root_is_no_cgroup_of_its_own(root, tmp_path):
     own = "/" + root.strip("/")
-    with pytest.raises(HostError, match="a node needs a cgroup of its own; choose another with --cgroup-root"):
+    with pytest.raises(HostError, match="a node needs a cgroup of its own; choose another with cgroup_root"):
         Claim(open_cgroups(own), tmp_path)
 
 

@@ -426,7 +426,7 @@ def test_a_privileged_container_starts_only_where_that_is_allowed(allowed):
         (status,) = PodList(stage.node).document(stage.pod("web").uid)["status"]["containerStatuses"]
         if not allowed:
             assert status["state"]["waiting"]["reason"] == "CreateContainerConfigError"
-            assert "--allow-privileged" in status["state"]["waiting"]["message"]
+            assert "its option allow-privileged" in status["state"]["waiting"]["message"]
 
 
 @pytest.mark.parametrize("user", [-1, 1 << 31, "root", 1.5])

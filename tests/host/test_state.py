@@ -81,7 +81,7 @@ def test_two_nodes_cannot_share_a_directory(state, tmp_path):
 
 
 def test_a_place_that_cannot_be_made_is_an_error_with_advice():
-    with pytest.raises(HostError, match="choose another with --state-dir"):
+    with pytest.raises(HostError, match="choose another with state_dir"):
         StateDirectory(Path(os.devnull) / "x", print)
 
 

@@ -12,7 +12,7 @@ from podqos.advice.sizing.description import DescribedWorkload
 from podqos.advice.sizing.matrix import Description
 from podqos.advice.sizing.samples import read_samples
 from podqos.answers.thresholds import thresholds
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.drift import drift
 from podqos.library.forecast import forecast
@@ -159,7 +159,7 @@ def test_what_fails_is_decided_by_what_is_allowed():
     allowed = drift(old, new, allowed=Allowed(frozenset({"web"})))
     web = next(each for each in allowed.workloads if each.name == "web")
     assert (web.status, web.fails, allowed.fails) == (DriftStatus.AHEAD, False, False)
-    with pytest.raises(InvalidOption, match="there is no workload nobody"):
+    with pytest.raises(InvalidArgument, match="there is no workload nobody"):
         drift(old, new, allowed=Allowed(frozenset({"nobody"})))
 
 

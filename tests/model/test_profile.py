@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.model.profile import LATEST, NEWEST, OLDEST, RECORDED, Profile, parse_version, profile_for
 
 CHANGES = [
@@ -111,5 +111,5 @@ def test_versions_are_read_with_and_without_v_and_patch(text):
 
 @pytest.mark.parametrize("text", ["", "1", "2.0", "1.7", "1.38", "latest", "1.x"])
 def test_unknown_versions_are_refused_with_the_known_range(text):
-    with pytest.raises(InvalidOption, match=r"1\.8 to 1\.37"):
+    with pytest.raises(InvalidArgument, match=r"1\.8 to 1\.37"):
         parse_version(text)

@@ -25,7 +25,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidManifest, InvalidOption, InvalidQuantity
+from podqos.errors import InputError, InvalidArgument, InvalidManifest, InvalidQuantity
 from podqos.manifest.decode import convert_pod
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
@@ -33,6 +33,7 @@ from podqos.model.pod import Container, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, ResourceRequirements
+from podqos.naming import naming
 
 Side = Literal["requests", "limits"]
 ContainerList = Literal["containers", "initContainers"]
@@ -211,7 +212,7 @@ def injector_named(name: str) -> Injector:
     if found is None:
         close = get_close_matches(name, INJECTORS, 1)
         fix = f"did you mean {close[0]}?" if close else f"one of {', '.join(INJECTORS)}, or a file that describes one"
-        raise InvalidOption(f"there is no injector {name!r}", where="--inject", fix=fix)
+        raise InvalidArgument(f"there is no injector {name!r}", where=naming("inject"), fix=fix)
     return found
 
 

@@ -23,7 +23,7 @@ from podqos.answers.admission import (
     report_undecodable,
     report_unread,
 )
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
 from podqos.manifest.plain import Plain
@@ -32,6 +32,7 @@ from podqos.model.assumption import Assumption, of_version
 from podqos.model.pod import Workload
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
+from podqos.naming import naming
 from podqos.objects.assumptions import cluster_assumptions, without_policies
 from podqos.objects.files import STDIN
 from podqos.objects.objects import Objects, in_namespace
@@ -89,8 +90,8 @@ class AdmissionRun:
     ) -> None:
         if resizes is not None and not profile.in_place_resize:
             version = profile.version_text
-            raise InvalidOption(
-                f"Kubernetes {version} cannot resize pods in place", where="--resize", fix="use 1.33 or newer"
+            raise InvalidArgument(
+                f"Kubernetes {version} cannot resize pods in place", where=naming("resize"), fix="use 1.33 or newer"
             )
         self._objects = objects
         self._profile = profile
@@ -105,7 +106,7 @@ class AdmissionRun:
             if resizes is not None and item.key not in known:
                 kind, namespace, name = item.key
                 what = f"there is no {kind} {namespace}/{name} to resize"
-                fix = "give it with -f, as it is now"
+                fix = "give it with " + naming("files") + ", as it is now"
                 resizes.note(item.source.problem(item.place, ("metadata", "name"), what, fix))
 
     def items(self, progress: Progress | None = None) -> Iterator[AdmissionReport]:
@@ -198,12 +199,15 @@ class AdmissionRun:
     def _check_policies(self) -> None:
         """Raise an error if the policies are not in order."""
         self._objects.check_policies()
+        self._objects.check_kubelets()
         errors = self._objects.policy_errors
         if errors:
             raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
         if self._override is not None and not any(self._overriding()):
             what = "there is no override for it"
-            raise InvalidOption(what, where="--override-profile", fix="add a ClusterResourceOverride to the files")
+            raise InvalidArgument(
+                what, where=naming("override_profile"), fix="add a ClusterResourceOverride to the files"
+            )
 
     def _overriding(self) -> Iterator[Policies]:
         """Yield the policies of files that an override applies to."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.answers.node_state import NodeState
 from podqos.answers.workers import Workers
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.eviction.ranking import Policy
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -19,6 +19,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
+from podqos.naming import naming
 from podqos.objects.assumptions import KUBELET_SETTINGS
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.placement.kubelet_start import check_starts
@@ -197,7 +198,7 @@ def _growing(name: str | None, nodes: Sequence[NodePods]) -> frozenset[str] | No
         return frozenset({SYSTEM})
     if not found:
         some = ", ".join(sorted(keys)[:_SHOWN_PODS])
-        raise InvalidOption(f"there is no pod {name}", where="--growing", fix=f"such as {some}, or {SYSTEM}")
+        raise InvalidArgument(f"there is no pod {name}", where=naming("growing"), fix=f"such as {some}, or {SYSTEM}")
     return found
 
 

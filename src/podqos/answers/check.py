@@ -36,12 +36,14 @@ from podqos.answers.findings import CheckReport, FindingReport, finding_report
 from podqos.answers.verdict import verdict
 from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.runtime_memory import Written, written
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.profile import Profile
 from podqos.model.service import GatewayRoute, Ingress, Service
+from podqos.naming import naming, published
 from podqos.objects.assumptions import (
     added_containers,
     as_written,
@@ -186,7 +188,7 @@ class Checked:
             summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
             kubernetes_version=self.options.profile.version_text,
             fail_on=self.gate.fail_on,
-            notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
+            notes=tuple(each.worded(published) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,
             verdict=verdict(items),
             cluster=self.cluster,
@@ -271,9 +273,24 @@ class Checked:
             by_source.setdefault(each.subject.source, []).append(each)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
-            return [check_workload(each, context_of(each.subject.source), keep_pod=keep_pods) for each in group]
+            return [
+                check_workload(
+                    each, context_of(each.subject.source), keep_pod=keep_pods, written=self._written(each.subject)
+                )
+                for each in group
+            ]
 
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
+
+    def _written(self, subject: CheckedObject) -> Written | None:
+        """Return the whole object, where its text mentions what only commands and environments say."""
+        source, place = self._sources[subject.source], subject.place
+        if place is None:
+            return None
+        # Places count in the text with simple line ends and without a mark.
+        is_simple = source.data[:1] != b"\xef" and b"\r" not in source.data
+        text = source.data[place.chunk.start : place.chunk.end] if is_simple else source.data
+        return written(text, lambda: source.plain(place))
 
     def _spread(self, task: Callable[[Input], Result], inputs: Sequence[Input]) -> Sequence[Result]:
         return self._spread_over(task, inputs, sum(len(source.data) for source in self._sources.values()))
@@ -288,7 +305,7 @@ class Checked:
             if old is None:
                 what = f"there is no {new.subject.kind} {new.subject.key} to resize"
                 source = self._sources[found.source]
-                fix = "give it with -f, as it is now"
+                fix = "give it with " + naming("files") + ", as it is now"
                 self.resized.note(source.problem(found.place, ("metadata", "name"), what, fix))
             else:
                 resizes.append(Resize(old.workload.pod, new))

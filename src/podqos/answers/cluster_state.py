@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from podqos.answers.node_options import NodePodsOptions
 from podqos.answers.node_state import NodeState, cluster_node_state
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
@@ -79,9 +79,9 @@ def node_named(cluster: ClusterSnapshot, node: str | None) -> str:
         return names[0]
     if node is None:
         fix = f"name one: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
-        raise InvalidOption(f"the cluster has {counted(len(names), 'node')}", fix=fix)
+        raise InvalidArgument(f"the cluster has {counted(len(names), 'node')}", fix=fix)
     if node not in cluster.nodes:
         close = get_close_matches(node, names, 1)
         fix = f"did you mean {close[0]}?" if close else f"one of: {', '.join(names[:5])}"
-        raise InvalidOption(f"there is no node {node}", fix=fix)
+        raise InvalidArgument(f"there is no node {node}", fix=fix)
     return node

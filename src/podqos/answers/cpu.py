@@ -12,6 +12,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU
+from podqos.naming import stated_with
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
 from podqos.objects.kubelet_node import Kubelet, cgroups_of, rules_of
 from podqos.objects.node_pods import node_pods
@@ -38,12 +39,13 @@ class CpuRequest(Struct, frozen=True, kw_only=True):
 def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     """Return what each pod of a node wants and gets. Raises InputError where there are no pods."""
     cores, kubelet, profile = request.cores, request.kubelet, request.profile
+    objects.check_kubelets()
     pods = node_pods(objects, profile=profile, node=request.node)
     if not pods:
         raise InputError("there are no pods", fix="name manifests that hold some")
     assumptions: list[Assumption] = []
     if request.is_this_machine:
-        assumptions.append(Assumption("cores", f"{cores}, all of this machine", "--cores"))
+        assumptions.append(Assumption("cores", f"{cores}, all of this machine", stated_with("cores")))
     if kubelet is None:
         kubelet = Kubelet()
         assumptions.append(KUBELET_SETTINGS)

@@ -14,13 +14,14 @@ from podqos.admission.injectors import CustomInjector, Injector
 from podqos.answers.drift_usage import both_versions
 from podqos.answers.drift_versions import version_workloads
 from podqos.answers.node_options import NodeKeywords, NodeOptions
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.node import Node
 from podqos.model.snapshot import NodeUsage
+from podqos.naming import naming
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import Objects
@@ -190,4 +191,4 @@ def resize_verdict(resize: ResizeCost) -> ResizeVerdict:
 def _check_allowed(allowed: Allowed, identities: Iterable[Identity]) -> None:
     known = {name for each in identities for name in (each.name, f"{each.namespace}/{each.name}")}
     for name in sorted(allowed.workloads - known):
-        raise InvalidOption(f"there is no workload {name}", where="--allow", fix="name one of the manifests")
+        raise InvalidArgument(f"there is no workload {name}", where=naming("allow"), fix="name one of the manifests")

@@ -10,12 +10,13 @@ from podqos.answers.drift_versions import Entries
 from podqos.errors import InputError
 from podqos.model.assumption import Assumption
 from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.naming import stated_with
 from podqos.survival.drift.drift import Version
 from podqos.survival.node.assumed_usage import assumed_usage
 from podqos.survival.node.usage import from_usage
 from podqos.survival.node.usage_file import UsageRow
 
-USAGE = Assumption("unmeasured usage", "what the older version requests", "--usage")
+USAGE = Assumption("unmeasured usage", "what the older version requests", stated_with("usage"))
 
 
 def both_versions(

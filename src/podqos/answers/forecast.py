@@ -18,7 +18,7 @@ from podqos.agent.memory import memory_notification
 from podqos.answers.node_options import NodePodsKeywords, NodePodsOptions
 from podqos.answers.node_state import NodeState, check_fits, node_state
 from podqos.answers.watched_memory import watched_memory
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Signal
@@ -26,6 +26,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
+from podqos.naming import naming
 from podqos.objects.kubelet_node import DEFAULT_KUBELET
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -207,7 +208,7 @@ def _growing(text: str, pods: Sequence[PodUsage]) -> Growth:
     name, _, container = text.partition(":")
     if not name:
         fix = f"{some}, or {SYSTEM} for what runs besides pods"
-        raise InvalidOption("no growing pod given", where="--growing", fix=fix)
+        raise InvalidArgument("no growing pod given", where=naming("growing"), fix=fix)
     found = [entry for entry in pods if name in {entry.pod.key, entry.pod.metadata.name}]
     if not found:
         # The name of a workload will do where it has one pod.
@@ -217,11 +218,13 @@ def _growing(text: str, pods: Sequence[PodUsage]) -> Growth:
     if len(found) != 1:
         close = get_close_matches(name, [*names, *(key.partition("/")[2] for key in names)], 1)
         what = f"{name} matches several pods" if found else f"there is no pod {name}"
-        raise InvalidOption(what, where="--growing", fix=f"did you mean {close[0]}?" if close and not found else some)
+        raise InvalidArgument(
+            what, where=naming("growing"), fix=f"did you mean {close[0]}?" if close and not found else some
+        )
     containers = [usage.name for usage in found[0].containers]
     if not container and len(containers) == 1:
         container = containers[0]
     if container not in containers:
         what = f"{name} has no container {container}" if container else f"{name} has several containers"
-        raise InvalidOption(what, where="--growing", fix=f"add one of them: {name}:{containers[0]}")
+        raise InvalidArgument(what, where=naming("growing"), fix=f"add one of them: {name}:{containers[0]}")
     return Growth(found[0].pod.metadata.uid, container)

@@ -20,6 +20,7 @@ from podqos.model.profile import Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
+from podqos.naming import hint, naming, stated_with
 from podqos.objects.assumptions import (
     KUBELET_SETTINGS,
     LEAST_NODE_BYTES,
@@ -42,7 +43,7 @@ from podqos.survival.node.usage import BeyondLimit, from_usage, strangers
 from podqos.survival.node.usage_file import UsageRow
 from podqos.wording import counted, listed, mebibytes
 
-USAGE = Assumption("usage", "what pods request", "--usage")
+USAGE = Assumption("usage", "what pods request", stated_with("usage"))
 _SHOWN_PODS = 3
 
 
@@ -158,7 +159,9 @@ def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, 
     if machine is None:
         if node_memory_bytes is None:
             where = where or f"statistics of {summary.node.node_name}"
-            raise InputError("the node's memory is not in it", where=where, fix="give it with --node-memory")
+            raise InputError(
+                "the node's memory is not in it", where=where, fix=hint("give it with " + naming("node_memory"))
+            )
         machine = NodeUsage(0, name=summary.node.node_name)
     if node_memory_bytes is not None:
         machine = replace(machine, memory_bytes=node_memory_bytes)
@@ -245,7 +248,7 @@ def check_fits(state: NodeState, profile: Profile) -> None:
     """Raise ``InputError`` where pods use more than there is: unless that was measured, it is assumed wrongly."""
     what = beyond_memory(state, profile)
     if what:
-        raise InputError(what, fix="give the node's memory with --node-memory")
+        raise InputError(what, fix=hint("give the node's memory with " + naming("node_memory")))
 
 
 def used_by_pods(state: NodeState) -> int:
@@ -312,7 +315,8 @@ def _checked(state: NodeState) -> NodeState:
         raise NoPods("there are no pods", fix="give manifests or the kubelet's /pods")
     memory_bytes = state.snapshot.node.memory_bytes
     if memory_bytes < LEAST_NODE_BYTES:
-        raise InputError(f"{memory_bytes} bytes are not the memory of a node", fix="for example --node-memory 64Gi")
+        fix = hint("for example " + naming("node_memory", "64Gi"))
+        raise InputError(f"{memory_bytes} bytes are not the memory of a node", fix=fix)
     return state
 
 
@@ -321,13 +325,14 @@ def _about_pods(what: str, pods: Sequence[str], value: str) -> tuple[Assumption,
     if not pods:
         return ()
     more = f" and {len(pods) - _SHOWN_PODS} more" if len(pods) > _SHOWN_PODS else ""
-    return (Assumption(f"{what} of {', '.join(pods[:_SHOWN_PODS])}{more}", value, "--usage"),)
+    return (Assumption(f"{what} of {', '.join(pods[:_SHOWN_PODS])}{more}", value, stated_with("usage")),)
 
 
 def _left_out(rows: int) -> tuple[Assumption, ...]:
     """Return what is assumed of rows that are about no pod of the manifests."""
-    what = f"{counted(rows, 'row')} of --usage about other pods"
-    return (Assumption(what, "left out", "-f their manifests, or --system-memory"),) if rows else ()
+    what = f"{counted(rows, 'row')} of {stated_with('usage')} about other pods"
+    how = f"{stated_with('files', 'their manifests')}, or {stated_with('system_memory')}"
+    return (Assumption(what, "left out", how),) if rows else ()
 
 
 _BEYOND_LIMIT_FIX = "check the unit, or whether the manifest is the one that runs"

@@ -21,6 +21,7 @@ from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.pod import TERMINAL_PHASES, Pod, QOSClass
 from podqos.model.profile import Profile
+from podqos.naming import published
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.held import held_objects
 from podqos.objects.spreading import Progress, Spread, one_by_one
@@ -123,7 +124,7 @@ def _nodes(
                 state = cluster_state(cluster, node.name, profile=profile)
                 watched = watched_memory(state, profile)
         except InputError as error:
-            state, problems[node.name] = None, str(error)
+            state, problems[node.name] = None, error.worded(published)
         found.append((node, state, watched))
     found.sort(key=lambda each: (True, 0) if each[2] is None else (False, each[2].headroom_bytes))
     made = []
@@ -134,7 +135,7 @@ def _nodes(
                 report = rank(state, RankRequest(profile=profile))
                 assumptions += report.assumptions
             except InputError as error:
-                problems[node.name] = str(error)
+                problems[node.name] = error.worded(published)
         one = node_overview(node, by_node.get(node.name, []), state, watched, report)
         made.append(replace(one, problem=problems.get(node.name, one.problem)))
         if progress is not None:

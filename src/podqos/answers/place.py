@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.admission.policies import AdmissionPlugin
 from podqos.admission.relevance import Question
 from podqos.answers.placement import PlacementReport, report
-from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
+from podqos.errors import InvalidArgument, InvalidConfiguration, InvalidManifest
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -21,6 +21,7 @@ from podqos.model.policy import Namespace
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
 from podqos.model.service import Service
+from podqos.naming import naming
 from podqos.objects.admitting import admitted_pod
 from podqos.objects.assumptions import (
     FIRST_BY_NAME,
@@ -80,6 +81,11 @@ class PlacementInput:
         self._budgets = tuple(budget for _, budget in objects.disruption_budgets())
         self._admit()
 
+    @property
+    def config(self) -> KubeletConfiguration | None:
+        """The settings of all kubelets; None where they are not known."""
+        return self._config
+
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
         """Place the pods; ``progress`` gets the number of pods placed now and then."""
         options = self._options
@@ -136,9 +142,14 @@ class PlacementInput:
         if self._options.node_count is not None:
             yield from self._counted_nodes(self._options.node_count)
         elif not given:
-            raise InvalidOption(
+            raise InvalidArgument(
                 "no nodes to place pods on",
-                fix="add Node manifests with -f, or --nodes 10 --node-capacity cpu=16,memory=64Gi",
+                fix="add Node manifests with "
+                + naming("files")
+                + ", or "
+                + naming("nodes", "10")
+                + " "
+                + naming("node_capacity", "cpu=16,memory=64Gi"),
             )
 
     def _with_allocatable(self, node: Node) -> Node:

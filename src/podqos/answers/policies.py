@@ -29,6 +29,7 @@ from podqos.manifest.fields import suggestion
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.profile import LATEST, Profile
+from podqos.naming import naming
 from podqos.objects.assumptions import NODE_MEMORY
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.spreading import Spread, one_by_one
@@ -228,7 +229,7 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
     named = [*given, *(each.policy for each in objects.own_policies)]
     if not named:
         fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
-        raise InputError("no policy", where="-f", fix=fix)
+        raise InputError("no policy", where=naming("files"), fix=fix)
     options = CheckOptions(
         profile=request.profile,
         demands=given,

@@ -10,9 +10,10 @@ from podqos.answers.node_options import NodePodsKeywords, NodePodsOptions
 from podqos.answers.node_state import NodeState, beyond_memory, check_fits, node_state
 from podqos.answers.places import RankReport, rank_report
 from podqos.answers.watched_memory import watched_memory
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
+from podqos.naming import naming
 from podqos.objects.kubelet_node import DEFAULT_KUBELET
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -51,7 +52,7 @@ def rank(objects: Objects | NodeState, request: RankRequest) -> RankReport:
     ranking = Ranking(request.signal, request.layout, request.policy, request.hard, profile)
     if not can_rank(ranking):
         what = f"Kubernetes {profile.version_text} evicts no pods for {request.signal}"
-        raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
+        raise InvalidArgument(what, where=naming("signal"), fix="use 1.14 or newer, or another policy")
     state = node_state(objects, request)
     kubelet = request.kubelet or state.kubelet or DEFAULT_KUBELET
     watched = watched_memory(

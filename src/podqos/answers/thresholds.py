@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from podqos.answers.node_options import NodeOptions
-from podqos.errors import InvalidConfiguration, InvalidOption
+from podqos.errors import InvalidArgument, InvalidConfiguration
 from podqos.eviction.admission import Refused, refused
 from podqos.eviction.signals import Layout, NodeCondition, Signal, containerfs_follows
 from podqos.model.assumption import Assumption
@@ -22,6 +22,7 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS
+from podqos.naming import naming
 from podqos.objects.assumptions import node_memory
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, rules_of
 from podqos.objects.kubelet_settings import memory_allocatable
@@ -149,7 +150,9 @@ def thresholds(kubelet: Kubelet | None = None, **options: Unpack[ThresholdsKeywo
     kubelet, layout, profile = kubelet or DEFAULT_KUBELET, request.layout, request.profile
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, ())
     if request.system_memory_bytes >= memory_bytes:
-        raise InvalidOption("it is not less than the node's memory", where="--system-memory", fix="for example 1Gi")
+        raise InvalidArgument(
+            "it is not less than the node's memory", where=naming("system_memory"), fix="for example 1Gi"
+        )
     known = {Signal.MEMORY: memory_bytes, **(request.capacities or {})}
     if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:
         _follow(known, Signal.IMAGEFS, Signal.NODEFS)

@@ -15,6 +15,7 @@ from typing import NoReturn
 from podqos.cli import lean_msgspec  # noqa: F401 - before anything else loads msgspec
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.parser import did_you_mean
+from podqos.cli.spelling import runs, spelled
 from podqos.cli.streams import discard_output, guarded_streams
 from podqos.controls import one_line
 from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption
@@ -57,9 +58,9 @@ def _answer(program: str, arguments: list[str]) -> int:
             # Also after --help, which exits by itself: what cannot be written is told below.
             sys.stdout.flush()
     except InputError as error:
-        return _failed(program, f"error: {error}", EXIT_BAD_INPUT)
+        return _failed(program, f"error: {error.worded(spelled)}", EXIT_BAD_INPUT)
     except (HostError, ClusterError) as error:
-        code = _failed(program, f"error: {error}", EXIT_HOST)
+        code = _failed(program, f"error: {error.worded(spelled)}", EXIT_HOST)
         if isinstance(error, Forbidden) and error.role:
             with suppress(OSError):
                 print(error.role, end="", file=sys.stderr)
@@ -106,6 +107,7 @@ def _run(program: str, argv: list[str]) -> int:
     if name is None:
         return _without_command(program, argv)
     parser, command = parser_of(name, program)
+    runs(parser, argv[1:])
     arguments = parser.parse_args(argv[1:])
     if isinstance(getattr(arguments, "schema", None), str):
         from podqos.cli.output import print_schema

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from podqos.cli.spelling import spelled
 from podqos.manifest.problems import Problem, Severity
 
 _MOST_ALIKE = 3
@@ -30,11 +31,11 @@ class ProblemPrinter:
         if problem.severity is Severity.ERROR:
             self.errors += 1
         elif problem.field:
-            words = f"{problem.field}: {problem.what}"
+            words = f"{problem.field}: {spelled(problem.what)}"
             self._alike[words] = self._alike.get(words, 0) + 1
             if self._alike[words] > _MOST_ALIKE:
                 return
-        print(problem, file=sys.stderr)
+        print(problem.worded(spelled), file=sys.stderr)
 
     def close(self) -> None:
         """Say how many were not printed."""

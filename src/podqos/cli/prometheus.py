@@ -63,7 +63,7 @@ def queried(
         _refuse_alone(arguments)
         return None
     from podqos.cli.progress import progress_line
-    from podqos.reading.queried_usage import SeveralClusters, UsageQuery, queried_usage
+    from podqos.reading.queried_usage import UsageQuery, queried_usage
 
     end = time.time() if arguments.end is None else _moment(arguments.end, "--to", time.time())
     query = UsageQuery(
@@ -77,13 +77,7 @@ def queried(
     )
     if arguments.prometheus_insecure:
         print("podqos: warning: --prometheus-insecure: the server's certificate is not verified", file=sys.stderr)
-    try:
-        return queried_usage(query, progress_line("asking Prometheus, points"))
-    except SeveralClusters as error:
-        fix = f"choose one: --prometheus-label {error.example}"
-        raise InvalidOption(error.what, where="--prometheus", fix=fix) from None
-    except InputError as error:
-        raise InvalidOption(error.what, where=error.where or "--prometheus", fix=error.fix) from None
+    return queried_usage(query, progress_line("asking Prometheus, points"))
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from podqos.cluster.kubeconfig import Access, Kubeconfig, User, merge
 from podqos.errors import InputError
+from podqos.naming import hint, naming
 
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -31,7 +32,9 @@ def find_access(
     if config.sources:
         return config.access()
     looked = environment.get("KUBECONFIG") or "~/.kube/config"
-    raise InputError("there is no kubeconfig", where=looked, fix="set KUBECONFIG, or give files with -f")
+    raise InputError(
+        "there is no kubeconfig", where=looked, fix="set KUBECONFIG" + hint(", or give files with " + naming("files"))
+    )
 
 
 def read_kubeconfig(kubeconfig: str | None = None, environment: Mapping[str, str] = os.environ) -> Kubeconfig:

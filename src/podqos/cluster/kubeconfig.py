@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.manifest.plain import Plain
+from podqos.naming import naming
 from podqos.wording import listed, nearest
 
 _SHOWN_CONTEXTS = 8
@@ -151,7 +152,11 @@ class Kubeconfig(Struct, frozen=True):
         where = ", ".join(self.sources)
         name = context or self.current_context
         if not name:
-            fix = f"choose one with --context: {_some(self.contexts)}" if self.contexts else "set KUBECONFIG"
+            fix = (
+                "choose one with " + naming("context") + f": {_some(self.contexts)}"
+                if self.contexts
+                else "set KUBECONFIG"
+            )
             raise InputError("no current context", where=where, fix=fix)
         chosen = self.contexts.get(name)
         if chosen is None:

@@ -20,6 +20,7 @@ from podqos.cluster.refusals import question
 from podqos.cluster.resources import NODES, Model, Resource
 from podqos.cluster.sources import Found, missing
 from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFound, Refused, Unauthorized, Unreachable
+from podqos.naming import stated_with
 
 _ENOUGH = 16
 _INTERNAL_ERROR = 500
@@ -75,7 +76,7 @@ class Kubelets:
 
     def summary(self, node: str, read: Callable[[bytes], Model]) -> Found[Model]:
         """Return what a node and its pods use, read from the bytes; at least memory and CPU."""
-        path, option = "stats/summary", "--stats FILE"
+        path, option = "stats/summary", stated_with("stats", "FILE")
 
         def asked() -> Found[Model]:
             try:
@@ -93,7 +94,7 @@ class Kubelets:
         """Return a kubelet's settings, read from the bytes."""
         path = "configz"
         what = f"kubelet settings of node {node}"
-        return _found(lambda: Found(self.ask(node, path, read)), path, what, "--kubelet-config FILE")
+        return _found(lambda: Found(self.ask(node, path, read)), path, what, stated_with("kubelet_config", "FILE"))
 
     def ask(self, node: str, path: str, read: Callable[[bytes], Model], query: Query = ()) -> Model:
         """Return what a kubelet answers at a path, read from the bytes; raise ClusterError where it does not."""

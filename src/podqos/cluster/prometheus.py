@@ -34,6 +34,7 @@ from podqos.errors import (
     Unreachable,
 )
 from podqos.manifest.samples import PrometheusSeries, read_matrix
+from podqos.naming import naming
 
 _MOST_POINTS = 10_000
 """Of one series in one answer; Prometheus refuses more than 11,000."""
@@ -104,7 +105,8 @@ class Prometheus:
         address = address_of(url)
         if address is None:
             shown = url.rpartition("@")[2]  # without a password
-            raise InputError(f"{shown!r} is not the address of a Prometheus", fix="write http://HOST:9090")
+            fix = "write http://HOST:9090"
+            raise InputError(f"{shown!r} is not the address of a Prometheus", where=naming("prometheus"), fix=fix)
         scheme, _, rest = url.partition("://")
         server = f"{scheme}://{rest.rpartition('@')[2]}".partition("?")[0].rstrip("/")
         user = User(

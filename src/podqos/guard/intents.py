@@ -15,6 +15,7 @@ from msgspec import Struct
 from podqos.errors import HostError
 from podqos.guard.eviction import Eviction
 from podqos.host.storage.writing import replace_file
+from podqos.naming import naming
 
 _SUFFIX = ".json"
 
@@ -41,7 +42,8 @@ class Intents:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise HostError(f"{folder} cannot be made: {error.strerror} (name another one with --run)") from error
+            what = f"{folder} cannot be made: {error.strerror} (name another one with "
+            raise HostError(what + naming("run_dir") + ")") from error
 
     def keep(self, intent: Intent) -> None:
         """Write one, in place of what was there for that pod."""

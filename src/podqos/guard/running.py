@@ -56,6 +56,7 @@ from podqos.host.shell.agent_shell import JOURNAL, AgentShell
 from podqos.host.shell.protection import Protection
 from podqos.host.storage.writing import replace_file
 from podqos.model.quantity import Quantity
+from podqos.naming import naming
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.version import __version__
 
@@ -161,13 +162,15 @@ class Guard(AgentShell):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
-                raise HostError(f"{folder} cannot be made: {error.strerror} (choose others: --state, --run)") from error
+                what = f"{folder} cannot be made: {error.strerror} (choose others: "
+                raise HostError(what + naming("state") + ", " + naming("run_dir") + ")") from error
         lock = os.open(self.settings.run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._open.callback(os.close, lock)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise HostError(f"{self.settings.run}: another guard is running (choose another with --run)") from None
+            what = f"{self.settings.run}: another guard is running (choose another with "
+            raise HostError(what + naming("run_dir") + ")") from None
 
     def _protect(self, procfs: Procfs) -> None:
         """Find the kubelet's cgroups, and claim what the machine allows for the guard itself."""

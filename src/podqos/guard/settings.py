@@ -24,7 +24,7 @@ from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import AgentConfig, MemoryNotification
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubelets import Kubelets
-from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption
+from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidArgument
 from podqos.eviction.manager import ManagerConfig, configure
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
@@ -39,6 +39,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
+from podqos.naming import naming, stated_with
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
@@ -238,9 +239,10 @@ def _instead(error: ClusterError | InputError, local: Local, node: str, version:
 
 
 def _unknown(node: str, error: ClusterError | InputError, missing: str = "") -> HostError:
-    fix = "name its file: --kubelet-config FILE, for a DaemonSet `podqos guard manifests --kubelet-config PATH`"
+    in_cluster = f"`podqos guard manifests {stated_with('kubelet_config', 'PATH')}`"
+    fix = "name its file: " + naming("kubelet_config", "FILE") + ", for a DaemonSet " + in_cluster
     reasons = "; ".join(filter(None, (_reason(error), missing)))
-    return HostError(f"the settings of the kubelet of {node} cannot be known: {reasons} ({fix})")
+    return HostError(f"the settings of the kubelet of {node} cannot be known: {reasons} (" + fix + ")")
 
 
 def _reason(error: ClusterError | InputError) -> str:
@@ -252,7 +254,7 @@ def _reason(error: ClusterError | InputError) -> str:
 def _profile(version: str) -> Profile:
     try:
         return parse_version(version)
-    except InvalidOption:
+    except InvalidArgument:
         return LATEST
 
 

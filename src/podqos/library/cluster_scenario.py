@@ -28,6 +28,7 @@ from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList,
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage
 from podqos.model.stats import ContainerStats, FsStats, PodStats, Summary, VolumeStats
 from podqos.model.time_units import MINUTE_US
+from podqos.naming import stated_with
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.placement.taints import CONDITION_TAINTS
 from podqos.reading.scenario_writing import (
@@ -116,7 +117,7 @@ class _ScenarioMaker:
         pods = sorted(self._pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
         workloads = [self._workload(pod, used.get(pod.key)) for pod in pods]
         self._assume("usage of", self._unmeasured, "what they request", "a kubelet or metrics server that answers")
-        self._assume("nodes that are not ready:", self._not_ready, "run", "--what-if nodeLost@NODE=0s")
+        self._assume("nodes that are not ready:", self._not_ready, "run", stated_with("what_if", "nodeLost@NODE=0s"))
         path = os.path.join(name, "pods.yaml")
         profile = self._cluster.profile
         spec: Part = {

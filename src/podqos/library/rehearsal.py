@@ -41,6 +41,7 @@ from podqos.model.assumption import of_version
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
+from podqos.naming import naming
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
@@ -89,8 +90,10 @@ def rehearse(
     left_out = unrehearsable(scenario)
     remove_leftovers()
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
-    part = positive_number(scale, "--scale", "fraction up to 1", "1/32", most=1)
-    small = scaled(scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, "--speed", "speed", "10")))
+    part = positive_number(scale, naming("scale"), "fraction up to 1", "1/32", most=1)
+    small = scaled(
+        scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, naming("speed"), "speed", "10"))
+    )
     if until_us is not None:
         small = replace(small, duration_us=until_us)
     memory_bytes = small.nodes[0].spec.memory_bytes
@@ -118,7 +121,7 @@ def _refuse_too_large(memory_bytes: int) -> None:
     there = Procfs().machine_memory().available_bytes
     if memory_bytes > there * _MEMORY_SHARE:
         what = f"the rehearsal takes {memory_bytes >> 20} MiB, and {there >> 20} MiB are available"
-        raise HostError(f"{what}: choose a smaller --scale")
+        raise HostError(f"{what}: choose a smaller " + naming("scale"))
 
 
 def on_this_machine(scenario: Scenario, version: CgroupVersion, *, fast_path: bool = False) -> Scenario:

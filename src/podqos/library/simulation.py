@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import Struct
 
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import HostError, InvalidArgument
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.split_run import recorded, split_run
+from podqos.naming import naming
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.recorded_node import deadliest_nodes
 from podqos.sim.run import FinishedRun, Progress
@@ -137,9 +138,11 @@ class Run:
         known = {each.name: each for each in report.nodes}
         for name in nodes:
             if name not in known:
-                raise InvalidOption(f"node {name!r} is not shown", fix="choose others with --node")
+                raise InvalidArgument(f"node {name!r} is not shown", fix="choose others with " + naming("node"))
         if not known:
-            raise InvalidOption("nothing to draw: none of the nodes ever existed", fix="choose others with --node")
+            raise InvalidArgument(
+                "nothing to draw: none of the nodes ever existed", fix="choose others with " + naming("node")
+            )
         if nodes:
             return run_svg(report, *(known[name] for name in dict.fromkeys(nodes)))
         if len(known) <= _DRAWN_TOGETHER:
@@ -170,5 +173,5 @@ def _known(scenario: Scenario, given: Sequence[str] | None) -> Sequence[str] | N
     for name in given:
         if name not in known:
             some = ", ".join(known[:5])
-            raise InvalidOption(f"there is no node {name!r}", where="--node", fix=f"such as {some}")
+            raise InvalidArgument(f"there is no node {name!r}", where=naming("node"), fix=f"such as {some}")
     return list(dict.fromkeys(given))

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from podqos.agent.journal import Kind
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import HostError, InputError, InvalidArgument
 from podqos.library.engines.engines import PER_CORE, EngineKeywords, carried_out
 from podqos.model.assumption import of_version
+from podqos.naming import naming
 from podqos.reading.files import read_bytes
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
@@ -76,8 +77,8 @@ def sweep(
     varied = [parse_varied(text) for text in vary]
     _refuse_twice(varied)
     if not 0 < seeds <= _MOST_SEEDS:
-        raise InvalidOption(
-            f"'{seeds}' is not a number of seeds", where="--seeds", fix="a whole number, for example 20"
+        raise InvalidArgument(
+            f"'{seeds}' is not a number of seeds", where=naming("seeds"), fix="a whole number, for example 20"
         )
     points = list(plan(varied, () if seeds == 1 else range(seeds)))
     with _Results(scenario, results, say, hold_placement=hold_placement) as found:
@@ -113,7 +114,8 @@ def _say_displaced(varied: Sequence[Varied], say: Callable[[str], None]) -> None
     withheld = takes_from_allocatable((each.parameter, value) for each in varied for value in each.values[:1])
     names = listed([text.rpartition("=")[0] for text in withheld])
     if names:
-        say(f"pods that never ran: {names} also changes what is allocatable; --hold-placement keeps pods placed")
+        what = f"pods that never ran: {names} also changes what is allocatable; "
+        say(what + naming("hold_placement") + " keeps pods placed")
 
 
 def _run(task: _Task) -> RunResult:
@@ -244,7 +246,7 @@ def _are_alike(runs: Sequence[RunResult]) -> bool:
 
 
 def _not_results(where: str, why: str = "") -> InputError:
-    fix = "give --results a file that a sweep has written, or a new one"
+    fix = "give " + naming("results") + " a file that a sweep has written, or a new one"
     return InputError(f"not a result of a sweep{why}", where=where, fix=fix)
 
 
@@ -252,5 +254,7 @@ def _refuse_twice(varied: Sequence[Varied]) -> None:
     seen: set[str] = set()
     for each in varied:
         if each.parameter.text in seen:
-            raise InvalidOption(f"{each.parameter.text} is varied twice", where="--vary", fix="give all values at once")
+            raise InvalidArgument(
+                f"{each.parameter.text} is varied twice", where=naming("vary"), fix="give all values at once"
+            )
         seen.add(each.parameter.text)

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.errors import Spelled
 from podqos.manifest.plain import FieldPath
 
 Position = tuple[int, int]
@@ -39,12 +40,17 @@ class Problem(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         """One line: where, what, how to fix."""
+        return self.worded()
+
+    def worded(self, spelled: Spelled = str) -> str:
+        """Return one line, with the fields of requests that it names in a reader's spelling."""
         field = f"{self.field}: " if self.field else ""
-        fix = f" ({self.fix})" if self.fix else ""
+        how = spelled(self.fix)
+        fix = f" ({how})" if how else ""
         # Neither a file that cannot be opened nor a cluster has lines.
         place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
         place = f"{place}: {self.subject}" if self.subject else place
-        text = f"{place}: {self.severity}: {field}{self.what}{fix}"
+        text = f"{place}: {self.severity}: {field}{spelled(self.what)}{fix}"
         # Texts of the input are quoted in it; they must not break the line or talk to the terminal.
         return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.model.profile import RECORDED, Profile, version_text
+from podqos.naming import stated_with
 
 
 class Assumption(Struct, frozen=True, order=True, rename="camel"):
@@ -25,5 +26,7 @@ def of_version(profile: Profile) -> tuple[Assumption, ...]:
     """Return that the rules of a version are approximate, where no recorded answers hold them to upstream."""
     if not profile.is_approximate:
         return ()
-    how = f"read from a release candidate's source; --kubernetes-version {version_text(RECORDED)} is exact"
+    how = (
+        f"read from a release candidate's source; {stated_with('kubernetes_version', version_text(RECORDED))} is exact"
+    )
     return (Assumption(f"rules of Kubernetes {profile.version_text}", "approximate", how),)

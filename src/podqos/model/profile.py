@@ -12,7 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
+from podqos.naming import naming
 
 OLDEST = (1, 8)
 NEWEST = (1, 37)
@@ -221,9 +222,9 @@ def parse_version(text: str) -> Profile:
     version = (int(matched[1]), int(matched[2])) if matched else None
     if version is None or not OLDEST <= version <= NEWEST:
         known = f"{version_text(OLDEST)} to {version_text(NEWEST)}"
-        raise InvalidOption(
+        raise InvalidArgument(
             f"Kubernetes version {text!r} is not known",
-            where="--kubernetes-version",
+            where=naming("kubernetes_version"),
             fix=f"use major.minor from {known}",
         )
     return profile_for(version)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY, is_hugepages
+from podqos.naming import naming, stated_with
 from podqos.wording import listed
 
 if TYPE_CHECKING:
@@ -19,21 +20,26 @@ if TYPE_CHECKING:
 USUAL_NODE_BYTES = 64 << 30
 LEAST_NODE_BYTES = 1 << 20
 """With less, nothing is a node."""
-NODE_MEMORY = Assumption("node memory", "64Gi", "--node-memory")
-KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", "--kubelet-config")
+NODE_MEMORY = Assumption("node memory", "64Gi", stated_with("node_memory"))
+KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", stated_with("kubelet_config"))
 FIRST_BY_NAME = Assumption(
     "choice among equally good nodes",
     "first by name",
-    "the real scheduler picks among these at random; -v shows the scores",
+    f"the real scheduler picks among these at random; {stated_with('verbose')} shows the scores",
 )
-NO_POLICIES = Assumption("cluster policies", "none", "-f POLICIES")
+NO_POLICIES = Assumption("cluster policies", "none", stated_with("files", "POLICIES"))
 
 # What is taken of a class that pods name and that is not among the objects, and how to state it.
 _OF_CLASS = {
-    "PriorityClass": ("priority of class {name}", "0", "--priority {name}=VALUE"),
-    "RuntimeClass": ("overhead of runtime {name}", "none", "--runtime-class {name}=cpu=CORES,memory=BYTES"),
+    "PriorityClass": ("priority of class {name}", "0", stated_with("priority", "{name}=VALUE")),
+    "RuntimeClass": (
+        "overhead of runtime {name}",
+        "none",
+        stated_with("runtime_class", "{name}=cpu=CORES,memory=BYTES"),
+    ),
 }
 _SHOWN_SOURCES = 3
+_POLICIES = f"{stated_with('files', 'FILE')} or {stated_with('policies')}"
 
 
 def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, tuple[Assumption, ...]]:
@@ -44,7 +50,7 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
     if stated_bytes is not None:
         if stated_bytes < LEAST_NODE_BYTES:
             what = f"{stated_bytes} bytes are not the memory of a node"
-            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+            raise InvalidArgument(what, where=naming("node_memory"), fix="for example 64Gi")
         return stated_bytes, ()
     stated = (node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity)
     sizes = [size for size in stated if size >= LEAST_NODE_BYTES]
@@ -83,7 +89,7 @@ def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = 
         what, value, state_with = (each.format(name=name) for each in _OF_CLASS[kind])
         elsewhere = "" if objects is None else objects.defined_in(kind, name)
         if elsewhere:
-            state_with += f", or -f {elsewhere}, which applies to its own directory only"
+            state_with += f", or {stated_with('files', elsewhere)}, which applies to its own directory only"
         found.append(Assumption(what, value, state_with))
     return tuple(found)
 
@@ -150,10 +156,10 @@ def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[
     """Return that the policies of some files count for their own directories only, and those of others for none."""
     found = []
     if paths:
-        what, state_with = f"policies of {_shown(paths)}", "-f FILE or --policies: for all"
+        what, state_with = f"policies of {_shown(paths)}", f"{_POLICIES}: for all"
         found.append(Assumption(what, "for their own directory and below", state_with))
     if alternatives:
-        what, state_with = f"policies of {_shown(alternatives)}", "-f FILE or --policies: those that count"
+        what, state_with = f"policies of {_shown(alternatives)}", f"{_POLICIES}: those that count"
         found.append(Assumption(what, "not applied, as they contradict each other", state_with))
     return tuple(found)
 
@@ -172,7 +178,11 @@ def unlabelled_namespaces(objects: Objects, policies: Iterable[Policy]) -> tuple
     known = {each.metadata.name for each in objects.of(Namespace)}
     unknown = sorted({found.workload.metadata.namespace for found in objects.workloads} - known)
     noun = "namespace" if len(unknown) == 1 else "namespaces"
-    return (Assumption(f"labels of {noun} {_shown(unknown)}", "none", "-f NAMESPACES"),) if unknown else ()
+    return (
+        (Assumption(f"labels of {noun} {_shown(unknown)}", "none", stated_with("files", "NAMESPACES")),)
+        if unknown
+        else ()
+    )
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.errors import InputError, InvalidArgument, InvalidQuantity
 from podqos.eviction.observation import decode_summary
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kubelet import kubelet_settings_in
@@ -140,7 +140,7 @@ class ClusterSnapshot:
         """The rules of the server's version; the newest where it is not known."""
         try:
             return parse_version(self.header.server_version)
-        except InvalidOption:
+        except InvalidArgument:
             return LATEST
 
     def running(self) -> Inputs:

@@ -17,6 +17,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.naming import stated_with
 from podqos.placement.kubelet_start import check_starts
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
@@ -52,7 +53,7 @@ def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
     if notation is not Notation.ARGUMENTS or profile.has_kubelet_arguments:
         return ()
     version = profile.version_text
-    how = "--kubernetes-version 1.9 for OKD 3.9"
+    how = f"{stated_with('kubernetes_version', '1.9')} for OKD 3.9"
     return (Assumption("rules for kubeletArguments (OpenShift 3)", f"those of Kubernetes {version}", how),)
 
 
@@ -61,10 +62,12 @@ DEFAULT_KUBELET = Kubelet()
 
 
 def kubelet_among(objects: Objects) -> Kubelet | None:
-    """Return the kubelet whose settings stand among the files; None where there are several, or none."""
-    if len(objects.kubelets) != 1:
-        return None
-    return kubelet_of(objects.kubelets[0])
+    """Return the kubelet whose settings stand among the files; None where there are several, or none.
+
+    All of them must start.
+    """
+    kubelets = [kubelet_of(each) for each in objects.kubelets]
+    return kubelets[0] if len(kubelets) == 1 else None
 
 
 def kubelet_of(found: KubeletObject) -> Kubelet:

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.naming import naming
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
 from podqos.survival.node.pods import NodePod, names_by_workload, pods_on_node
@@ -64,10 +65,12 @@ def chosen_node(workloads: Iterable[FoundWorkload], node: str | None = None) -> 
     """Return the node whose pods are meant: the one that is named, else the only one; empty where pods name none."""
     nodes = sorted({found.workload.pod.spec.node_name for found in workloads} - {""})
     if node is None and len(nodes) > 1:
-        fix = f"choose one with --node: {', '.join(nodes[:5])}{', …' if len(nodes) > 5 else ''}"
-        raise InvalidOption(f"these are the pods of {len(nodes)} nodes", fix=fix)
+        fix = "choose one with " + naming("node") + f": {', '.join(nodes[:5])}{', …' if len(nodes) > 5 else ''}"
+        raise InvalidArgument(f"these are the pods of {len(nodes)} nodes", fix=fix)
     if node is not None and node not in nodes:
-        raise InvalidOption(f"no pod runs on {node}", where="--node", fix=f"one of: {', '.join(nodes) or 'none'}")
+        raise InvalidArgument(
+            f"no pod runs on {node}", where=naming("node"), fix=f"one of: {', '.join(nodes) or 'none'}"
+        )
     return node or next(iter(nodes), "")
 
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.model.pod import Workload
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+from podqos.naming import naming
 
 # kubectl's short names of what podqos judges
 _SHORT = {
@@ -82,7 +83,7 @@ def object_named(text: str) -> tuple[str, str] | None:
     return (found, name) if slash and _NAME.fullmatch(name) and found in _KINDS else None
 
 
-def parse_selector(text: str, option: str = "-l") -> LabelSelector:
+def parse_selector(text: str) -> LabelSelector:
     """Read a label selector as kubectl does: ``app=web,tier!=cache,env in (a,b),!canary``."""
     conditions: list[LabelSelectorRequirement] = []
     position = 0
@@ -90,7 +91,9 @@ def parse_selector(text: str, option: str = "-l") -> LabelSelector:
         found = _CONDITION.match(text, position)
         if found is None or found.end() == position:
             what = f"{text[position:].strip()!r} is no condition on labels"
-            raise InvalidOption(what, where=option, fix="for example app=web,tier!=cache,'env in (a,b)',!canary")
+            raise InvalidArgument(
+                what, where=naming("selector"), fix="for example app=web,tier!=cache,'env in (a,b)',!canary"
+            )
         conditions.append(_condition(found.groupdict()))
         position = found.end()
     return LabelSelector(match_expressions=tuple(conditions))

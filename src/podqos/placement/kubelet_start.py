@@ -11,6 +11,7 @@ from podqos.eviction.kubelet_file import check_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
+from podqos.naming import hint, naming
 from podqos.placement.allocatable import Allocatable, node_allocatable
 
 # The default of older versions, which may stay in their files.
@@ -37,6 +38,12 @@ def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable
     allocatable = node_allocatable(capacity, config)
     for resource in allocatable.over_reserved:
         withheld, there = allocatable.reservation[resource], capacity[resource]
-        what = f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"
-        raise InvalidConfiguration(what, fix="reserve less, or describe the node as it is, for example --node-memory")
+        what = too_much_withheld(resource, str(withheld), str(there))
+        fix = "reserve less" + hint(", or describe the node as it is, for example " + naming("node_memory"))
+        raise InvalidConfiguration(what, fix=fix)
     return allocatable
+
+
+def too_much_withheld(resource: str, withheld: str, there: str) -> str:
+    """Return that a kubelet withholds more from pods than its node has."""
+    return f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"

@@ -6,6 +6,7 @@ import msgspec
 
 from podqos.advice.checks.baseline import Baseline
 from podqos.errors import InputError
+from podqos.naming import naming
 from podqos.reading.files import read_bytes
 from podqos.reading.written_files import write_file
 
@@ -22,7 +23,9 @@ def read_baseline(path: str) -> Baseline:
     file = StrictFile(path, Baseline)
     for problem in file.problems:
         where = f"{path}:{problem.line}:{problem.column}: {problem.field}".removesuffix(": ")
-        raise InputError(problem.what, where=where, fix=problem.fix or "write it again with --write-baseline")
+        raise InputError(
+            problem.what, where=where, fix=problem.fix or "write it again with " + naming("write_baseline")
+        )
     assert file.value is not None
     return file.value
 

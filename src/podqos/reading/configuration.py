@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.catalogue import CHECKS, check_names
 from podqos.advice.checks.configuration import Configuration
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
+from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.configured import find_configuration
 
@@ -121,14 +122,14 @@ def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
 
 
 def configuration_for(checked: list[str], given: str | None) -> ReadConfiguration:
-    """Return the configuration that ``--config-file`` names (``none`` for none), or the nearest one."""
+    """Return the configuration that is ``given`` (``none`` for none), or the nearest one."""
     if given == "none":
         return ReadConfiguration()
     path = given or find_configuration(checked)
     if path is None:
         return ReadConfiguration()
     if given is not None and not os.path.isfile(path):
-        raise InvalidOption("there is no such file", where=f"--config-file {path}", fix="check the path")
+        raise InvalidArgument("there is no such file", where=naming("config_file", path), fix="check the path")
     return read_configuration(path)
 
 

@@ -13,14 +13,15 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
+from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
 from podqos.reading.rendering import Rendered
 
 
 def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inputs:
-    """Return the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+    """Return the files that are ``given``: a file as it is, of a directory all manifests below it, in order of name.
 
     Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
     charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
@@ -85,10 +86,13 @@ def _each_once(files: Iterable[InputFile]) -> list[InputFile]:
 
 
 def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
-    """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
+    """Return the files that are ``given``; without it standard input is read, unless a person sits there."""
     if not given and not rendering.directories:
         if sys.stdin.isatty():
-            raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
+            fix = (
+                "name manifests with " + naming("files", "FILE|DIR") + ", or pipe them in with " + naming("files", "-")
+            )
+            raise InvalidArgument(f"nothing to {verb}", fix=fix)
         given = [STDIN]
     return existing_files(given or [], rendering)
 

@@ -19,6 +19,7 @@ from podqos.errors import HostError
 from podqos.host.storage.journal_file import journal_files
 from podqos.model.assumption import Assumption
 from podqos.model.time_units import SECOND_US
+from podqos.naming import naming, stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.survival.autopsy.eviction_traces import EvictionCause, seconds_of
@@ -49,7 +50,8 @@ def files_of(path: Path) -> list[Path]:
     files = journal_files(path / JOURNAL) if path.is_dir() else [path]
     if not files[-1].exists():
         raise HostError(
-            f"there is no journal at {files[-1]}: a guard writes one into its state directory; name that with --state"
+            f"there is no journal at {files[-1]}: a guard writes one into its state directory; name that with "
+            + naming("state")
         )
     return files
 
@@ -144,11 +146,15 @@ class _Deaths:
         if self._undated:
             yield Assumption(f"{self._undated} deaths without a date", "left out", "a log with dates")
         if self._elsewhere:
-            yield Assumption(f"{self._elsewhere} deaths on nodes without a journal", "left out", "--journal FILE")
+            yield Assumption(
+                f"{self._elsewhere} deaths on nodes without a journal", "left out", stated_with("journal", "FILE")
+            )
         if self._earlier:
-            yield Assumption(f"{self._earlier} deaths before the journal begins", "left out", "--journal FILE")
+            yield Assumption(
+                f"{self._earlier} deaths before the journal begins", "left out", stated_with("journal", "FILE")
+            )
         if self._nameless:
-            how = "-f FILE with the pods, --snapshot or --context"
+            how = f"{stated_with('files', 'FILE')} with the pods, {stated_with('snapshot')} or {stated_with('context')}"
             yield Assumption(
                 f"names of {len(self._nameless)} killed pods", "not known, none is the guard's choice", how
             )

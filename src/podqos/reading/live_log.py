@@ -20,6 +20,7 @@ from typing import IO, Protocol
 from podqos.errors import HostError, InputError
 from podqos.kernel.log_lines import MOST_CHARACTERS, Message, Unwrapper
 from podqos.kernel.oom_report import OOMReader, OOMReport
+from podqos.naming import stated_with
 from podqos.objects.files import STDIN
 
 SILENCE_SECONDS = 1.0
@@ -32,7 +33,10 @@ _POLL_SECONDS = 0.1
 _PIECE_BYTES = 1 << 16
 _JOURNAL = ("journalctl", "--dmesg", "--follow", "--lines=0", "--output=json", "--no-pager")
 
-_RIGHTS = "run as root or with CAP_SYSLOG, join the group systemd-journal, or pipe a log in: podqos autopsy --live -"
+_RIGHTS = (
+    "run as root or with CAP_SYSLOG, join the group systemd-journal, or pipe a log in: "
+    f"podqos autopsy {stated_with('live', '-')}"
+)
 
 
 class GrowingLog(Protocol):

@@ -19,6 +19,7 @@ from podqos.cluster.prometheus import PATIENCE, Prometheus, PrometheusAccess, Ra
 from podqos.errors import InputError
 from podqos.manifest.samples import PrometheusSeries
 from podqos.model.assumption import Assumption
+from podqos.naming import naming, stated_with
 from podqos.wording import listed
 
 _LEAST_STEP_SECONDS = 60
@@ -68,16 +69,6 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     """How long to wait for one answer."""
 
 
-class SeveralClusters(InputError):
-    """A store of several clusters, in which pods of one name are different pods."""
-
-    def __init__(self, clusters: Sequence[str]) -> None:
-        named = listed([*clusters[:_MOST_NAMED], *(["…"] if len(clusters) > _MOST_NAMED else [])])
-        what = f"Prometheus has samples of {len(clusters)} clusters: {named}"
-        super().__init__(what, fix=f"choose one by its label {CLUSTER_LABEL}")
-        self.example = f"{CLUSTER_LABEL}={clusters[0]}"
-
-
 class QueriedUsage(Struct, frozen=True):
     """What Prometheus has. At least one of memory and cpu has samples."""
 
@@ -97,7 +88,8 @@ class QueriedUsage(Struct, frozen=True):
         """What is assumed because Prometheus has no samples of it, or not all."""
         missing = [name for name, series in (("memory", self.memory), ("cpu", self.cpu)) if not series]
         assumptions = [
-            Assumption(f"{name} usage", "not known: Prometheus has no samples", "--usage") for name in missing
+            Assumption(f"{name} usage", "not known: Prometheus has no samples", stated_with("usage"))
+            for name in missing
         ]
         if self.with_kills and not (self.oom_events or self.oom_reasons or self.restarts):
             assumptions.append(
@@ -183,7 +175,7 @@ def _time_range(query: UsageQuery) -> TimeRange:
     """Return when to ask about: at multiples of the step, which servers round to, and have in their caches."""
     seconds = query.end_seconds - query.start_seconds
     if seconds <= 0:
-        raise InputError("there is no time between beginning and end", fix="begin earlier")
+        raise InputError("there is no time between beginning and end", where=naming("prometheus"), fix="begin earlier")
     minutes = -(-seconds // (_MOST_SAMPLES * 60))
     step = max(_LEAST_STEP_SECONDS, int(minutes) * 60)
     start, end = query.start_seconds // step * step, -(-query.end_seconds // step) * step
@@ -221,7 +213,7 @@ def _no_samples(query: UsageQuery) -> InputError:
     of = f" of the namespace {listed(list(query.namespaces))}" if query.namespaces else ""
     labels = f" with {','.join(map(str, query.matchers))}" if query.matchers else ""
     fix = "does it collect cAdvisor's metrics, and since when?"
-    return InputError(f"{what}{of}{labels} in that time", fix=fix)
+    return InputError(f"{what}{of}{labels} in that time", where=naming("prometheus"), fix=fix)
 
 
 def _check_clusters(query: UsageQuery, answers: Iterable[RangeAnswer]) -> None:
@@ -230,4 +222,12 @@ def _check_clusters(query: UsageQuery, answers: Iterable[RangeAnswer]) -> None:
         return
     clusters = {series.metric.get(CLUSTER_LABEL, "") for answer in answers for series in answer.series} - {""}
     if len(clusters) > 1:
-        raise SeveralClusters(sorted(clusters))
+        raise _several_clusters(sorted(clusters))
+
+
+def _several_clusters(clusters: list[str]) -> InputError:
+    """Return that a store has several clusters, in which pods of one name are different pods."""
+    named = listed([*clusters[:_MOST_NAMED], *(["…"] if len(clusters) > _MOST_NAMED else [])])
+    fix = "choose one: " + naming("prometheus_label", f"{CLUSTER_LABEL}={clusters[0]}")
+    what = f"Prometheus has samples of {len(clusters)} clusters: {named}"
+    return InputError(what, where=naming("prometheus"), fix=fix)

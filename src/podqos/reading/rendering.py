@@ -15,9 +15,10 @@ from enum import Enum
 
 from msgspec import Struct
 
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
+from podqos.naming import hint, naming
 from podqos.objects.files import STDIN, InputFile
 from podqos.reading.files import read_bytes
 
@@ -117,7 +118,7 @@ class Rendered:
         names = os.listdir(directory) if os.path.isdir(directory) else []
         if _CHART not in names and not set(_KUSTOMIZATIONS) & set(names):
             what = f"there is no kustomization.yaml and no Chart.yaml in {directory}"
-            raise InvalidOption(what, where="-k", fix="name the directory of one")
+            raise InvalidArgument(what, where=naming("kustomize"), fix="name the directory of one")
         self._asked[os.path.realpath(directory)] = _Directory(
             directory, Tool.HELM if _CHART in names else Tool.KUSTOMIZE
         )
@@ -140,7 +141,17 @@ class Rendered:
         if len(left) > _SHOWN:
             what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
             where = os.path.commonpath([os.path.abspath(each.path) for each in left])
-            notes.append(Problem(os.path.relpath(where), 0, 0, Severity.WARNING, "", what, "--render renders them all"))
+            notes.append(
+                Problem(
+                    os.path.relpath(where),
+                    0,
+                    0,
+                    Severity.WARNING,
+                    "",
+                    what,
+                    hint(naming("render") + " renders them all"),
+                )
+            )
         return [*self._problems, *notes]
 
     def _found(self, *directories: _Directory) -> None:
@@ -193,7 +204,10 @@ def _left_out(directory: _Directory) -> Problem:
         what, fix = "skipped: a kustomize component", "render a kustomization that uses it"
     else:
         command = shlex.join(directory.tool.command(os.path.normpath(directory.path)))
-        what, fix = f"skipped: a {kind}", f"{command} | podqos … -f -, or add --render"
+        what, fix = (
+            f"skipped: a {kind}",
+            command + hint(" | podqos … " + naming("files", "-")) + hint(", or add " + naming("render")),
+        )
     return Problem(directory.path, 0, 0, Severity.WARNING, "", what, fix)
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from podqos.errors import HostError, InputError
 from podqos.manifest.problems import Problem, Severity
+from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.files import Rendering, is_manifest, read_bytes
 from podqos.reading.gathering import applied_files
@@ -45,7 +46,7 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
     if not found:
         raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
     left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
-    fix = "add --render"
+    fix = "add " + naming("render")
     skipped = [
         Problem(each, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix) for each in directories
     ]

@@ -18,6 +18,7 @@ from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, ResourceList
 from podqos.model.time_units import SECOND_US
+from podqos.naming import hint, naming
 from podqos.sim.scenario_format.document import API_VERSION, KIND
 
 Part = dict[str, object]
@@ -56,7 +57,8 @@ def manifest(api_version: str, kind: str, value: object) -> Part:
 def node_part(name: str, node: Node | None, capacity: ResourceList) -> Part:
     """Return a node of a scenario with its cpu and memory, labels and taints."""
     if CPU not in capacity or MEMORY not in capacity:
-        fix = "add its Node manifest with -f, or --node-capacity cpu=16,memory=64Gi"
+        capacity_given = naming("node_capacity", "cpu=16,memory=64Gi")
+        fix = hint("add its Node manifest with " + naming("files") + ", or " + capacity_given)
         raise InputError(f"the capacity of the node {name} is not known", fix=fix)
     made: Part = {"name": name, "capacity": {CPU: str(capacity[CPU]), MEMORY: str(capacity[MEMORY])}}
     if node is not None and node.metadata.labels:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import HostError, InvalidArgument
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCE_TREE = _PACKAGE.parents[1]
@@ -19,7 +19,7 @@ def scenario_dir(name: str) -> Path:
     home = _home()
     known = sorted(entry.name for entry in home.iterdir() if entry.is_dir())
     if name not in known:
-        raise InvalidOption(f"there is no scenario {name!r}", fix=f"one of: {', '.join(known)}")
+        raise InvalidArgument(f"there is no scenario {name!r}", fix=f"one of: {', '.join(known)}")
     return home / name
 
 

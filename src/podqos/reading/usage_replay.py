@@ -19,12 +19,13 @@ from msgspec import Struct
 from podqos.admission.relevance import Question
 from podqos.advice.sizing.coverage import GAP_STEPS, usual_step_us
 from podqos.advice.sizing.matching import container_of, owner_of
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidArgument
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.profile import LATEST
 from podqos.model.resources import ResourceList
 from podqos.model.time_units import DAY_US, SECOND_US
+from podqos.naming import naming
 from podqos.objects.admitting import admitted_pod
 from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
@@ -161,7 +162,7 @@ class _ReplayMaker:
         if not pods:
             reasons = "; ".join(f"{pod}: {why}" for pod, why in list(self._unmatched.items())[:3])
             what = "none of the recorded pods belongs to a workload of the manifests"
-            raise InputError(what, fix=reasons or "give manifests of the same namespace with -f")
+            raise InputError(what, fix=reasons or "give manifests of the same namespace with " + naming("files"))
         begin_us = min(pod.times_us[0] for pod in pods)
         end_us = max(pod.times_us[-1] for pod in pods)
         self._step_us = max(usual_step_us(pod.times_us) for pod in pods)
@@ -278,7 +279,9 @@ class _ReplayMaker:
         if not names or self._options.node_count is not None:
             count = 1 if self._options.node_count is None else self._options.node_count
             if not 0 < count <= _MOST_NODES:
-                raise InvalidOption(f"{count} is not a number of nodes", where="--nodes", fix=f"1 to {_MOST_NODES:,}")
+                raise InvalidArgument(
+                    f"{count} is not a number of nodes", where=naming("nodes"), fix=f"1 to {_MOST_NODES:,}"
+                )
             names += [name for name in (f"node-{number}" for number in range(count)) if name not in names]
         return [self._node(name, known.get(name)) for name in names]
 

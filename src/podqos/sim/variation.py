@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.errors import InputError, InvalidArgument, InvalidQuantity
 from podqos.eviction.ranking import Policy
 from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.scalars import resolve
@@ -84,7 +84,7 @@ def parse_assignment(text: str) -> Assignment:
     varied = parse_varied(text)
     if len(varied.values) > 1:
         fix = "`podqos sweep` runs a scenario with each of several"
-        raise InvalidOption(f"{len(varied.values)} values", where=text, fix=fix)
+        raise InvalidArgument(f"{len(varied.values)} values", where=text, fix=fix)
     return varied.parameter, varied.values[0]
 
 
@@ -93,7 +93,7 @@ def parse_varied(text: str) -> Varied:
     match = _PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
-        raise InvalidOption(f"{text!r} is not a parameter with values", fix=_EXAMPLE)
+        raise InvalidArgument(f"{text!r} is not a parameter with values", fix=_EXAMPLE)
     parameter = Parameter(match["name"].strip(), match["target"] or "", match["container"] or "")
     _kind(parameter)
     return Varied(parameter, values)
@@ -165,7 +165,7 @@ class Variation:
         for parameter, _ in self._assignments:
             if parameter.text not in self._applied:
                 known = ", ".join(workload.name for workload in scenario.workloads[:6])
-                raise InvalidOption(
+                raise InvalidArgument(
                     f"the scenario has no workload {parameter.target}", where=parameter.text, fix=f"it has {known}"
                 )
         return replace(scenario, changes=tuple(self._changes()))
@@ -192,14 +192,14 @@ def _set_line(document: dict[str, Plain], path: str, new: Plain) -> None:
         if following is None and isinstance(here, dict):
             following = here[step] = {}
         if not isinstance(following, dict | list):
-            raise InvalidOption(f"there is no {'.'.join(steps[: place + 1])}", where=path, fix=_EXAMPLE)
+            raise InvalidArgument(f"there is no {'.'.join(steps[: place + 1])}", where=path, fix=_EXAMPLE)
         here = following
     if isinstance(here, dict):
         here[steps[-1]] = new
     elif isinstance(here, list) and steps[-1].isdecimal() and int(steps[-1]) < len(here):
         here[int(steps[-1])] = new
     else:
-        raise InvalidOption(f"there is no {path}", where=path, fix=_EXAMPLE)
+        raise InvalidArgument(f"there is no {path}", where=path, fix=_EXAMPLE)
 
 
 def _inner(value: Plain, step: str) -> Plain:
@@ -229,7 +229,7 @@ def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
         amount = Quantity.parse(text)
     except InvalidQuantity as error:
         fix = error.fix or "such as 512Mi or 250m"
-        raise InvalidOption(f"{text!r} is not a quantity", where=parameter.text, fix=fix) from error
+        raise InvalidArgument(f"{text!r} is not a quantity", where=parameter.text, fix=fix) from error
 
     def changed(container: Container) -> Container:
         if parameter.container not in {"", container.name}:
@@ -239,7 +239,9 @@ def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
 
     if parameter.container and parameter.container not in {container.name for container in pod.spec.containers}:
         known = ", ".join(container.name for container in pod.spec.containers)
-        raise InvalidOption(f"there is no container {parameter.container}", where=parameter.text, fix=f"it has {known}")
+        raise InvalidArgument(
+            f"there is no container {parameter.container}", where=parameter.text, fix=f"it has {known}"
+        )
     return replace(pod, spec=replace(pod.spec, containers=tuple(map(changed, pod.spec.containers))))
 
 
@@ -287,20 +289,20 @@ def _with_memory(scenario: Scenario, parameter: Parameter, text: str) -> Scenari
     try:
         more = shape_curve(parse_shape(text), Unit.WHOLE, scenario.duration_us)
     except InputError as error:
-        raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
+        raise InvalidArgument(error.what, where=parameter.text, fix=error.fix) from error
 
     def workload(each: ScenarioWorkload) -> ScenarioWorkload:
         names = [container.name for container in each.pod.running_containers]
         name = parameter.container or names[0]
         if name not in names or (not parameter.container and len(names) > 1):
             known = " or ".join(f"{parameter.target}:{container}" for container in names)
-            raise InvalidOption("it is not said which container", where=parameter.text, fix=f"write {known}")
+            raise InvalidArgument("it is not said which container", where=parameter.text, fix=f"write {known}")
         demands = []
         for by in each.demands:
             wanted = by.get(name, IDLE)
             if wanted.anon_bytes.period_us is not None:
                 what = "its memory repeats in the scenario"
-                raise InvalidOption(what, where=parameter.text, fix="change the scenario's line with spec.PATH")
+                raise InvalidArgument(what, where=parameter.text, fix="change the scenario's line with spec.PATH")
             demands.append({**by, name: replace(wanted, anon_bytes=total((wanted.anon_bytes, more)))})
         return replace(each, demands=tuple(demands))
 
@@ -310,7 +312,7 @@ def _with_memory(scenario: Scenario, parameter: Parameter, text: str) -> Scenari
 def _with_loss(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     known = [group.name_of(number) for group in scenario.nodes for number in range(group.count)]
     if parameter.target not in known:
-        raise InvalidOption(f"there is no node {parameter.target}", where=parameter.text, fix=f"such as {known[0]}")
+        raise InvalidArgument(f"there is no node {parameter.target}", where=parameter.text, fix=f"such as {known[0]}")
     lost = NodeLost(_duration_us(parameter, text), parameter.target)
     return replace(scenario, happenings=(*scenario.happenings, lost))
 
@@ -336,7 +338,7 @@ def _with_phase(scenario: Scenario, parameter: Parameter, text: str) -> Scenario
 
 def _with_policy(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     if text not in {policy.value for policy in Policy}:
-        raise InvalidOption(f"there is no policy {text}", where=parameter.text, fix=f"one of {', '.join(Policy)}")
+        raise InvalidArgument(f"there is no policy {text}", where=parameter.text, fix=f"one of {', '.join(Policy)}")
     return replace(scenario, policy=Policy(text))
 
 
@@ -362,7 +364,7 @@ def _duration_us(parameter: Parameter, text: str) -> int:
     try:
         return parse_duration_us(text)
     except InputError as error:
-        raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
+        raise InvalidArgument(error.what, where=parameter.text, fix=error.fix) from error
 
 
 def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int | Fraction:
@@ -371,7 +373,7 @@ def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int 
     except (ValueError, ZeroDivisionError):
         number = kind(-1)
     if number < 0:
-        raise InvalidOption(f"{text!r} is not a number from 0 on", where=parameter.text, fix="such as 2")
+        raise InvalidArgument(f"{text!r} is not a number from 0 on", where=parameter.text, fix="such as 2")
     return number
 
 
@@ -393,7 +395,7 @@ def _kind(parameter: Parameter) -> None:
     first = parameter.name.partition(".")[0]
     if first not in {*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"}:
         known = ", ".join([*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"])
-        raise InvalidOption(f"there is no parameter {parameter.name}", fix=f"parameters are {known}")
+        raise InvalidArgument(f"there is no parameter {parameter.name}", fix=f"parameters are {known}")
     if first in _NEEDS_TARGET and not parameter.target:
         what = "no node given" if first == _NODE_LOST else "no workload given"
-        raise InvalidOption(what, where=parameter.text, fix=_EXAMPLE)
+        raise InvalidArgument(what, where=parameter.text, fix=_EXAMPLE)

@@ -20,6 +20,7 @@ import httptools
 from msgspec import Struct
 
 from podqos.errors import HostError
+from podqos.naming import naming
 from podqos.web.settings import LIMITS, Limits
 
 TEXT = "text/plain; charset=utf-8"
@@ -126,7 +127,8 @@ class Server:
         except OSError as error:
             # asyncio words it around the system's own reason.
             what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-            raise HostError(f"{host}:{port}: {what} (choose another address with --listen)") from error
+            fix = " (choose another address with " + naming("listen") + ")"
+            raise HostError(f"{host}:{port}: {what}" + fix) from error
         self._sweep(loop)
         address = self._server.sockets[0].getsockname()
         return address[0], address[1]

@@ -14,10 +14,11 @@ from podqos.advice.reviewing import Reviewer
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster as LiveCluster
 from podqos.cluster.following import FollowedKind, Follower, Say
-from podqos.errors import InputError, InvalidOption, PodqosError
+from podqos.errors import InputError, InvalidArgument, PodqosError
 from podqos.manifest.problems import Severity
 from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.naming import naming, stated_with
 from podqos.policy.model import Policy
 from podqos.reading.loading import load
 
@@ -39,7 +40,7 @@ def read_rules(paths: Sequence[str]) -> Rules:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InputError(f"{errors[0]}{more}")
     if paths and not policies and not objects.has_policies:
-        fix = "add a Policy; leave --policy out to be told only findings"
+        fix = "add a Policy; leave " + naming("policy") + " out to be told only findings"
         raise InputError("nothing to decide by", where=", ".join(paths), fix=fix)
     return Rules(policies, objects.cluster())
 
@@ -67,10 +68,20 @@ def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
     if any(_asks_for_namespaces(policy) for policy in rules.policies):
         known = {each.metadata.name for each in rules.cluster.namespaces}
         what = f"labels of namespaces{' not in the files' if known else ''}"
-        found.append(Assumption(what, "none but kubernetes.io/metadata.name", "--watch, or Namespaces in --policy"))
+        found.append(
+            Assumption(
+                what,
+                "none but kubernetes.io/metadata.name",
+                f"{stated_with('watch')}, or Namespaces in {stated_with('policy')}",
+            )
+        )
     if not rules.cluster.policies.limit_ranges:
         found.append(
-            Assumption("LimitRanges, for the pods of templates", "none", "--watch, or LimitRanges in --policy")
+            Assumption(
+                "LimitRanges, for the pods of templates",
+                "none",
+                f"{stated_with('watch')}, or LimitRanges in {stated_with('policy')}",
+            )
         )
     return tuple(found)
 
@@ -103,7 +114,7 @@ class Watched:
         """Return the rules of the server's version; the newest recorded ones where it is not known."""
         try:
             return parse_version(self._cluster.version().git_version)
-        except InvalidOption:
+        except InvalidArgument:
             return LATEST
 
     @property

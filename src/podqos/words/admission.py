@@ -11,6 +11,7 @@ from podqos.admission.chain import Step, StepResult
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.refusal import Code, Missing, Refusal
 from podqos.admission.resource_override import Exempt, OverrideUse
+from podqos.naming import stated_with
 from podqos.wording import listed
 
 _STATUS = {
@@ -89,12 +90,12 @@ def hint(refusal: Refusal, listed_kinds: Collection[str]) -> str:
     if refusal.code is Code.NOT_FOUND:
         if "Namespace" in listed_kinds:
             return "the cluster has no such namespace: create it first"
-        return "if the cluster has this namespace, list it in --policies"
+        return f"if the cluster has this namespace, list it in {stated_with('policies')}"
     if isinstance(refusal.denied, Missing):
         what = f"{refusal.denied.kind} {refusal.denied.name}"
         if refusal.denied.kind in listed_kinds:
             return f"the cluster has no {what}: create it first"
-        return f"if the cluster has the {what}, give it with --policies"
+        return f"if the cluster has the {what}, give it with {stated_with('policies')}"
     return ""
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.node_settings import NodeNeeds, NodeThresholds
 from podqos.advice.sizing.sizing import Doubt
-from podqos.wording import mebibytes
+from podqos.model.pod import QOSClass
+from podqos.model.quantity import Quantity
+from podqos.wording import listed, mebibytes
 
 REASONS = {
     Because.SOMEBODY_WAITS: "users wait for it: Guaranteed, so that it does not depend on what others leave",
@@ -19,6 +22,9 @@ REASONS = {
     Because.CHEAP_RESTART: "a restart is cheap: it makes room for pods that are costlier to restart",
     Because.LIMITS_BOUND_BURSTS: "it bursts: limits keep its bursts away from its neighbours",
     Because.NEAREST_ROW: "the matrix has no such row; this is the nearest safe one",
+    Because.USES_MEMORY: "it uses memory that BestEffort would not reserve: Burstable, so that the scheduler counts it",
+    Because.DAEMON_SET: "as a DaemonSet it is evicted first on every node, and comes back to the same full node: keep "
+    "BestEffort only if all nodes can do without it; OKD advises Guaranteed for DaemonSets",
 }
 
 DOUBTS = {
@@ -27,7 +33,26 @@ DOUBTS = {
     Doubt.EXPECTED_ONLY: "nothing was measured: the amounts are expectations",
     Doubt.NO_CPU_SAMPLES: "no samples of cpu: its amounts stay as they are",
     Doubt.NO_MEMORY_SAMPLES: "no samples of memory: its amounts stay as they are",
+    Doubt.SHORT_HISTORY: "less than a day of history: the busiest hour may be missing",
+    Doubt.GAPS: "the history has large gaps: peaks may be missing",
+    Doubt.GROWS: "it uses more memory every day for as long as it runs: a limit only delays the OOM kill",
+    Doubt.CPU_LIMIT_THROTTLES: "Guaranteed needs a CPU limit: beyond it the container is throttled",
 }
+
+
+def goal_words(goal: Goal | None, without_amounts: Sequence[str], *, is_measured: bool) -> Iterator[str]:
+    """Yield what a goal cannot reach, and what to look up for it."""
+    if goal is Goal.CHEAPEST and not is_measured:
+        yield "Nothing was measured, so nothing is lowered."
+    if goal is not None and without_amounts:
+        who = listed(without_amounts)
+        yield f"Amounts are missing for {who}: see what they use (kubectl top pod), nothing is invented."
+
+
+def new_cpu_limit(limit: Quantity, qos_class: QOSClass) -> str:
+    """Return what a CPU limit costs that there was not before."""
+    price = ", and the price of Guaranteed" if qos_class is QOSClass.GUARANTEED else ""
+    return f"the CPU limit is new{price}: above {limit} it is throttled"
 
 
 def node_reasons(advice: NodeThresholds, needs: NodeNeeds) -> Iterator[str]:

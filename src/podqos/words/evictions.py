@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
+from podqos.naming import stated_with
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_savings import EvictionSaving
 from podqos.survival.autopsy.eviction_scene import AutopsyPod, EvictionReason, UsageSource
@@ -19,6 +20,7 @@ from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
 _MOST_NAMED = 5
 _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
+_PODS = f"{stated_with('files')}, {stated_with('snapshot')} or {stated_with('context')} has them"
 _WHY = {
     EvictionReason.FIRST: "it ranks first, whatever the others used",
     EvictionReason.FIRST_IN_LOG: "it ranks first in the log of the node itself",
@@ -27,8 +29,8 @@ _WHY = {
     EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, whatever it used; maybe it was not on the node then",
     EvictionReason.IS_CRITICAL: "it is critical, and the kubelet evicts no critical pod",
     EvictionReason.USAGE_DECIDES: "it depends on what {rivals} used at that moment, which is not known",
-    EvictionReason.PODS_UNKNOWN: "the other pods of the node are not known; -f, --snapshot or --context has them",
-    EvictionReason.POD_UNKNOWN: "its requests and priority are not known; -f, --snapshot or --context has them",
+    EvictionReason.PODS_UNKNOWN: "the other pods of the node are not known; " + _PODS,
+    EvictionReason.POD_UNKNOWN: "its requests and priority are not known; " + _PODS,
     EvictionReason.SIGNAL_UNKNOWN: "what the node was short of is not said",
 }
 _HAPPENED = {

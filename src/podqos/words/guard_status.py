@@ -6,6 +6,7 @@ from collections import Counter
 
 from podqos.agent.guard_status import GuardStatus
 from podqos.model.time_units import SECOND_US
+from podqos.naming import stated_with
 from podqos.wording import counted, mebibytes
 from podqos.words.durations import span, two_units
 
@@ -13,7 +14,7 @@ API = "API server"
 
 
 _SWITCHES = {
-    "shadow": "shadow: it decides and writes down, and evicts nothing (--enforce)",
+    "shadow": f"shadow: it decides and writes down, and evicts nothing ({stated_with('enforce')})",
     "stop file": "evicts nothing: the stop file is there",
     "node annotation": "evicts nothing: the node has the annotation podqos.dev/guard: off",
     "rate limit": "evicts nothing: it has evicted as many pods as it may in that time",

@@ -20,16 +20,22 @@ from podqos.advice.checks import (
     policies,
     priority,
     resize,
+    runtimes,
     scaling,
     sizes,
     toleration,
+    unsized,
 )
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import Fact
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
+from podqos.naming import naming, stated_with
 from podqos.wording import nearest
 
-_MODULES = (amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration)
+_MODULES = (
+    *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
+    *(runtimes, unsized),
+)
 
 CHECKS: dict[str, Check] = {
     check.id: check
@@ -52,11 +58,11 @@ def check_names() -> set[str]:
     return {*CHECKS, *(check.name for check in CHECKS.values())}
 
 
-def check_named(name: str, where: str) -> Check:
-    """Return a check by its id or name; ``where`` is the option that names it."""
+def check_named(name: str, field: str) -> Check:
+    """Return a check by its id or name, given in a field."""
     for check in CHECKS.values():
         if name.strip().upper() == check.id or name.strip() == check.name:
             return check
     near = nearest(name, check_names())
-    fix = f'did you mean "{near}"?' if near else "`podqos check --list` lists them"
-    raise InvalidOption(f"no check {name!r}", where=where, fix=fix)
+    fix = f'did you mean "{near}"?' if near else f"`podqos check {stated_with('list')}` lists them"
+    raise InvalidArgument(f"no check {name!r}", where=naming(field), fix=fix)

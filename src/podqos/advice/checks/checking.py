@@ -25,6 +25,7 @@ from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.view import Context, Variant, View
+from podqos.manifest.runtime_memory import Written
 
 
 @cache
@@ -51,9 +52,14 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
     """Pods that findings compare with others; only where pods are compared."""
 
 
-def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
-    """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
-    view = View(found, context, compares=keep_pod)
+def check_workload(
+    found: LocatedWorkload, context: Context, *, keep_pod: bool, written: Written | None = None
+) -> CheckedWorkload:
+    """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others.
+
+    ``written`` is the whole object, where its commands and environments may say something.
+    """
+    view = View(found, context, compares=keep_pod, written=written)
     findings = findings_about(view)
     return CheckedWorkload(sketch_of(view), findings, tuple(view.variants))
 

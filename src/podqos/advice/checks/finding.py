@@ -126,6 +126,13 @@ class Choice(StrEnum):
     MOST_REPLICAS = "most-replicas", "lower maxReplicas, or make room for that many pods"
     QOS_CLASS = "qos-class", "choose Guaranteed, Burstable or BestEffort"
     DISRUPTIONS = "disruptions", "let at least one pod be evicted, or run more of them"
+    USAGE = (
+        "usage",
+        "look up the peak (kubectl top pod --containers, or container_memory_working_set_bytes) and request that much",
+    )
+    HEAP = "heap", "lower the setting, or raise the limit (kubectl top pod --containers shows what is used now)"
+    KNOWN_SETTING = "known-setting", "write the value into the manifest, or compare it with the limit yourself"
+    SHARE = "share", "write a share, or fewer than the node has (df -i; sysctl kernel.pid_max)"
 
 
 class Patch(Struct, frozen=True, gc=False, rename="camel"):

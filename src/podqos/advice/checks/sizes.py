@@ -12,6 +12,7 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
+from podqos.advice.checks.unsized import is_told_as_unsized
 from podqos.advice.checks.view import Repair, View
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, Pod, QOSClass
@@ -336,7 +337,8 @@ def find_small_sidecar(view: View) -> None:
     regular = scores[: len(spec.containers)]
     main = min(regular, key=lambda score: score.value)
     for index, score in enumerate(regular):
-        if score.value >= _LIKE_NOTHING and score.value - main.value >= _FAR_BELOW:
+        is_small = score.value >= _LIKE_NOTHING and score.value - main.value >= _FAR_BELOW
+        if is_small and not is_told_as_unsized(view, spec.containers[index]):
             view.report(
                 small_sidecar,
                 f"spec.containers[{index}].resources",
@@ -477,7 +479,7 @@ def find_no_cpu_request(view: View) -> None:
     if not request:
         return
     for container, path in running:
-        if CPU not in container.resources.requests:
+        if CPU not in container.resources.requests and not is_told_as_unsized(view, container):
             view.report(
                 no_cpu_request,
                 path,

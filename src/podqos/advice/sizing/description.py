@@ -131,7 +131,7 @@ class _Entry:
             return replace(convert(rest, DescribedWorkload), source=self._source)
         except (msgspec.ValidationError, InvalidQuantity) as error:
             what, _, field = str(error).partition(" - at `$.")
-            raise self._error((field.rstrip("`"),) if field else (), what, "see podqos advise --help") from error
+            raise self._error((field.rstrip("`"),) if field else (), what, "see `podqos help advise`") from error
 
     def _checked(self, field: str, value: Plain) -> Plain:
         try:

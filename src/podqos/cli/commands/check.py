@@ -115,7 +115,7 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)
-    checks = [check_named(arguments.explain, "--explain")] if arguments.explain else list(CHECKS.values())
+    checks = [check_named(arguments.explain, "explain")] if arguments.explain else list(CHECKS.values())
     if arguments.output in {"json", "yaml"}:
         print_value(check_catalogue.check_list(checks, good_example), arguments.output)
     elif arguments.output == "name":

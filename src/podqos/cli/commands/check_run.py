@@ -205,7 +205,7 @@ class CheckRun:
             today=datetime.now(UTC).date(),
             inject=tuple(dict.fromkeys((*settings.inject, *arguments.inject))),
             disabled=checks_named(settings.disable),
-            only=frozenset(check_named(each, "--only").id for name in arguments.only for each in name.split(",")),
+            only=frozenset(check_named(each, "only").id for name in arguments.only for each in name.split(",")),
         )
 
     @property

@@ -24,7 +24,8 @@ from podqos.cli.options import add_engine_options, add_hold_placement_option, ad
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
-from podqos.errors import InvalidOption
+from podqos.cli.spelling import spelled
+from podqos.errors import InvalidArgument
 from podqos.library.sweeping import sweep
 from podqos.report.simulation.sweep import csv_table, table
 
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     scenario_argument(arguments.scenario, "sweep")
     if not arguments.seeds.isdecimal():
         what = f"{arguments.seeds!r} is not a number of seeds"
-        raise InvalidOption(what, where="--seeds", fix="a whole number, for example 20")
+        raise InvalidArgument(what, where="--seeds", fix="a whole number, for example 20")
     found = sweep(
         arguments.scenario,
         arguments.vary,
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         engine=arguments.engine,
         jobs=arguments.jobs,
         progress=progress_line("run"),
-        say=lambda text: print(text, file=sys.stderr),
+        say=lambda text: print(spelled(text), file=sys.stderr),
     )
     emit(found, arguments, table, csv_table)
     return 0

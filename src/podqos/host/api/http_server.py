@@ -21,6 +21,7 @@ from podqos.errors import HostError
 from podqos.host.api.http_connection import Connection, Endpoint, Handler, Turns
 from podqos.host.api.http_request import HttpRefusal, head
 from podqos.host.linux.loop import Loop
+from podqos.naming import naming
 
 _BACKLOG = 16
 _MOST_CONNECTIONS = 32
@@ -59,7 +60,7 @@ class HttpServer:
             listener.bind((host, port))
         except OSError as error:
             listener.close()
-            raise HostError(f"--listen {host}:{port}: {error.strerror}") from error
+            raise HostError(naming("listen", f"{host}:{port}") + f": {error.strerror}") from error
         self._listen(listener, is_local=False, any_host=not ip_address(host).is_loopback)
         bound: int = listener.getsockname()[1]
         return bound

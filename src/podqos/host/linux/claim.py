@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from podqos.errors import HostError
 from podqos.host.linux.cgroupfs import Cgroups
+from podqos.naming import hint, naming, stated_with
 
-_FIX = "choose another with --cgroup-root"
+_FIX = hint("; choose another with " + naming("cgroup_root"))
 # The second is for kernels before 5.7, where cgroups have no attributes of users.
 _ATTRIBUTES = ("user.podqos", "trusted.podqos")
 
@@ -41,7 +42,7 @@ class Claim:
         check_name(own)
         for parent in list(Path(own).parents)[:-1]:
             if (around := owner(cgroups, str(parent))) is not None:
-                raise HostError(f"cgroup {own} is inside {parent}, which belongs to {_node(around)}; {_FIX}")
+                raise HostError(f"cgroup {own} is inside {parent}, which belongs to " + _node(around) + _FIX)
         while not self._is_locked(cgroups):
             self.close()
         try:
@@ -69,8 +70,8 @@ class Claim:
         except BlockingIOError:
             self.close()
             holder = owner(cgroups, cgroups.own)
-            who = "another node" if holder is None else f"{_node(holder)}, which is running as pid {holder.pid}"
-            raise HostError(f"cgroup {cgroups.own} belongs to {who}; {_FIX}") from None
+            who = "another node" if holder is None else _node(holder) + f", which is running as pid {holder.pid}"
+            raise HostError(f"cgroup {cgroups.own} belongs to " + who + _FIX) from None
 
     @staticmethod
     def _mark(cgroups: Cgroups, mine: ClaimOwner) -> None:
@@ -78,12 +79,15 @@ class Claim:
         if before is not None and before.state_dir != mine.state_dir and not is_empty:
             # Without its directory no node can adopt what is left there.
             if Path(before.state_dir).exists():
-                raise HostError(f"cgroup {cgroups.own} has pods of {_node(before)}: start that one again, or {_FIX}")
+                has_pods = f"cgroup {cgroups.own} has pods of " + _node(before)
+                raise HostError(
+                    has_pods + ": start that one again" + hint(", or choose another with " + naming("cgroup_root"))
+                )
             is_empty = True
         is_marked = _set_mark(cgroups, mine)
         if before is None and not is_empty and is_marked:
             os.removexattr(cgroups.folder(cgroups.own), is_marked)
-            raise HostError(f"cgroup {cgroups.own} is in use, and not by a podqos node; {_FIX}")
+            raise HostError(f"cgroup {cgroups.own} is in use, and not by a podqos node" + _FIX)
 
 
 def _set_mark(cgroups: Cgroups, mine: ClaimOwner) -> str | None:
@@ -98,7 +102,7 @@ def _set_mark(cgroups: Cgroups, mine: ClaimOwner) -> str | None:
 def check_name(own: str) -> None:
     """Refuse the root of the tree as a node's own cgroup, and what may lead there."""
     if any(part in {"", ".", ".."} for part in own[1:].split("/")):
-        raise HostError(f"cgroup {own}: a node needs a cgroup of its own; {_FIX}")
+        raise HostError(f"cgroup {own}: a node needs a cgroup of its own" + _FIX)
 
 
 def is_locked(cgroups: Cgroups, path: str) -> bool:
@@ -127,4 +131,4 @@ def owner(cgroups: Cgroups, path: str) -> ClaimOwner | None:
 
 
 def _node(owner: ClaimOwner) -> str:
-    return f"the node with --state-dir {owner.state_dir}"
+    return f"the node with {stated_with('state_dir', owner.state_dir)}"

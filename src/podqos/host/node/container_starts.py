@@ -19,7 +19,7 @@ from podqos.host.storage.state import StateDirectory
 from podqos.qos.cgroup import Cgroup
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 
-_PRIVILEGED = "privileged containers are not allowed on this node (--allow-privileged)"
+_PRIVILEGED = "privileged containers are not allowed on this node (its option allow-privileged allows them)"
 
 
 class LogPolicy(Struct, frozen=True):

@@ -13,6 +13,7 @@ from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.runtimes.engine import EngineRuntime
 from podqos.host.runtimes.process import ProcessRuntime
 from podqos.host.runtimes.runtime import Note, Runtime
+from podqos.naming import naming
 
 
 class RuntimeName(StrEnum):
@@ -56,7 +57,8 @@ def make_runtime(
                 if (error.name or "").startswith("podqos"):
                     raise
                 raise HostError(
-                    f"--runtime containerd needs the Python package {error.name}: pip install 'podqos[containerd]'"
+                    naming("runtime", "containerd")
+                    + f" needs the Python package {error.name}: pip install 'podqos[containerd]'"
                 ) from error
 
             socket = choice.socket or DEFAULT_SOCKET

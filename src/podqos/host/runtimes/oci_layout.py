@@ -136,7 +136,8 @@ class ImageFolder:
     def find(self, text: str) -> FoundImage:
         """Return an image by reference; raises ``HostError`` with what was looked for."""
         if self._folder is None:
-            raise StartError("ErrImageNeverPull", f"images are not pulled: say where {text} is with --images DIR")
+            what = f"images are not pulled: say where {text} is with the node's option images"
+            raise StartError("ErrImageNeverPull", what)
         if not text:
             raise StartError("InvalidImageName", "the container has no image")
         if _REFERENCE.fullmatch(text) is None:

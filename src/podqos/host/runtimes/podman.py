@@ -39,6 +39,7 @@ from podqos.host.runtimes.runtime import (
     StartError,
 )
 from podqos.host.runtimes.security import check_user
+from podqos.naming import naming
 
 _CALL_SECONDS = 120.0
 _NODE, _ID = "podqos.node", "podqos.id"
@@ -83,7 +84,9 @@ class PodmanEngine(Engine):
         program = shutil.which("podman")
         if program is None:
             raise HostError(
-                "podman is not installed: apt-get install podman, or --runtime process, which needs nothing"
+                "podman is not installed: apt-get install podman, or "
+                + naming("runtime", "process")
+                + ", which needs nothing"
             )
         self._podman = (program, "--cgroup-manager=cgroupfs", *_low_level(capabilities), *options)
         self._node = sha256(str(folder).encode()).hexdigest()[:32]

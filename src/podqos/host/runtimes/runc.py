@@ -46,6 +46,7 @@ from podqos.host.runtimes.runtime import (
     StartError,
 )
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
+from podqos.naming import naming
 
 _MNT_DETACH = 2
 _CALL_SECONDS = 20.0
@@ -71,7 +72,8 @@ class RuncEngine(Engine):
         super().__init__(cgroups, capabilities, note)
         program = shutil.which("runc")
         if program is None:
-            raise HostError("runc is not installed: apt-get install runc, or --runtime process, which needs nothing")
+            what = "runc is not installed: apt-get install runc, or "
+            raise HostError(what + naming("runtime", "process") + ", which needs nothing")
         self._state = folder / "runc" / "state"
         self._bundles = folder / "runc" / "bundles"
         self._unpacked = folder / "images"

@@ -26,6 +26,7 @@ from podqos.host.linux.descriptors import original_limit
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes import shim
 from podqos.host.runtimes.shim import PACKET_BYTES
+from podqos.naming import naming
 
 _START_SECONDS = 30.0
 _PATIENCE_SECONDS = 1.0
@@ -312,7 +313,7 @@ class ShimClient:
     def _name(self) -> str:
         name = str(self._folder / "shim.sock")
         if len(os.fsencode(name)) > 100:
-            raise HostError(f"{name} is too long for a socket: choose a shorter --state-dir")
+            raise HostError(f"{name} is too long for a socket: choose a shorter " + naming("state_dir"))
         return name
 
     def _recorded(self) -> dict[str, ShimProgram]:

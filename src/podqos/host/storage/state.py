@@ -35,6 +35,7 @@ from podqos.host.storage.writing import replace_file, write_file
 from podqos.manifest.amounts import decode_hook
 from podqos.model.pod import TERMINAL_PHASES, Pod
 from podqos.model.quantity import Quantity
+from podqos.naming import naming
 
 _ENDING = ".ending"
 
@@ -91,7 +92,8 @@ class StateDirectory:
                 (root / name).mkdir(parents=True, exist_ok=True)
             self._lock = _open_lock(root / "lock")
         except OSError as error:
-            raise HostError(f"state directory {root}: {error.strerror}; choose another with --state-dir") from error
+            what = f"state directory {root}: {error.strerror}; choose another with "
+            raise HostError(what + naming("state_dir")) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

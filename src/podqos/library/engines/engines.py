@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TypedDict, TypeVar
 
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidArgument
 from podqos.library.engines.fan_out import in_processes, usable_cores
+from podqos.naming import naming
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -50,7 +51,7 @@ def dask_address(engine: str) -> str | None:
     if name == "dask" and address:
         return address
     if engine != "processes":
-        raise InvalidOption(f"unknown engine {engine!r}", where="--engine", fix="processes or dask=HOST:PORT")
+        raise InvalidArgument(f"unknown engine {engine!r}", where=naming("engine"), fix="processes or dask=HOST:PORT")
     return None
 
 
@@ -59,5 +60,5 @@ def job_count(jobs: int) -> int:
     if jobs == PER_CORE:
         return usable_cores()
     if not 0 < jobs <= _MOST_JOBS:
-        raise InvalidOption(f"'{jobs}' is not a number of jobs", where="--jobs", fix=f"1 to {_MOST_JOBS:,}")
+        raise InvalidArgument(f"'{jobs}' is not a number of jobs", where=naming("jobs"), fix=f"1 to {_MOST_JOBS:,}")
     return jobs

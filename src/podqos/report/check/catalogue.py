@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import FindingSeverity
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, wrapped
 
 GoodExample: TypeAlias = Callable[[Check], str]
@@ -66,7 +67,7 @@ def page(check: Check, good: GoodExample, style: Style) -> Iterator[str]:
     for heading, text in (("Why it matters", check.why), ("How to fix it", check.fix)):
         yield from ("", style.strong(heading))
         yield from wrapped(text, style, "  ")
-    options = "".join(f" --inject {name}" for name in check.example.inject)
+    options = "".join(f" {stated_with('inject', name)}" for name in check.example.inject)
     for heading, text in (("Instead of", check.example.text), ("Write", good(check))):
         yield from ("", style.strong(heading + (f" (with{options})" if options else "")))
         yield from (f"  {line}" for line in text.strip().splitlines())

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from podqos.advice.checks.finding import FindingSeverity
 from podqos.answers.findings import CheckReport, FindingReport
 from podqos.manifest.problems import Position, Problem
+from podqos.naming import published
 from podqos.report.check.table import is_shown
 
 _COMMANDS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "notice"}
@@ -24,7 +25,7 @@ def github(report: CheckReport, problems: Iterable[Problem] = (), *, verbose: bo
         parts = (problem.subject, problem.field, problem.what)
         title = ": ".join(filter(None, parts))
         file = "" if problem.subject else problem.source
-        yield _command(problem.severity, file, (problem.line, problem.column), title, problem.fix or title)
+        yield _command(problem.severity, file, (problem.line, problem.column), title, published(problem.fix) or title)
     for item in report.items:
         if item.suppression is None and is_shown(item, report, verbose=verbose):
             title = f"{item.check} {item.check_name}: {item.title}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.answers.scores import NamespaceScores
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import counted
 
@@ -38,4 +39,5 @@ def table(whole: NamespaceScores, style: Style) -> Iterator[str]:
     if whole.cluster and namespace:
         yield f"  {style.faint(f'podqos check -n {namespace} lists the findings of a namespace')}"
     elif namespace:
-        yield f"  {style.faint('without --all the findings are listed')}"
+        hint = f"without {stated_with('all')} the findings are listed"
+        yield f"  {style.faint(hint)}"

@@ -13,6 +13,7 @@ from podqos.advice.checks.finding import FailOn, FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
 from podqos.answers.findings import CheckReport, FindingReport
 from podqos.answers.verdict import badness
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, labelled, wrapped
 from podqos.wording import counted, listed
 from podqos.words.consequences import worded
@@ -206,12 +207,13 @@ def _summary_lines(
     if fixable and not was_fixed:
         are = "is" if fixable == 1 else "are"
         also = ", infos included" if any(map(_is_fixable, set_apart)) else ""
-        how = f"with --fix{also} (--diff shows how)"
+        how = f"with {stated_with('fix')}{also} ({stated_with('diff')} shows how)"
         if report.cluster:
-            how = f"by patches{also} (--patch-format kubectl prints them)"
+            how = f"by patches{also} ({stated_with('patch_format', 'kubectl')} prints them)"
         yield f"  {counted(fixable, 'finding')} {are} fixable {how}"
     if shown:
-        yield f"  {style.faint(f'podqos check --explain {min(item.check for item in shown)} explains a check')}"
+        explaining = stated_with("explain", min(item.check for item in shown))
+        yield f"  {style.faint(f'podqos check {explaining} explains a check')}"
 
 
 def _is_fixable(item: FindingReport) -> bool:
@@ -226,8 +228,9 @@ def _counts(summary: CheckSummary, style: Style, *, without_infos: bool) -> str:
 def left_out(summary: CheckSummary) -> Iterator[str]:
     """Yield what was left out of the findings, and why."""
     if summary.suppressed:
-        yield f"{summary.suppressed} suppressed by annotation or configuration (--show-suppressed shows them)"
+        shows = f"({stated_with('show_suppressed')} shows them)"
+        yield f"{summary.suppressed} suppressed by annotation or configuration {shows}"
     if summary.in_baseline:
         yield f"{summary.in_baseline} known from the baseline"
     if summary.below_min_severity:
-        yield f"{summary.below_min_severity} hidden by --min-severity"
+        yield f"{summary.below_min_severity} hidden by {stated_with('min_severity')}"

@@ -8,6 +8,7 @@ from operator import attrgetter
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
 from podqos.sim.blast import Blast, BlastRadius
@@ -52,7 +53,7 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "ENDS")
     lines += columns(headers, [_row(each, rates, style) for each in shown], style, "  ")
     if len(shown) < len(harmful):
-        lines.append(f"  … and {len(harmful) - len(shown):,} more (--all)")
+        lines.append(f"  … and {len(harmful) - len(shown):,} more ({stated_with('all')})")
     harmless = len({(each.node, each.pod) for each in report.leaks} - {(each.node, each.pod) for each in harmful})
     if report.pods > 1:
         lines += ["", f"{harmless:,} of {counted(report.pods, 'pod')} affect no other pod."]

@@ -18,6 +18,7 @@ from podqos.answers import run_story as story
 from podqos.answers.run_view import EventView, Kill, NodeView, RunView
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.report.text.tables import Table
 from podqos.sim.summary import RunSummary, WorkloadSummary
@@ -224,7 +225,8 @@ def ending(view: RunView, style: Style) -> list[str]:
     lines += _repeated(summary)
     hidden = summary.nodes - len(view.nodes)
     if hidden > 0:
-        lines.append(f"{len(view.nodes)} of {summary.nodes:,} nodes are shown above; --node NAME shows another")
+        another = f"{stated_with('node', 'NAME')} shows another"
+        lines.append(f"{len(view.nodes)} of {summary.nodes:,} nodes are shown above; {another}")
     rows = [
         (
             row.workload,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, cut, labelled, wrapped
 from podqos.report.text.tables import Table
 from podqos.survival.autopsy.autopsy import Autopsies
@@ -35,7 +36,8 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
     lines = [style.strong(headline(found)), *(_group_lines(told, style) if len(told) > _FEW else ())]
     shown = told if verbose or len(told) <= _FEW else told[-1:]
     if len(shown) < len(told):
-        lines += ["", f"The last one (-v shows all {len(told):,}, --html FILE writes a page):"]
+        page = f"{stated_with('html', 'FILE')} writes a page"
+        lines += ["", f"The last one ({stated_with('verbose')} shows all {len(told):,}, {page}):"]
     for death in shown:
         lines += ["", *death_lines(death, style, verbose=verbose)]
     if len(told) == 1:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from podqos.answers.drift import DriftReport, WorkloadDrift
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.drift.drift import DriftStatus, Standing
 from podqos.wording import counted, mebibytes
@@ -40,7 +41,8 @@ def summary(report: DriftReport) -> str:
     failing = sum(each.fails for each in report.workloads)
     shifted = sum(each.fails and not each.differences for each in report.workloads)
     verdict = f"{counted(failing, 'workload')} {'is' if failing == 1 else 'are'}" if failing else "No workload is"
-    hint = f" {shifted} of them did not change; --allow-shifted accepts those." if shifted else ""
+    accepting = f"{stated_with('allow_shifted')} accepts those"
+    hint = f" {shifted} of them did not change; {accepting}." if shifted else ""
     return f"{verdict} worse off ({', '.join(parts)}).{hint}"
 
 

@@ -26,6 +26,7 @@ from podqos.manifest.times import TIME_COLUMNS, read_time
 from podqos.manifest.usage_tables import is_measured, read_usage_table
 from podqos.model.quantity import NANOS
 from podqos.model.time_units import SECOND_US
+from podqos.naming import naming
 
 COLUMNS = (*TIME_COLUMNS, "namespace", "pod", "container", "node", "memory", "cpu")
 # Sums over a whole pod, and the container that only holds the network.
@@ -127,7 +128,7 @@ class RecordedUsage:
     def take_series(self, source: str, found: Iterable[PrometheusSeries], measure: Measure | None) -> None:
         """Take series of Prometheus; ``measure`` is what those without a name are."""
         for index, series in enumerate(found):
-            self._take_series(series, f"{source}: result[{index}]", measure)
+            self._take_series(series, source + f": result[{index}]", measure)
 
     def _take_row(self, row: SampleRow, pod: str) -> None:
         time_column = next((name for name in TIME_COLUMNS if name in row.columns), "")
@@ -151,7 +152,8 @@ class RecordedUsage:
         name = labels.get("__name__", "")
         known = _METRICS.get(name) if measure is None else (measure, 0)
         if known is None:
-            fix = f"known are {', '.join(_METRICS)}; --memory and --cpu say what other files hold"
+            stated = naming("memory") + " and " + naming("cpu") + " say what other files hold"
+            fix = f"known are {', '.join(_METRICS)}; " + stated
             raise InputError(f"unknown metric {name}" if name else "the series has no name", where=where, fix=fix)
         container = labels.get("container", labels.get("container_name", ""))
         if container in _NO_CONTAINERS and ("container" in labels or "container_name" in labels):

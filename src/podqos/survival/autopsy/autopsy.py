@@ -20,6 +20,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
+from podqos.naming import stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, shortage_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
@@ -183,7 +184,7 @@ def assumed_by(kills: Iterable[OOMAutopsy], profile: Profile) -> tuple[Assumptio
     if not any(cause.is_default for kill in kills for cause in kill.causes):
         return ()
     threshold = default_eviction_hard(profile)[Signal.MEMORY]
-    return (Assumption("the kubelet's eviction threshold", threshold, "--kubelet-config"),)
+    return (Assumption("the kubelet's eviction threshold", threshold, stated_with("kubelet_config")),)
 
 
 class Examiner:

@@ -27,6 +27,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU
+from podqos.naming import hint, naming
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.cgroup_tiers import TierRequests, node_values, tier_values
 from podqos.qos.cgroup_values import CpuValues, Value, container_cpu, exclusive_cpus, pod_cpu
@@ -355,7 +356,7 @@ def _exclusive_cores(pods: Iterable[Pod], cores: int | Fraction, settings: Cgrou
     if total > cores:
         have = f"pods have {float(cores):g}"
         what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and {have}"
-        raise InputError(what, fix="give more with --cores")
+        raise InputError(what, fix=hint("give more with " + naming("cores")))
     return total
 
 

@@ -21,11 +21,12 @@ from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import Entry, decode
 from podqos.answers.page.guard import guard_panel
 from podqos.answers.page.source import LogFile, PageSource, SourceKind
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import HostError, InputError, InvalidArgument
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
 from podqos.model.time_units import SECOND_US
+from podqos.naming import naming
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
 from podqos.reading.changes import signature
 from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
@@ -78,7 +79,7 @@ class FilesFeed:
         source, memory_bytes = read_paths(self._paths), self._node_memory_bytes
         if memory_bytes is not None and source.kind is not SourceKind.MANIFESTS:
             what = f"a {source.kind} has nodes of its own"
-            raise InvalidOption(what, where="--node-memory", fix="give it with manifests")
+            raise InvalidArgument(what, where=naming("node_memory"), fix="give it with manifests")
         return replace(source, node_memory_bytes=memory_bytes)
 
 
@@ -163,7 +164,7 @@ class GuardFeed:
             raise HostError(f"{file}: {error.strerror or error}") from error
         if status is None:
             what = f"no guard says how it is at {file}: start one with `podqos guard run`, or name its directory"
-            raise HostError(f"{what} with --guard-run")
+            raise HostError(what + " with " + naming("guard_run"))
         return status
 
     def _pods(self) -> bytes:

@@ -33,6 +33,7 @@ from podqos.answers.page.what_if import WhatIf
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError, PodqosError
 from podqos.manifest.encoding import json_line
+from podqos.naming import stated_with
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, EventStream, Request, Response, Server
 from podqos.web.settings import Limits
@@ -202,7 +203,7 @@ class Ui:
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname if _is_host(host) else None
         if name is None or not (name in self.access.names or _is_address(name)):
-            raise RequestRefusal(421, f"this server is not called {host[:100]!r}; name it with --name")
+            raise RequestRefusal(421, f"this server is not called {host[:100]!r}; name it with {stated_with('name')}")
         is_read = request.method in {"GET", "HEAD"}
         if is_read and request.path == "/":
             return
@@ -510,7 +511,7 @@ def _refused(status: int, message: str) -> Response:
 
 def _failed(error: PodqosError) -> Response:
     """Return what is wrong with what a visitor gave, and where."""
-    where = error.where if isinstance(error, InputError) else ""
+    where = str(error.where) if isinstance(error, InputError) else ""
     place = _PLACE.match(where)
     found = (
         ErrorInfo(str(error), where)

@@ -1,0 +1,54 @@
+"""How the running command spells the fields that a text names: ``node_memory`` is ``--node-memory``.
+
+What answers, readings and worlds say about a request names its fields (``podqos.naming``); here alone they become
+options, those of the command that runs. A field is the ``dest`` of an option, or its name with underscores.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+
+from podqos.cli.parser import CommandParser, subcommands
+from podqos.naming import Field, NamingText
+
+_running: ContextVar[tuple[CommandParser, ...]] = ContextVar("running", default=())
+
+
+def runs(parser: CommandParser, words: Sequence[str]) -> None:
+    """Spell as this command does, and the subcommand that its command line names."""
+    _running.set(tuple(_named(parser, frozenset(words))))
+
+
+def spelled(text: str) -> str:
+    """Return a text with the options of the running command where it names fields."""
+    return text.spelled(option, without_option) if isinstance(text, NamingText) else str(text)
+
+
+def option(field: Field) -> str | None:
+    """Return the option of the running command that states a field; None where it has none."""
+    actions = [action for parser in reversed(_running.get()) for action in parser._actions]  # noqa: SLF001
+    found = _spelling(field.name, [action for action in actions if action.option_strings])
+    return f"{found} {field.value}" if found and field.value else found
+
+
+def without_option(field: Field) -> str:
+    """Return what a field is called where the running command has no option for it; in tests it is an error."""
+    return str(field)
+
+
+def _spelling(name: str, actions: Sequence[argparse.Action]) -> str | None:
+    for action in actions:
+        if action.dest == name:
+            return action.option_strings[0]
+    long = f"--{name.replace('_', '-')}"
+    return long if any(long in action.option_strings for action in actions) else None
+
+
+def _named(parser: CommandParser, words: frozenset[str]) -> Iterator[CommandParser]:
+    yield parser
+    for action in parser._actions:  # noqa: SLF001
+        for name, below in subcommands(action).items():
+            if name in words:
+                yield from _named(below, words)

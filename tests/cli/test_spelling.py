@@ -1,0 +1,96 @@
+"""Fields become options of the command that runs, in ``cli`` alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+import podqos
+from podqos.cli import spelling
+from podqos.cli.command_list import COMMANDS, parser_of
+from podqos.cli.main import main
+from podqos.errors import InvalidArgument
+from podqos.model.profile import parse_version
+from podqos.naming import hint, naming
+from ratchets import SOURCE, options_of
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: app, image: web}]}
+"""
+
+
+def _said(command: str, text: str) -> str:
+    name, *words = command.split()
+    spelling.runs(parser_of(name)[0], words)
+    return spelling.spelled(text)
+
+
+@pytest.mark.parametrize(
+    ("command", "field", "option"),
+    [
+        pytest.param("rank", "node_memory", "--node-memory", id="as-it-is-called"),
+        pytest.param("guard run", "run_dir", "--run", id="where-the-option-is-called-otherwise"),
+        pytest.param("forecast", "kubelet_config", "--kubelet-config", id="one-of-two-names-of-an-option"),
+        pytest.param("explain", "files", "-f", id="short-where-that-comes-first"),
+        pytest.param("policy test", "kubernetes_version", "--kubernetes-version", id="of-a-subcommand"),
+    ],
+)
+def test_a_field_is_the_option_of_the_command_that_runs(command: str, field: str, option: str):
+    assert _said(command, "see " + naming(field)) == f"see {option}"
+    assert _said(command, naming(field, "X")) == f"{option} X"
+
+
+def test_a_hint_to_an_option_of_another_command_is_not_printed():
+    text = "set KUBECONFIG" + hint(", or give files with " + naming("files"))
+    assert _said("explain", text) == "set KUBECONFIG, or give files with -f"
+    assert _said("exporter", text) == "set KUBECONFIG"
+
+
+def test_without_a_kubeconfig_a_server_is_not_told_of_files(monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["overview"]) == 2
+    assert capsys.readouterr().err.endswith("there is no kubeconfig (set KUBECONFIG)\n")
+
+
+def test_a_program_reads_the_parameter_and_the_terminal_shows_the_option(tmp_path, capsys):
+    with pytest.raises(InvalidArgument, match=r"^kubernetes_version: Kubernetes version '9' is not known"):
+        parse_version("9")
+    pod = tmp_path / "pod.yaml"
+    pod.write_text(POD)
+    assert main(["explain", "-f", str(pod), "--kubernetes-version", "9"]) == 2
+    assert "error: --kubernetes-version: Kubernetes version '9' is not known" in capsys.readouterr().err
+
+    with pytest.raises(InvalidArgument, match=r"^growing: there is no pod nobody"):
+        podqos.forecast(podqos.load(str(pod)), growing="nobody")
+    assert main(["forecast", "-f", str(pod), "--node-memory", "8Gi", "--growing", "nobody"]) == 2
+    assert "error: --growing: there is no pod nobody" in capsys.readouterr().err
+
+
+def _fields() -> Iterator[tuple[str, str]]:
+    """Yield the fields that the source names, with the file."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "podqos.naming" in text else ():
+            match node:
+                case ast.Call(func=ast.Name(id="naming" | "stated_with"), args=[ast.Constant(value=str(name)), *_]):
+                    yield path.relative_to(SOURCE).as_posix(), name
+
+
+FIELDS = sorted(set(_fields()))
+
+
+def test_every_field_that_a_text_names_is_an_option_of_some_command():
+    names = {
+        name
+        for command in COMMANDS
+        for action in options_of(parser_of(command)[0])
+        for name in (action.dest, *(each.lstrip("-").replace("-", "_") for each in action.option_strings))
+    }
+    assert len(FIELDS) > 50
+    assert [each for each in FIELDS if each[1] not in names] == []
