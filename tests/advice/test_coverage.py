@@ -42,7 +42,11 @@ def test_replicas_that_are_measured_at_different_seconds_have_no_gaps():
     ("times_us", "samples", "shortfalls", "words"),
     [
         pytest.param(
-            [[NOVEMBER]], 1, (Shortfall.FEW_SAMPLES, Shortfall.SHORT_HISTORY), "one sample; provisional", id="1"
+            [[NOVEMBER]],
+            1,
+            (Shortfall.FEW_SAMPLES, Shortfall.SHORT_HISTORY),
+            "one sample; too little: fewer than 100 samples, less than 24 hours",
+            id="1",
         ),
         pytest.param([every(1, 0.5)], 721, (Shortfall.SHORT_HISTORY,), "less than 24 hours", id="half a day"),
         pytest.param([every(60, 3)], 73, (Shortfall.FEW_SAMPLES,), "fewer than 100 samples", id="hourly"),

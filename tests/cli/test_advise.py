@@ -167,7 +167,7 @@ def test_samples_size_a_workload_that_nobody_describes(capsys, tmp_path):
     assert workload["description"] is None
     assert workload["wantedClass"] == "Guaranteed"
     (container,) = workload["containers"]
-    assert container["requests"] == container["limits"] == {"cpu": "1150m", "memory": "1136Mi"}
+    assert container["requests"] == container["limits"] == {"cpu": "1150m", "memory": "1115Mi"}
     assert container["risk"]["memoryOverLimit"] == {"count": 0, "of": 100}
     assert container["doubts"] == ["CPULimitThrottles"]
 

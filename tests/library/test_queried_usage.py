@@ -345,3 +345,16 @@ def test_a_server_that_says_nothing_is_given_up_in_the_time_that_was_said(capsys
     assert code != 0
     assert "it said nothing for 0.1 s" in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_how_much_history_there_is_is_said_and_published(capsys):
+    with Server(prometheus()) as server:
+        words = ("--from", "2026-11-10T00:00:00Z", "--to", "2026-11-17T00:00:00Z")
+        _, report, _ = advice(capsys, server.url, *words)
+        _, out, _ = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus", server.url, *words)
+        _, short, _ = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus", server.url, "--from", "2h")
+    coverage = report["workloads"][0]["containers"][0]["coverage"]
+    assert (coverage["first"], coverage["last"]) == ("2026-11-10T00:00:00Z", "2026-11-17T00:00:00Z")
+    assert (coverage["samples"], coverage["replicas"], coverage["gaps"], coverage["shortfalls"]) == (2017, 1, 0, [])
+    assert "based on 7 d 0 h of history, 2,017 samples of 1 replica, no gaps" in out
+    assert "too little: less than 24 hours" in " ".join(short.split())

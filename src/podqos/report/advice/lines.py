@@ -14,6 +14,7 @@ from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
 from podqos.words.advice import DOUBTS, new_cpu_limit
+from podqos.words.usage import coverage_line
 
 # Moves that are listed.
 _TOLD = 3
@@ -110,6 +111,8 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
     risk = container.risk
     if Doubt.EXPECTED_ONLY in container.doubts:
         return
+    if container.coverage.samples or container.coverage.shortfalls:
+        yield f"based on {coverage_line(container.coverage)}"
     if container.memory_bytes is not None:
         over = f"{_share(risk.memory_over_request)} above the advised request"
         over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"
