@@ -167,7 +167,7 @@ def test_where_one_point_is_too_much_it_says_what_to_ask_instead():
     with (
         Server(lambda _: (422, {}, body)) as server,
         asking(server.url) as prometheus,
-        pytest.raises(Refused) as caught,
+        pytest.raises(ClusterError) as caught,
     ):
         prometheus.range("m", TimeRange(0, 6000, 60))
     assert "too many samples" in str(caught.value)
@@ -281,3 +281,15 @@ def test_an_unknown_authority_is_refused_a_given_one_trusted_and_any_taken_where
         for access in ({"ca_data": authority.certificate.read_text()}, {"is_insecure": True}):
             with asking(server.url, **access) as prometheus:
                 assert prometheus.range("m", TimeRange(0, 1, 1)).series
+
+
+def test_a_server_that_never_finishes_is_given_up_after_a_few_smaller_parts():
+    patience = Patience(attempts=1, stall_seconds=0.1, total_seconds=1.0)
+    with (
+        Server(lambda _: lambda wire: wire.stall()) as server,
+        asking(server.url, patience) as prometheus,
+        pytest.raises(ClusterError) as caught,
+    ):
+        prometheus.range("m", TimeRange(0, 600_000, 60))
+    assert len(server.requests) <= 4
+    assert "it said nothing for 0.1 s (ask about one namespace, or about a shorter time)" in str(caught.value)

@@ -304,6 +304,8 @@ BAD = {
     "a token and a user": (("--prometheus-token-file", "web.yaml", "--prometheus-user", "me"), "cannot be combined"),
     "a user without a password": (("--prometheus-user", "me"), "--prometheus-user: the password is missing"),
     "no such token": (("--prometheus-token-file", "nowhere"), "nowhere"),
+    "a token of two lines": (("--prometheus-token-file", "web.yaml"), "--prometheus-token-file: not a bearer token"),
+    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "--prometheus-password-file: no user"),
     "an empty token": (("--prometheus-token-file", "empty"), "--prometheus-token-file: empty is empty"),
     "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a header"),
     "a header of two lines": (("--prometheus-header", "X-A: b\r\nX-C: hunter2"), "not the value of a header"),

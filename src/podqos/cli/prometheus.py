@@ -92,12 +92,15 @@ def _access(arguments: argparse.Namespace) -> PrometheusAccess:
     from podqos.cluster.prometheus import PrometheusAccess
 
     user, token_file = arguments.prometheus_user, arguments.prometheus_token_file
-    token = "" if token_file else os.environ.get(TOKEN_VARIABLE, "").strip()
+    is_named = user or "@" in arguments.prometheus.partition("://")[2].partition("/")[0]
+    token = "" if token_file or is_named else _token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
     if user and token_file:
         what = "--prometheus-token-file and --prometheus-user cannot be combined"
         raise InvalidOption(what, fix="give one of them")
+    if arguments.prometheus_password_file and not user:
+        raise InvalidOption("no user", where="--prometheus-password-file", fix="add --prometheus-user NAME")
     if token_file:
-        _secret(token_file, "--prometheus-token-file")
+        _token(_secret(token_file, "--prometheus-token-file"), "--prometheus-token-file")
     headers = [_header(text) for text in arguments.prometheus_header]
     if arguments.prometheus_tenant:
         headers.append((_TENANT, _header_value(arguments.prometheus_tenant, "--prometheus-tenant")))
@@ -110,7 +113,7 @@ def _access(arguments: argparse.Namespace) -> PrometheusAccess:
         raise InvalidOption(what, where="--prometheus-header", fix="give one of them")
     return PrometheusAccess(
         url=arguments.prometheus,
-        token="" if user or "authorization" in names else token,
+        token="" if "authorization" in names else token,
         token_file=token_file,
         username=user,
         password=_password(arguments) if user else "",
@@ -118,6 +121,12 @@ def _access(arguments: argparse.Namespace) -> PrometheusAccess:
         ca_data=_authority(arguments.prometheus_ca),
         is_insecure=arguments.prometheus_insecure,
     )
+
+
+def _token(text: str, where: str) -> str:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise InvalidOption("not a bearer token", where=where, fix="it is one line of ASCII characters without spaces")
+    return text
 
 
 def _password(arguments: argparse.Namespace) -> str:

@@ -46,6 +46,8 @@ _TOO_MUCH = re.compile(
     r"too many|exceed|limit|maximum|\bmax|too large|larger than|tim(ed|e) ?out|deadline", re.IGNORECASE
 )
 _TOO_MUCH_STATUS = frozenset({400, 413, 422, 500, 502, 503, 504})
+_MOST_SLOW = 3
+"""So often in a row a part that takes too long is halved."""
 _SMALLER = "ask about one namespace, or about a shorter time"
 _SHOWN_CHARACTERS = 300
 
@@ -136,6 +138,7 @@ class Prometheus:
         gathered = _Gathered(self._client.where)
         points, first = asked.points, 0
         size = min(asked.most_points, _MOST_POINTS)
+        slow = 0
         while first < points:
             count = min(size, points - first)
             try:
@@ -143,12 +146,14 @@ class Prometheus:
             except ClusterError as error:
                 if not _is_too_much(error):
                     raise
-                if count == 1:
-                    raise Refused(error.what, status=0, where=error.where, fix=_SMALLER) from None
+                slow += _is_slow(error)
+                if count == 1 or slow > _MOST_SLOW:
+                    raise ClusterError(error.what, where=error.where, fix=_SMALLER) from None
                 size = count // 2
                 continue
             gathered.take(data)
             first += count
+            slow = 0
             if report is not None:
                 report(first, points)
         return gathered.answer()
@@ -224,6 +229,11 @@ def _is_too_much(error: ClusterError) -> bool:
     if isinstance(error, Refused):
         return error.status in _TOO_MUCH_STATUS and _TOO_MUCH.search(error.said) is not None
     return isinstance(error, AnswerTooLong | TimedOut)
+
+
+def _is_slow(error: ClusterError) -> bool:
+    """Whether it took the server long to say no."""
+    return isinstance(error, TimedOut) or (isinstance(error, Refused) and error.status >= 500)
 
 
 def _said(error: Refused) -> str:
