@@ -117,7 +117,7 @@ def test_what_the_api_server_would_refuse_is_not_advised(capsys, tmp_path):
     """The namespace allows 2Gi, and the usage needs more."""
     manifest = tmp_path / "web.yaml"
     manifest.write_text(f"{WEB}---\n{LIMITED}")
-    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 2040, 200)])
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 2100, 200)])
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples)
     assert "not advised: the API server would refuse it: " in out
     assert "maximum memory usage per Container is 2Gi" in out
