@@ -43,6 +43,7 @@ from podqos.survival.counterfactual.counterfactual import (
 )
 from podqos.survival.counterfactual.pod_changes import (
     MIB,
+    edits_between,
     holder_of,
     resources_of,
     with_limit,
@@ -80,7 +81,7 @@ def kubelet_place(snapshot: Snapshot, ranking: Ranking, uid: str) -> int | None:
 def kubelet_counterfactuals(
     moment: KubeletMoment, uid: str, surroundings: Surroundings = ALONE
 ) -> tuple[Counterfactual, ...]:
-    """Return what would have kept a pod from being evicted, best first; nothing if it is not evicted at all."""
+    """Return what would have kept a pod from being evicted, lines of YAML first; nothing if it is not evicted."""
     eviction = next((each for each in _evictions(moment.decide()) if each.pod.metadata.uid == uid), None)
     if eviction is None:
         return ()
@@ -149,12 +150,12 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
             yield from _request(trial, row)
     if row.resource == MEMORY:
         yield from _guaranteed(trial)
+    yield from _priority(trial, ranked)
     if trial.stats is not None:
         stats = trial.stats
         yield from using_less(
             lambda amount: trial.using(_with_less(stats, row, amount, counts)), ranked.usage, row.resource
         )
-    yield from _priority(trial, ranked)
 
 
 def _request(trial: _Trial, row: SignalRow) -> Iterator[Counterfactual]:
@@ -181,14 +182,7 @@ def _hungriest(trial: _Trial, row: SignalRow) -> list[str]:
 
 def _guaranteed(trial: _Trial) -> Iterator[Counterfactual]:
     measured = (trial.stats.containers or ()) if trial.stats is not None else ()
-    used = {each.name: memory_bytes(each.memory) for each in measured}
-
-    def over_limit(changed: Pod) -> int | None:
-        limits = {each.name: each.resources.limits[MEMORY].value for each in changed.running_containers}
-        over = max((held - limits[name] for name, held in used.items() if name in limits), default=0)
-        return over if over > 0 else None
-
-    return trial.guaranteeing(used, over_limit)
+    return trial.guaranteeing({each.name: memory_bytes(each.memory) for each in measured})
 
 
 def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
@@ -243,7 +237,10 @@ def _limit_of(trial: _Trial, excess: LocalStorageExcess, name: str) -> Iterator[
     most = stated.value + excess.used_bytes + MIB
     found = least(stated.value + 1, most, MIB, lambda amount: trial.writing(limiting(amount))[0].spared)
     if found is not None:
-        yield trial.counterfactual(ManifestChange(PodChange.LIMIT, limiting(found), found, str(excess.kind), name))
+        edits = edits_between(trial.pod, limiting(found)(trial.pod))
+        yield trial.counterfactual(
+            ManifestChange(PodChange.LIMIT, limiting(found), found, str(excess.kind), name, edits)
+        )
 
 
 # ---- a pod that uses less --------------------------------------------------------------------------------------------
