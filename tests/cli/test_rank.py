@@ -389,14 +389,29 @@ def test_signals_other_than_memory_rank_by_their_own_figures(capsys, tmp_path):
     assert json.loads(rank(capsys, *given, "--signal", "pid.available")[1])["resource"] == "pids"
 
 
-def test_pods_without_figures_are_told_and_ranked_first(capsys, tmp_path):
-    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+def test_a_pod_without_a_row_of_usage_is_taken_to_use_what_it_requests_and_does_not_go_first(capsys, tmp_path):
+    """Nothing known of a pod is no reason to evict it: the one that is known to be over its request goes."""
+    requesting = IMPORTANT.replace("image: i}", "image: i, resources: {requests: {memory: 512Mi}}}")
+    requesting = requesting.replace("1000000", "-1")
+    assert requesting.count("512Mi") == 2
+    (tmp_path / "pods.yaml").write_text(requesting)
     (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
     code, out, err = rank(capsys, *given)
     assert code == 0
-    assert "assumed: statistics of default/important: none (--usage)" in err
-    assert out.splitlines()[2].split()[:2] == ["1", "default/important"]
+    assert "assumed: usage of default/important: what they request (--usage)" in err
+    assert out.splitlines()[2].split()[:2] == ["1", "default/ordinary"]
+
+
+def test_a_container_without_a_row_and_without_a_request_is_taken_to_use_64mi(capsys, tmp_path):
+    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+    (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
+    assumed = rank(capsys, *given)[2]
+    assert "usage of default/important: what they request, or 64Mi without a request (--usage)" in assumed
+    out = rank(capsys, *given, "-o", "json")[1]
+    used = {each["pod"]: each["usage"] for each in json.loads(out)["evictionOrder"]}
+    assert used == {"default/important": 64 << 20, "default/ordinary": 1 << 30}
 
 
 def test_the_pods_of_one_node_are_chosen_by_its_name(capsys, tmp_path):

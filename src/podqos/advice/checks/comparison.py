@@ -26,9 +26,9 @@ from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.placement.allocatable import node_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.node.assumed_usage import NOMINAL_BYTES
 from podqos.survival.orders.orders import OOMDomain, Orders, both_orders
 
-_WITHOUT_ANYTHING_BYTES = 256 << 20
 _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
 
 
@@ -239,4 +239,4 @@ def _assumed_bytes(container: Container, pod: Pod) -> int:
     if own is not None and own.limits.get(MEMORY):
         return own.limits[MEMORY].value // len(pod.running_containers)
     request = container.resources.requests.get(MEMORY)
-    return 2 * request.value if request else _WITHOUT_ANYTHING_BYTES
+    return 2 * request.value if request else NOMINAL_BYTES

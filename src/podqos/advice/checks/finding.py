@@ -207,7 +207,7 @@ class AssumedUsage(StrEnum):
     """What pods are assumed to use where nothing is measured."""
 
     LIMITS = "limits"
-    """Each container its memory limit; without one twice its request; without either 256Mi."""
+    """Each container its memory limit; without one twice its request; without either 64Mi, as everywhere."""
 
 
 class Effect(StrEnum):
