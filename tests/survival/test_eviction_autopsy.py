@@ -222,7 +222,7 @@ def test_a_message_whose_amounts_are_no_shortage_says_nothing_of_the_threshold_o
 def test_a_saving_that_rests_on_an_assumption_says_so():
     web, other = pod("web"), pod("other", request="1Gi", priority=-1)
     found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, other)))
-    assert [each.is_assumed for each in found.saved_by if each.instead] == [True]
+    assert [each.is_assumed for each in found.saved_by if each.instead] == [True, True]
     assert {each.instead for each in found.saved_by} == {"shop/other", ""}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,14 +13,16 @@ from podqos.eviction.signals import INODES, PIDS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.placement.reasons import Insufficient
-from podqos.sim.hindsight import KubeletInTime
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
 from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT, SOME_CPU
-from podqos.wording import listed, mebibytes
+from podqos.wording import listed, mebibytes, verb
 from podqos.words.durations import duration
 from podqos.words.journal import signed
 from podqos.words.qos import edits
 from podqos.words.ranking import amount, scheduled
+
+if TYPE_CHECKING:
+    from podqos.sim.hindsight import KubeletInTime
 
 
 class Saving(Struct, frozen=True, rename="camel"):
@@ -41,6 +44,8 @@ class Saving(Struct, frozen=True, rename="camel"):
     """What it takes: requests on the node, throttling, preemption."""
     rests_on: tuple[str, ...] = ()
     """How it was tried, and what of that is assumed."""
+    assumed: tuple[str, ...] = ()
+    """The pods it depends on whose usage is assumed."""
 
 
 class Telling(Struct, frozen=True, gc=False):
@@ -70,21 +75,30 @@ def saving(counterfactual: Counterfactual, telling: Telling) -> Saving:
         instead=instead,
         costs=tuple(_costs(counterfactual)),
         rests_on=tuple(_rests_on(counterfactual, telling)),
+        assumed=telling.assumed,
     )
 
 
 def saving_words(saving: Saving) -> str:
     """Return a change, its effect and what it costs, in a line that goes on from another."""
     cost = f"; costs {'; '.join(saving.costs)}" if saving.saves and saving.costs else ""
-    return f"{saving.change[:1].lower()}{saving.change[1:]} → {saving.effect}{cost}"
+    assumed = (
+        f"; if {listed(saving.assumed)} {verb(saving.assumed, 'uses', 'use')} what is assumed" if saving.assumed else ""
+    )
+    return f"{saving.change[:1].lower()}{saving.change[1:]} → {saving.effect}{cost}{assumed}"
 
 
 def _costs(counterfactual: Counterfactual) -> Iterator[str]:
     """Yield what a change takes beside what it gives."""
-    more = [f"{scheduled(number, name)} of {name}" for name, number in counterfactual.added.items()]
-    if more:
-        room = {True: ", which has room", False: "", None: "; whether it has room is not known"}
-        yield f"{listed(more)} more requested on the node{room[counterfactual.has_room]}"
+    for is_known in (True, False):
+        more = [
+            f"{scheduled(number, name)} of {name}"
+            for name, number in counterfactual.added.items()
+            if (name in counterfactual.rooms_known) is is_known
+        ]
+        room = "" if counterfactual.lacks is not None else ", which has room" if is_known else ", if it has room"
+        if more:
+            yield f"{listed(more)} more requested on the node{room}"
     if counterfactual.change is PodChange.GUARANTEED:
         added = [each.path for each in counterfactual.edits if each.path.endswith(f".limits.{CPU}")]
         if added:
@@ -108,6 +122,7 @@ def _rests_on(counterfactual: Counterfactual, telling: Telling) -> Iterator[str]
             yield f"a CPU limit of {SOME_CPU} where nothing is stated: choose what it needs"
 
 
+FATES = {By.KUBELET: "evicted by the kubelet", By.KERNEL: "killed by the kernel"}
 _MOST_NAMED = 3
 _LESS = {EPHEMERAL_STORAGE: "{} less disk", INODES: "{} fewer inodes", PIDS: "{} fewer processes"}
 _LIMITS = {
@@ -144,15 +159,15 @@ def _effect(counterfactual: Counterfactual, telling: Telling) -> str:
     if decision.instead is not None or not decision.spared:
         whose = "kernel's" if by is By.KERNEL else "kubelet's"
         parts.append(f"place {decision.place} of {decision.others + 1} in the {whose} order")
-    verb = "killed" if by is By.KERNEL else "evicted"
-    would = f"would have been {verb}" if telling.would_have else f"is {verb}"
+    fate = "killed" if by is By.KERNEL else "evicted"
+    would = f"would have been {fate}" if telling.would_have else f"is {fate}"
     told = ", ".join(parts)
     but = f"{told}, but " if parts else "but "
     second = counterfactual.second_run
     if not decision.spared and decision.instead is not None:
         return f"{but}{decision.instead}, which changes with it, {would}"
     if not decision.spared:
-        still = "still the first" if decision.place == 1 else f"still {verb}"
+        still = "still the first" if decision.place == 1 else f"still {fate}"
         return f"{told}: {still}"
     if counterfactual.refused:
         return f"{but}the API server refuses it: {counterfactual.refused}"

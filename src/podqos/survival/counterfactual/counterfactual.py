@@ -96,15 +96,10 @@ class Counterfactual(Struct, frozen=True, gc=False):
     """Why the API server would not store the changed pod; empty where it would."""
     added: Mapping[str, int] = {}
     """What the pods of the node request more with it, in the scheduler's units."""
-    is_room_known: bool = False
-    """Whether it is known what pods may request on the node."""
+    rooms_known: tuple[str, ...] = ()
+    """Of which resources it is known what pods may request on the node."""
     second_run: SecondRun | None = None
     """What became of the whole run with it; None where only the moment was tried."""
-
-    @property
-    def has_room(self) -> bool | None:
-        """Whether the node has room for what is requested more; None where that is not known."""
-        return self.lacks is None if self.is_room_known else None
 
     @property
     def saves(self) -> bool:
@@ -177,7 +172,7 @@ class Trial(ABC):
             pod=changed,
             refused=self._refusal(changed),
             added=added,
-            is_room_known=self._allocatable is not None,
+            rooms_known=tuple(self._allocatable or ()),
         )
 
     def requesting(self, name: str | None, resource: str, most: int) -> Iterator[Counterfactual]:

@@ -8,7 +8,7 @@ Use is never the same twice: a change has to spare the pod also if it, or anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -20,12 +20,14 @@ from podqos.admission.priority import HIGHEST_USER_PRIORITY
 from podqos.eviction.commands import EvictPod, ReclaimTarget
 from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
-from podqos.eviction.observation import Observation
+from podqos.eviction.observation import Observation, SignalObservation
 from podqos.eviction.ranking import RankedPod, Ranking, rank
 from podqos.eviction.signals import SIGNALS, DiskUse, Layout, SignalRow
+from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.eviction.usage import disk_bytes, memory_bytes
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
@@ -71,6 +73,36 @@ class KubeletMoment(Struct, frozen=True, gc=False):
         if done.awaiting is None:
             return done
         return after_clean_up(self.config, done, self.cleaned_up or self.observation)
+
+
+def at_threshold(
+    pods: tuple[Pod, ...],
+    stats: Mapping[str, PodStats],
+    ranking: Ranking,
+    capacity: int,
+    short: tuple[int, int] = (2, 1),
+) -> KubeletMoment:
+    """Return a pass in which a threshold is just met, so that one pod goes; ``short``: its amount, and what is left.
+
+    Limits of the pods' own do not count.
+    """
+    threshold, available = short
+    grace_ns = 0 if ranking.hard else 1
+    met = Threshold(ranking.signal, ThresholdValue(Quantity.of_units(threshold, "BinarySI")), grace_ns)
+    return KubeletMoment(
+        config=ManagerConfig(
+            (met,),
+            0,
+            layout=ranking.layout,
+            local_storage_capacity_isolation=False,
+            policy=ranking.policy,
+            profile=ranking.profile,
+        ),
+        state=ManagerState(first_observed_us={} if ranking.hard else {met: 0}),
+        now_us=0 if ranking.hard else 1,
+        observation=Observation({ranking.signal: SignalObservation(available, capacity)}, stats),
+        pods=pods,
+    )
 
 
 def kubelet_place(snapshot: Snapshot, ranking: Ranking, uid: str) -> int | None:
