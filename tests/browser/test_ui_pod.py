@@ -45,7 +45,7 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
 def test_the_smallest_edit_comes_first_and_its_patch_can_be_copied(visit, platform):
     opened = visit(platform, permissions=["clipboard-read", "clipboard-write"])
     page = opened.open(ROUTE)
-    safer = _card(page, "How to be safer").locator(".safer").first
+    safer = _card(page, "What saves it").locator(".safer").first
     expect(safer).to_contain_text("4130Mi → 6Gi")
     expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
     safer.get_by_role("radio", name="Kustomize").check()

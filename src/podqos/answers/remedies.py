@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import By
 from podqos.answers.node_state import NodeState
 from podqos.answers.places import PodRemedies
@@ -18,7 +20,7 @@ from podqos.model.resources import MEMORY
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.kubelet_settings import memory_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.counterfactual.counterfactual import Counterfactual
+from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
 from podqos.survival.counterfactual.turn import NodeNow, Turn
 from podqos.survival.orders.orders import Orders, both_orders
 from podqos.survival.orders.outlook import outlook
@@ -44,10 +46,18 @@ def ranked_now(state: NodeState, profile: Profile) -> NodeNow:
     return node_now(state, orders, watched.settings, kubelet)
 
 
-def turns(now: NodeNow, uid: str) -> Iterator[tuple[By, Turn]]:
+def turns(now: NodeNow, state: NodeState, uid: str) -> Iterator[tuple[By, Turn]]:
     """Yield what saves a pod when its turn comes, from the kubelet and from the kernel."""
     found = ((By.KUBELET, now.evicted(uid)), (By.KERNEL, now.killed(uid)))
-    yield from ((by, turn) for by, turn in found if turn is not None)
+    yield from ((by, _known(turn, state)) for by, turn in found if turn is not None)
+
+
+def _known(turn: Turn, state: NodeState) -> Turn:
+    """Return what saves a pod, without "use less" where it is not known what it uses."""
+    if turn.pod.key not in state.unmeasured:
+        return turn
+    kept = (each for each in turn.counterfactuals if each.change is not PodChange.LESS)
+    return replace(turn, counterfactuals=tuple(kept))
 
 
 def first_remedies(now: NodeNow, state: NodeState) -> Iterator[PodRemedies]:
@@ -58,12 +68,10 @@ def first_remedies(now: NodeNow, state: NodeState) -> Iterator[PodRemedies]:
         (By.KUBELET, None if evicted is None else now.evicted(evicted.metadata.uid)),
         (By.KERNEL, None if killed is None else now.killed(killed.metadata.uid)),
     )
-    yield from (_worded(by, turn, state) for by, turn in found if turn is not None)
-
-
-def _worded(by: By, turn: Turn, state: NodeState) -> PodRemedies:
-    remedies = (worded(each, by, turn, state) for each in turn.counterfactuals)
-    return PodRemedies(by, turn.pod.key, turn.container, turn.place, tuple(remedies))
+    for by, turn in found:
+        if turn is not None:
+            ways = tuple(worded(each, by, turn, state) for each in _known(turn, state).counterfactuals)
+            yield PodRemedies(by, turn.pod.key, turn.container, turn.place, ways)
 
 
 def worded(counterfactual: Counterfactual, by: By, turn: Turn, state: NodeState) -> Saving:

@@ -100,9 +100,13 @@ def _costs(counterfactual: Counterfactual) -> Iterator[str]:
         if more:
             yield f"{listed(more)} more requested on the node{room}"
     if counterfactual.change is PodChange.GUARANTEED:
-        added = [each.path for each in counterfactual.edits if each.path.endswith(f".limits.{CPU}")]
-        if added:
-            yield f"a CPU limit where there {'was' if len(added) == 1 else 'were'} none: it is throttled above it"
+        added = [
+            each for each in counterfactual.edits if each.replaces is None and each.path.endswith(f".limits.{CPU}")
+        ]
+        if len(added) == 1:
+            yield "a CPU limit that was not there: it is throttled above it"
+        elif added:
+            yield "CPU limits that were not there: it is throttled above them"
     if counterfactual.change is PodChange.PRIORITY:
         yield f"a PriorityClass with value {counterfactual.amount}, whose pods may preempt others"
 

@@ -42,7 +42,7 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
         return
     ways = [
         replace(way, by=by, remedy=worded(counterfactual, by, turn, state))
-        for by, turn in turns(ranked_now(state, pod.profile), pod.pod.metadata.uid)
+        for by, turn in turns(ranked_now(state, pod.profile), state, pod.pod.metadata.uid)
         for counterfactual in turn.counterfactuals
         if counterfactual.saves and (way := _tried(pod, counterfactual, by)) is not None
     ]
