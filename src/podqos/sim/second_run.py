@@ -27,25 +27,23 @@ MOST_EVENTS = 2_000
 def run_again(run: FinishedRun, found: Iterable[Hindsight]) -> Iterator[Hindsight]:
     """Yield kills with what would have changed them, of each workload's first kill tried in second runs.
 
-    What a workload's later kills say is about their moment.
+    What a workload's later kills ask for and was not tried is about their moment.
     """
-    left, seen = MOST_EVENTS, set[str]()
+    left, known = MOST_EVENTS, dict[str, _SecondRuns]()
     size = run.tallies.events + sum(each.replicas for each in run.scenario.workloads)
     size += sum(each.count for each in run.scenario.nodes)
     workloads = {f"{each.namespace}/{each.name}": each for each in run.scenario.workloads}
     for hindsight in found:
         name = workload_of(hindsight.entry.pod or "", workloads)
         tried = [each for each in hindsight.counterfactuals if each.saves and each.pod is not None]
-        if name is None or name in seen or left < size * len(tried):
+        if name is None or (name not in known and left < size * len(tried)):
             yield hindsight
             continue
-        left -= size * len(tried)
-        seen.add(name)
-        again = _SecondRuns(run, name, workloads[name])
-        yield replace(
-            hindsight,
-            counterfactuals=tuple(again.tried(each) if each in tried else each for each in hindsight.counterfactuals),
-        )
+        if name not in known:
+            left -= size * len(tried)
+            known[name] = _SecondRuns(run, name, workloads[name])
+            known[name].run(tried)
+        yield replace(hindsight, counterfactuals=tuple(map(known[name].told, hindsight.counterfactuals)))
 
 
 class _SecondRuns:
@@ -56,11 +54,19 @@ class _SecondRuns:
         self._name, self._workload = name, workload
         self._names = {f"{each.namespace}/{each.name}" for each in run.scenario.workloads}
         self._died = set(_victims(run.entries))
+        self._done: list[tuple[_Written, SecondRun]] = []
 
-    def tried(self, counterfactual: Counterfactual) -> Counterfactual:
-        """Return a change with what became of a second run with it."""
-        assert counterfactual.pod is not None
-        return replace(counterfactual, second_run=self._second(counterfactual.pod))
+    def run(self, tried: Iterable[Counterfactual]) -> None:
+        """Try changes."""
+        self._done += [(_written(each.pod), self._second(each.pod)) for each in tried if each.pod is not None]
+
+    def told(self, counterfactual: Counterfactual) -> Counterfactual:
+        """Return a change with what became of a second run with it, if there was one."""
+        if counterfactual.pod is None:
+            return counterfactual
+        written = _written(counterfactual.pod)
+        second = next((second for other, second in self._done if other == written), None)
+        return replace(counterfactual, second_run=second)
 
     def _second(self, changed: Pod) -> SecondRun:
         entries = simulate(_with(self._scenario, self._workload, changed)).entries
@@ -77,6 +83,15 @@ def _victims(entries: Sequence[Entry]) -> list[str]:
     """Return the pods that are killed or evicted, by their first names, in the order of time."""
     firsts = first_pods(entries)
     return list(dict.fromkeys(firsts.get(entry.pod, entry.pod) for entry in entries if is_kill(entry) and entry.pod))
+
+
+_Written = tuple[object, ...]
+
+
+def _written(pod: Pod) -> _Written:
+    """Return what a change of a manifest can change."""
+    spec = pod.spec
+    return spec.containers, spec.init_containers, spec.resources, spec.volumes, spec.priority
 
 
 def _with(scenario: Scenario, workload: ScenarioWorkload, changed: Pod) -> Scenario:

@@ -44,7 +44,7 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
         replace(way, by=by, remedy=worded(counterfactual, by, turn, state))
         for by, turn in turns(ranked_now(state, pod.profile), state, pod.pod.metadata.uid)
         for counterfactual in turn.counterfactuals
-        if counterfactual.saves and (way := _tried(pod, counterfactual, by)) is not None
+        if counterfactual.saves and (way := _tried(pod, counterfactual, by, turn.ahead)) is not None
     ]
     offered: list[tuple[PodChange, tuple[Edit, ...]]] = []
     for way in sorted(ways, key=lambda way: way.change is PodChange.LESS):
@@ -54,11 +54,11 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
         offered.append((way.change, way.edits))
 
 
-def _tried(pod: PodToSave, counterfactual: Counterfactual, by: By) -> SaferEdit | None:
+def _tried(pod: PodToSave, counterfactual: Counterfactual, by: By, ahead: int) -> SaferEdit | None:
     """Return a way to save a pod; None where its object, with those lines and admitted anew, does not make it safer."""
     found, change = pod.found, counterfactual.change
     if change is PodChange.LESS:
-        return SaferEdit(change, (), None, _later(pod.now, counterfactual.decision.place - 1, by))
+        return SaferEdit(change, (), None, _later(pod.now, counterfactual.decision.place - 1 - ahead, by))
     lines = tuple(
         replace(edit, path=found.workload.at(edit.path), value=SOME_CPU if edit.value is None else edit.value)
         for edit in counterfactual.edits

@@ -37,7 +37,10 @@ class Turn(Struct, frozen=True):
     """Among all pods that can go; 1 is first."""
     container: str | None
     """Which the kernel kills."""
+    ahead: int
+    """How many pods, or containers of the kernel's order, are gone by then."""
     counterfactuals: tuple[Counterfactual, ...]
+    """With their places among all."""
 
 
 class NodeNow(Struct, frozen=True):
@@ -71,7 +74,7 @@ class NodeNow(Struct, frozen=True):
         moment = at_threshold(left, self.snapshot.stats, self.orders.ranking, capacity)
         first = order[place]
         found = kubelet_counterfactuals(moment, first.metadata.uid, self._surroundings(first, own, gone))
-        return Turn(first, place + 1, None, found)
+        return Turn(first, place + 1, None, place, _among_all(found, place))
 
     def killed(self, uid: str) -> Turn | None:
         """Return what keeps a pod from being killed by the kernel when its turn comes; None where it never does."""
@@ -87,7 +90,9 @@ class NodeNow(Struct, frozen=True):
         moment = KernelMoment(replace(self.snapshot, pods=left), self.settings, self.orders.domain, self._profile)
         victim = (first.metadata.uid, container)
         found = kernel_counterfactuals(moment, victim, self._surroundings(first, own, gone))
-        return Turn(first, place + 1, container, () if found is None else found.counterfactuals)
+        ahead = sum(each.pod.metadata.uid in gone for each in self.orders.kernel)
+        tried = () if found is None else found.counterfactuals
+        return Turn(first, place + 1, container, ahead, _among_all(tried, ahead))
 
     def _alike(self, uid: str) -> frozenset[str]:
         """Return the uids of the pods from the same manifest, with its own."""
@@ -101,6 +106,17 @@ class NodeNow(Struct, frozen=True):
         room = None if self.allocatable is None else room_beside(away, self.allocatable, self._profile)
         bounds = self.limit_ranges.get(pod.metadata.namespace, ())
         return Surroundings(room, own, bounds)
+
+
+def _among_all(found: Iterable[Counterfactual], ahead: int) -> tuple[Counterfactual, ...]:
+    """Return what was tried among those that are left, with the places that they have among all."""
+    return tuple(
+        replace(
+            each,
+            decision=replace(each.decision, place=each.decision.place + ahead, others=each.decision.others + ahead),
+        )
+        for each in found
+    )
 
 
 def room_beside(pods: Iterable[Pod], allocatable: Mapping[str, int], profile: Profile) -> dict[str, int]:
