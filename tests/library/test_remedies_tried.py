@@ -19,7 +19,6 @@ from podqos.objects.objects import Objects
 from podqos.survival.node.usage_file import UsageRow
 
 MI = 1 << 20
-NODE_MEMORY = 8 << 30
 THRESHOLD = 100 * MI
 SIZES = (64, 128, 256, 300, 512)
 CLASSES = {"": 0, "low": -5, "high": 1000}
@@ -66,10 +65,13 @@ def nodes(draw):
         limits = [{"type": "Container", "max": {"memory": bound}}]
         bounds = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "bounds"}, "spec": {"limits": limits}}
         others.append(bounds)
-    return [made for made, _ in drawn], others, {made["metadata"]["name"]: used for made, used in drawn}
+    made = [each for each, _ in drawn]
+    held = sum(sum(used.values()) * each["spec"]["replicas"] for each, used in drawn) * MI
+    room = max(held, requested(made)) + THRESHOLD + draw(st.sampled_from((64, 256, 4096))) * MI
+    return made, others, {each["metadata"]["name"]: used for each, used in drawn}, room
 
 
-def ranked(made, others, used):
+def ranked(made, others, used, memory_bytes):
     """Rank the pods of workloads; None where the API server refuses one."""
     objects = Objects()
     for index, each in enumerate((*made, *others)):
@@ -82,7 +84,7 @@ def ranked(made, others, used):
     admitted = [each for each in made if not _is_beyond(each, others)]
     if len(admitted) < len(made):
         return None
-    report = rank(objects, rows, node_memory_bytes=NODE_MEMORY)
+    report = rank(objects, rows, node_memory_bytes=memory_bytes)
     assert len(report.eviction_order) == sum(each["spec"]["replicas"] for each in made), "none was refused"
     return report
 
@@ -137,7 +139,7 @@ def requested(made):
 
 def applied(remedy, workload, node):
     """Return the workloads and what they use with a remedy."""
-    made, others, used = node
+    made, others, used, room = node
     if remedy.kind == "higher priority":
         value = int(remedy.change.split()[-1])
         higher = {
@@ -150,15 +152,15 @@ def applied(remedy, workload, node):
         next(each for each in changed if each["metadata"]["name"] == workload)["spec"]["template"]["spec"][
             "priorityClassName"
         ] = "made"
-        return changed, [*others, higher], used
-    return written(made, workload, remedy.edits), others, used
+        return changed, [*others, higher], used, room
+    return written(made, workload, remedy.edits), others, used, room
 
 
 @settings(max_examples=25)
 @given(nodes())
 def test_every_remedy_does_what_it_says_and_makes_nothing_worse_in_the_other_order(node):
-    made, others, used = node
-    report = ranked(made, others, used)
+    made, others, used, room = node
+    report = ranked(made, others, used, room)
     if report is None:
         return
     for found in report.remedies:
@@ -176,7 +178,7 @@ def test_every_remedy_does_what_it_says_and_makes_nothing_worse_in_the_other_ord
             for before, then in zip(places(report, workload), places(after, workload), strict=True):
                 assert all(one <= other for one, other in zip(before, then, strict=True)), remedy
             if requested(again[0]) > requested(made):
-                assert requested(again[0]) <= NODE_MEMORY - THRESHOLD
+                assert requested(again[0]) <= room - THRESHOLD
                 assert any("more requested on the node, which has room" in each for each in remedy.costs)
             for line in remedy.edits:
                 limit = re.fullmatch(r"spec\.containers\[(\d)\]\.resources\.limits\.memory: (\S+).*", line)
@@ -189,9 +191,9 @@ def test_every_remedy_does_what_it_says_and_makes_nothing_worse_in_the_other_ord
 @given(nodes())
 def test_using_as_much_less_as_a_remedy_says_lets_another_go_first(node):
     """The pod alone uses less: its replicas do not change with it."""
-    made, others, used = node
+    made, others, used, room = node
     made = [{**each, "spec": {**each["spec"], "replicas": 1}} for each in made]
-    report = ranked(made, others, used)
+    report = ranked(made, others, used, room)
     for found in () if report is None else report.remedies:
         workload = owner(found.pod)
         for remedy in found.remedies:
@@ -202,6 +204,6 @@ def test_using_as_much_less_as_a_remedy_says_lets_another_go_first(node):
             of = found.container or max(lighter, key=lighter.get)
             if lighter[of] < amount:
                 continue  # it takes from more than one container
-            after = ranked(made, others, {**used, workload: {**lighter, of: lighter[of] - amount}})
+            after = ranked(made, others, {**used, workload: {**lighter, of: lighter[of] - amount}}, room)
             first = after.eviction_order[0].pod if found.by is By.KUBELET else after.kill_order[0].pod
             assert owner(first) == owner(remedy.instead[0]) != workload
