@@ -184,7 +184,7 @@ def test_a_safer_edit_does_what_it_says():
     assert "memory: 1Gi" in safer.patch.kustomize
     assert "kubectl patch deployment web -n shop" in safer.patch.kubectl
     assert safer.remedy.instead
-    assert any("throttled above" in each for each in safer.remedy.costs)
+    assert safer.remedy.costs == ("1536Mi of memory more requested on the node, which has room",), "for both replicas"
 
 
 def test_a_pod_that_is_gone_is_an_error_that_names_it():
