@@ -325,7 +325,7 @@ def test_check_finds_and_mends_what_is_wrong_with_a_node_config(podqos):
     together = RESERVED + HARD.partition("\n")[2] + SOFT.partition("\n")[2]
     code, out, _ = podqos("check", "node.yaml", node=together)
     assert code == 1
-    assert "warning PQ402 soft-after-hard: A soft threshold is not above the hard one" in out
+    assert "warning PQ402 soft-after-hard: A soft threshold comes too late" in out
     assert "node.yaml:13:5: NodeConfig node.yaml: the soft threshold of memory.available, 500Mi" in out
     assert "kubeletArguments.eviction-soft[0]: memory.available<1000Mi (was memory.available<500Mi)" in out
     assert podqos("check", "--fix", "--only", "PQ402", "node.yaml")[0] == 0

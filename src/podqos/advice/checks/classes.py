@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Fact
+from podqos.advice.checks.finding import ASSUMED_WITHOUT_ANYTHING, Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import Repair, View
@@ -69,6 +69,10 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
                 clauses.append(f"{spoiler.container} requests {request} {of_limit}")
         spoilt = listed([*(f"{name} has {' and '.join(limits)}" for name, limits in missing.items()), *clauses])
         return f"{spoilt}, unlike {listed(self.in_order)}" if self.in_order else spoilt
+
+    def cause(self) -> str:
+        """Return what keeps it from being safe."""
+        return "a few fields keep it from being Guaranteed"
 
 
 def find_accidental_burstable(view: View) -> None:
@@ -204,6 +208,10 @@ class NothingSet(Fact, frozen=True, gc=False):
             return asked
         return f"{asked}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
 
+    def cause(self) -> str:
+        """Return what it lacks."""
+        return "it requests nothing"
+
 
 def find_best_effort(view: View) -> None:
     """Find BestEffort pods that are not expendable, each once: that users wait for it matters most.
@@ -228,7 +236,8 @@ def find_best_effort(view: View) -> None:
             if priority > 0:
                 facts = PriorityWithoutRequests(priority, priority_counts)
                 patch = view.choose(Choice.RESOURCES, *_request_paths(view))
-                view.report(priority_without_requests, "spec.priorityClassName", facts, patch)
+                covered = Repair(lambda: _covered(view.pod), is_assumed=True)
+                view.report(priority_without_requests, "spec.priorityClassName", facts, patch, repair=covered)
             return
     containers = view.pod.spec.containers
     autoscaler = view.scaled_by.name if view.scaled_by is not None and needs_requests else None
@@ -238,7 +247,16 @@ def find_best_effort(view: View) -> None:
         "spec.containers[0].resources" if containers else "spec",
         NothingSet(kind, names, view.serves, priority, autoscaler, priority_counts),
         view.choose(Choice.RESOURCES, *_request_paths(view)),
+        repair=Repair(lambda: _covered(view.pod), is_assumed=True),
     )
+
+
+def _covered(pod: Pod) -> Pod:
+    """Return the pod as it would be if it requested the memory that it is taken to use, and no more."""
+    memory = {MEMORY: ASSUMED_WITHOUT_ANYTHING}
+    resources = ResourceRequirements(limits=memory, requests=memory)
+    containers = tuple(replace(container, resources=resources) for container in pod.spec.containers)
+    return replace(pod, spec=replace(pod.spec, containers=containers))
 
 
 def _what_priority_does(priority: int, *, counts: bool) -> str:
@@ -324,6 +342,10 @@ class PriorityWithoutRequests(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return the class, and what the priority does."""
         return f"{QOSClass.BEST_EFFORT}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
+
+    def cause(self) -> str:
+        """Return what it lacks."""
+        return "it requests nothing"
 
 
 @check("PQ302", "high-priority-best-effort", WARNING, f"{RANKING} (rankMemoryPressure)", OOM, rule=find_best_effort)

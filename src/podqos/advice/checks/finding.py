@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass
+from podqos.model.quantity import Quantity
 
 
 class FindingSeverity(StrEnum):
@@ -59,6 +60,10 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
     def sentence(self, container: str) -> str:
         """Return what was found, without a full stop; ``container`` is the finding's, or nothing."""
         raise NotImplementedError
+
+    def cause(self) -> str:
+        """Return in a few words why pods die earlier because of it, for a headline; empty where they need not."""
+        return ""
 
 
 EditValue: TypeAlias = str | int | bool | list[str] | dict[str, str] | None
@@ -217,6 +222,10 @@ class AssumedUsage(StrEnum):
     """Each container its memory limit; without one twice its request; without either 256Mi."""
 
 
+ASSUMED_WITHOUT_ANYTHING = Quantity.parse("256Mi")
+"""What a container is taken to use that states no memory."""
+
+
 class Effect(StrEnum):
     """On what a finding has an effect, and so what its consequence says."""
 
@@ -228,6 +237,8 @@ class Effect(StrEnum):
     """On which pods are evicted when the node's disk fills up."""
     NOT_CREATED = "not-created"
     """There will be no pod."""
+    FEWER = "fewer"
+    """Not all of its pods will be there."""
     NODE = "node"
     """On whether the kubelet or the kernel chooses the victims of a node."""
     NONE = "none"
@@ -254,6 +265,10 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     others to compare it with."""
     first_killed: str | None = None
     """The workload the kernel kills first; likewise."""
+    evicted_first_anyway: bool | None = None
+    """Whether it would be evicted first without the finding, too; null where that was not compared."""
+    killed_first_anyway: bool | None = None
+    """Likewise whether the kernel would kill it first."""
     usage: AssumedUsage = AssumedUsage.LIMITS
     """What the orders assume that pods use."""
 

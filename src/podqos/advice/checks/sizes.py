@@ -64,6 +64,10 @@ class LimitFarAboveRequest(Fact, frozen=True, gc=False):
             f"(at most {self.allowed_ratio:g}×)"
         )
 
+    def cause(self) -> str:
+        """Return what is out of proportion."""
+        return "its memory limit is far above its request"
+
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
     allowed = view.options.memory_ratio
