@@ -127,7 +127,7 @@ def test_what_many_share_is_said_once_with_the_places():
 
 
 _CAUSED = replace(PLAIN, facts=NearlyGuaranteed(in_order=("web",), spoilers=()))
-_SO = ", because a few fields keep it from being Guaranteed"
+_SO = ", because its own amounts keep it from being Guaranteed"
 _ALSO = "; one container keeps the pod from being Guaranteed"
 _SHORT = "when all pods use what they may"
 _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web")

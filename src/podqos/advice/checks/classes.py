@@ -28,6 +28,8 @@ _NEARLY = 0.9
 # What a container that states nothing is assumed to get in comparisons.
 _SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
 _UNTIL_DONE = ("Job", "CronJob")
+THE_POD = "the pod"
+"""What states resources where it is no container."""
 _DAEMON_SET = "DaemonSet"
 NOT_SCALED = "PQ601"
 """Says that an autoscaler lacks requests."""
@@ -72,7 +74,9 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
 
     def cause(self) -> str:
         """Return what keeps it from being safe."""
-        return "a few fields keep it from being Guaranteed"
+        names = list(dict.fromkeys(spoiler.container for spoiler in self.spoilers if spoiler.container != THE_POD))
+        who = f"{listed(names)} {verb(names, 'keeps', 'keep')}" if names else "its own amounts keep"
+        return f"{who} it from being Guaranteed"
 
 
 def find_accidental_burstable(view: View) -> None:
@@ -150,7 +154,7 @@ def _is_nearly_complete(resources: ResourceRequirements) -> bool:
 def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoiler:
     request, limit = resources.requests.get(name), resources.limits.get(name)
     return Spoiler(
-        place.container or "the pod",
+        place.container or THE_POD,
         name,
         None if request is None else str(request),
         None if limit is None else str(limit),
