@@ -63,6 +63,7 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about."""
     profile = request.profile
+    objects.check_kubelets()
     advising = _Adviser(objects, profile)
     results = [advising.advise(subject) for subject in advising.subjects(request)]
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))

@@ -147,6 +147,10 @@ def _compared(
     first_evicted, first_killed = (
         places.first_with(order, peers, uid, finding.subject) for order in (places.eviction, places.kernel)
     )
+    anyway = (
+        places.first_with(order, peers, repaired, finding.subject) == finding.subject.key if repaired in order else None
+        for order in (places.eviction, places.kernel)
+    )
     return replace(
         finding,
         consequence=replace(
@@ -155,6 +159,8 @@ def _compared(
             killed_before=killed_before,
             first_evicted=first_evicted,
             first_killed=first_killed,
+            evicted_first_anyway=next(anyway),
+            killed_first_anyway=next(anyway),
         ),
     )
 

@@ -21,6 +21,7 @@ from podqos.survival.node.usage_file import UsageRow
 from podqos.wording import mebibytes
 
 NOMINAL_BYTES = 64 << 20
+NOMINAL = Quantity.of_units(NOMINAL_BYTES, "BinarySI")
 """Assumed usage of a container that requests no memory, in every command."""
 
 
@@ -85,4 +86,4 @@ def assumed_usage(
 
 def _memory(container: Container) -> Quantity:
     requested = container.resources.requests.get(MEMORY)
-    return requested or Quantity.of_units(NOMINAL_BYTES, "BinarySI")
+    return requested or NOMINAL
