@@ -17,10 +17,10 @@ demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
 
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python). Slow ones wait
-# most of the time, for a node or a browser: three at once keep two cores busy.
+# most of the time, for a node or a browser: four at once keep two cores busy.
 test: viewer chromium check check-system
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 # What a developer runs all the time: a few minutes.
 check: $(STAMP)
