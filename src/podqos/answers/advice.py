@@ -11,6 +11,7 @@ from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because, Description, PriorityTier
 from podqos.advice.sizing.node_settings import NodeThresholds, Setting
+from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.rollouts import Rollout, Step
 from podqos.advice.sizing.severity import Distance
 from podqos.advice.sizing.tried import AdviceTrial, WorkloadTrial
@@ -86,6 +87,8 @@ class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel")
     prices: Prices | None = None
     steps: tuple[Step, ...] = ()
     """In which order to go about it."""
+    settings: tuple[SettingAdvice, ...] = ()
+    """Settings of kubelets and of the cluster that would help."""
 
     def _listed(self) -> tuple[WorkloadAdvice, ...]:
         return self.workloads

@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 
 from podqos.admission.chain import admit
 from podqos.admission.relevance import Question, tolerated
+from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
@@ -27,6 +28,7 @@ from podqos.advice.sizing.matrix import (
 )
 from podqos.advice.sizing.node_settings import NodeNeeds, reservations
 from podqos.advice.sizing.node_settings import advise_node as node_settings
+from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.severity import distance
 from podqos.advice.sizing.sizing import UsageHistory, percentile
@@ -37,6 +39,7 @@ from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
+from podqos.answers.advice_settings import Settled, settings_of
 from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
@@ -141,6 +144,7 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         tried=climbed.whole,
         total=total_of(each.effect for each in workloads if each.effect is not None),
         prices=request.prices,
+        settings=advising.settings(results, others, climbed, trials),
         steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
     )
 
@@ -171,9 +175,12 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
 
     ``assumptions`` are those about ``needs``.
     """
+    if needs.growth_bytes_per_second is None:
+        # What ``check`` assumes, so that it agrees, unless the node is too small for it.
+        as_checked = replace(needs, growth_bytes_per_second=max(needs.growth, CheckOptions().growth_bytes_per_second))
+        needs = as_checked if _withheld_bytes(as_checked) * 2 <= needs.memory_bytes else needs
     settings = node_settings(needs)
-    reserved = reservations(needs, settings.soft_bytes)
-    withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
+    withheld = _withheld_bytes(needs)
     if withheld * 2 > needs.memory_bytes:
         what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
         fix = "plan for less growth, or allow a lower " + naming("probability")
@@ -184,6 +191,13 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
         node=NodeAdvice(**asdict(settings), reasons=tuple(node_reasons(settings, needs))),
         assumptions=(*of_version(profile), *assumptions),
     )
+
+
+def _withheld_bytes(needs: NodeNeeds) -> int:
+    """Return how much memory reservations and thresholds keep from pods."""
+    settings = node_settings(needs)
+    reserved = reservations(needs, settings.soft_bytes)
+    return reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
 
 
 def identity_of(found: FoundWorkload) -> Identity:
@@ -395,6 +409,18 @@ class _Adviser:
             {each.identity: each.after for each in others},
             lambda identity, pod: self._stored(pod, found[identity]),
         )
+
+    def settings(
+        self, results: Sequence[_Result], others: Sequence[Advised], climbed: Climbed, trials: Trials
+    ) -> tuple[SettingAdvice, ...]:
+        """Return the settings of kubelets and of the cluster that would help."""
+        if climbed.tried is None:
+            return ()
+        pods = {each.identity: each.after for each in others}
+        pods.update((each.subject.identity, each.after) for each in results)
+        sized = (each for each in results if each.subject.usages and not each.is_withheld and each.trial is not None)
+        measured = frozenset(each.subject.identity for each in sized)
+        return settings_of(Settled(pods, measured, climbed.tried, self._profile), trials)
 
     def rolled(
         self,
