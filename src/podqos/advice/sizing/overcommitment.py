@@ -7,6 +7,7 @@ makes requests a share of limits, for a whole namespace at once. Both are OpenSh
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 from msgspec import Struct
 
@@ -27,7 +28,7 @@ class SettingAdvice(Struct, frozen=True, rename="camel"):
     """A setting that would help, tried with all workloads as advised."""
 
     setting: SettingKind
-    configuration: dict[str, object]
+    configuration: dict[str, Any]
     """What to write: part of a KubeletConfiguration, or an object."""
     about: tuple[str, ...]
     """Nodes or workloads."""
