@@ -43,7 +43,7 @@ from podqos.answers.advice_settings import Settled, settings_of
 from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
-from podqos.answers.node_options import NodeOptions
+from podqos.answers.node_options import NodeKeywords, NodeOptions
 from podqos.answers.place import PlaceOptions
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.encoding import yaml_bytes
@@ -51,10 +51,10 @@ from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
-from podqos.model.pod import ObjectMeta, Pod, QOSClass
+from podqos.model.pod import Container, ObjectMeta, Pod, QOSClass
 from podqos.model.policy import PriorityClass
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import ResourceList
+from podqos.model.resources import NO_RESOURCES, ResourceList
 from podqos.naming import naming, stated_with
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
@@ -94,6 +94,15 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
         return PlaceOptions(
             node_count=self.node_count, node_capacity=self.node_capacity, kubelet=self.kubelet, profile=self.profile
         )
+
+
+class AdviceKeywords(NodeKeywords, total=False):
+    """``AdviceRequest`` as keyword arguments, but for what is known about workloads."""
+
+    goal: Goal | None
+    prices: Prices | None
+    node_count: int | None
+    node_capacity: ResourceList
 
 
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
@@ -340,7 +349,7 @@ class _Adviser:
                 self.to_create[priority_class] = recommendation.tier
         current = classify(before, self._profile).qos_class
         advice = advise_pod(
-            written,
+            written if self._goal is None else _as_known(written, before),
             class_for(self._goal, current, is_measured=bool(subject.usages)),
             subject.usages,
             recommendation,
@@ -453,6 +462,23 @@ class _Adviser:
         admission = admit(pod, policies, self._profile, question=Question.SURVIVAL)
         refusal = admission.refusal
         return admission.pod, "" if refusal is None else refusal.message
+
+
+def _as_known(written: Pod, stored: Pod) -> Pod:
+    """Return a pod in which containers without any amounts have those that the policies of the cluster give them."""
+    given = {container.name: container for container in (*stored.spec.containers, *stored.spec.init_containers)}
+
+    def filled(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
+            replace(container, resources=given[container.name].resources)
+            if container.name in given and container.resources == NO_RESOURCES
+            else container
+            for container in containers
+        )
+
+    spec = written.spec
+    own = {"containers": filled(spec.containers), "init_containers": filled(spec.init_containers)}
+    return replace(written, spec=replace(spec, **own))
 
 
 def _after(sized: _Result, climbed: Climbed) -> _Result:
