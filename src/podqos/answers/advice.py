@@ -13,6 +13,7 @@ from podqos.advice.sizing.bounds import QuotaShortfall
 from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because, Description, PriorityTier
 from podqos.advice.sizing.node_settings import NodeThresholds, Setting
+from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.rollouts import Rollout, Step
 from podqos.advice.sizing.severity import Distance
 from podqos.advice.sizing.tried import AdviceTrial, WorkloadTrial
@@ -92,6 +93,8 @@ class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel")
     """In which order to go about it."""
     short_quotas: tuple[QuotaShortfall, ...] = ()
     """Quotas that have less left than is added."""
+    settings: tuple[SettingAdvice, ...] = ()
+    """Settings of kubelets and of the cluster that would help."""
 
     def _listed(self) -> tuple[WorkloadAdvice, ...]:
         return self.workloads

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.overcommitment import SettingKind
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.model.pod import QOSClass
@@ -32,6 +33,11 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
     lines = table(report, style)
     for workload in report.workloads:
         lines += ["", style.strong(workload.workload), *workload_lines(workload, style, verbose=verbose)]
+    # Most clusters are not OpenShift.
+    settings = [each for each in report.settings if verbose or each.setting is SettingKind.QOS_RESERVED]
+    if settings:
+        lines += ["", style.strong("Settings that would help")]
+        lines += [line for each in settings for line in wrapped(each.text, style, "    ", "  - ")]
     if verbose and report.steps:
         lines += ["", style.strong("Steps, in order")]
         for number, step in enumerate(report.steps, start=1):
