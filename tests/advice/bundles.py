@@ -18,7 +18,7 @@ from podqos.advice.checks.bundle import (
     Resize,
 )
 from podqos.advice.checks.check import Check
-from podqos.advice.checks.checking import check_bundle, check_workload
+from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
 from podqos.advice.checks.view import Context
 from podqos.manifest.decode import convert
@@ -64,11 +64,15 @@ def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding,
     options = options or CheckOptions()
     context = Context(bundle.surroundings, options, bundle.resizes)
     keep_pods = len(bundle.workloads) <= options.compare_up_to
-    results = [
+    return check_bundle(first_phase(bundle, context, keep_pods=keep_pods), context)
+
+
+def first_phase(bundle: Bundle, context: Context, *, keep_pods: bool = True) -> list[CheckedWorkload]:
+    """Return what is found in each workload by itself."""
+    return [
         check_workload(found, context, keep_pod=keep_pods, written=Written(partial(bundle.written.get, found.subject)))
         for found in bundle.workloads
     ]
-    return check_bundle(results, context)
 
 
 def plain_objects(text: str):

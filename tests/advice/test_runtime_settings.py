@@ -24,35 +24,38 @@ def env(name, value):
         pytest.param(
             env("JAVA_TOOL_OPTIONS", "-Xms1g -Xmx3g -ea"), "-Xms1g -Xmx3g -ea", "-Xms1g -Xmx1536m -ea", id="java"
         ),
-        pytest.param({"command": ["java", "-Xmx2g"]}, "-Xmx2g", "-Xmx1024m", id="java-command"),
-        pytest.param(env("GOMEMLIMIT", "2GiB"), "2GiB", "1024MiB", id="go"),
+        pytest.param({"command": ["java", "-Xmx2g"]}, "-Xmx2g", "-Xmx1536m", id="java-command"),
+        pytest.param(env("GOMEMLIMIT", "3GiB"), "3GiB", "1843MiB", id="go"),
         pytest.param(
             env("NODE_OPTIONS", "--max-old-space-size=2048"),
             "--max-old-space-size=2048",
-            "--max-old-space-size=1024",
+            "--max-old-space-size=1638",
             id="node",
         ),
-        pytest.param({"args": ["--maxmemory 2gb"]}, "--maxmemory 2gb", "--maxmemory 1024mb", id="redis"),
+        pytest.param({"args": ["--maxmemory 2gb"]}, "--maxmemory 2gb", "--maxmemory 1638mb", id="redis"),
+        pytest.param({"args": ["--maxmemory", "2gb"]}, "2gb", "1638mb", id="redis-in-two-words"),
         pytest.param(
-            {"args": ["-c", "shared_buffers=1GB"]}, "shared_buffers=1GB", "shared_buffers=512MB", id="postgres"
+            {"args": ["-c", "shared_buffers=1GB"]}, "shared_buffers=1GB", "shared_buffers=819MB", id="postgres"
         ),
     ],
 )
-def test_a_setting_keeps_its_share_of_a_limit_that_is_halved(container, text, expected):
+def test_a_setting_that_a_smaller_limit_has_no_room_for_is_lowered(container, text, expected):
     (change,) = runtime_changes(settings(container), 4 * GIB, 2 * GIB)
-    assert change.because is Follows.SCALED
+    assert change.because is Follows.LOWERED
     assert edited(text, change) == expected
 
 
-def test_a_heap_grows_with_its_limit_after_an_oom_kill():
-    (change,) = runtime_changes(settings(env("JAVA_OPTS", "-Xmx2g")), 4 * GIB, 6 * GIB)
-    assert (change.before, change.after) == ("-Xmx2g", "-Xmx3072m")
-
-
-def test_a_heap_that_leaves_no_room_for_the_rest_is_lowered():
-    """All of the limit: three quarters of the new one."""
-    (change,) = runtime_changes(settings(env("JAVA_OPTS", "-Xmx4g")), 4 * GIB, 2 * GIB)
-    assert (change.after, change.because) == ("-Xmx1536m", Follows.LOWERED)
+@pytest.mark.parametrize(
+    ("container", "limit_gib"),
+    [
+        pytest.param(env("JAVA_OPTS", "-Xmx1g"), 2, id="it-still-fits"),
+        # What was OOM-killed needs the room beside its heap.
+        pytest.param(env("JAVA_OPTS", "-Xmx2g"), 6, id="a-larger-limit"),
+        pytest.param(env("GOMEMLIMIT", "1GiB"), 2, id="go"),
+    ],
+)
+def test_a_setting_that_fits_stays(container, limit_gib):
+    assert runtime_changes(settings(container), 4 * GIB, limit_gib * GIB) == ()
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,11 @@ def test_what_follows_the_limit_by_itself_is_left_alone(container):
 def test_a_limit_that_stays_or_is_missing_changes_nothing():
     heap = settings(env("JAVA_OPTS", "-Xmx2g"))
     assert runtime_changes(heap, 4 * GIB, 4 * GIB) == runtime_changes(heap, 4 * GIB, None) == ()
+
+
+def test_a_setting_that_is_not_in_the_field_is_not_edited():
+    (change,) = runtime_changes(settings(env("JAVA_OPTS", "-Xmx4g")), 4 * GIB, 2 * GIB)
+    assert edited("$(OTHER)", change) == ""
 
 
 def test_a_first_limit_lowers_only_what_would_not_fit():

@@ -152,3 +152,15 @@ def test_every_pod_is_a_replica_of_its_own_and_those_of_a_job_are_runs():
     job = {Identity("prod", "Job", "web"): Pod(spec=PodSpec(containers=(Container("app"),)))}
     (usage,) = match_samples(job, samples).usages.values()
     assert usage["app"].is_runs
+
+
+def test_an_init_container_runs_and_ends_and_a_sidecar_does_not():
+    containers = {
+        "app": Container("app"),
+        "once": Container("once"),
+        "proxy": Container("proxy", restart_policy="Always"),
+    }
+    pod = Pod(spec=PodSpec(containers=(containers["app"],), init_containers=(containers["once"], containers["proxy"])))
+    samples = [ContainerSamples("web-a", name, memory_bytes=(MIB,)) for name in containers]
+    (usage,) = match_samples({Identity("prod", "Deployment", "web"): pod}, samples).usages.values()
+    assert {name: usage[name].is_runs for name in containers} == {"app": False, "once": True, "proxy": False}

@@ -315,14 +315,22 @@ def test_the_advised_kubelet_passes_our_own_judge(capsys, tmp_path, node, output
     assert "No warnings." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("memory", ["8Gi", "16Gi", "64Gi"])
+def test_the_advised_kubelet_passes_check(capsys, tmp_path, memory):
+    node = ("--node-memory", memory)
+    _, out, _ = advise(capsys, "--node", "--cores", "4", *node)
+    (tmp_path / "kubelet.yaml").write_text(out)
+    assert main(["check", str(tmp_path / "kubelet.yaml"), *node]) == 0
+
+
 @pytest.mark.parametrize("memory", ["4Gi", "16Gi", "64Gi"])
 def test_check_agrees_with_the_advised_kubelet_as_the_advice_says(capsys, tmp_path, memory):
-    """Growth goes by the size of the node, and ``check`` assumes 50Mi/s: below that, a line says how they agree."""
+    """It withstands the 50Mi/s that ``check`` assumes; a node too small for that says in a line how they agree."""
     node = ("--node-memory", memory)
     _, out, _ = advise(capsys, "--node", "--cores", "16", *node)
     (tmp_path / "kubelet.yaml").write_text(out)
     option = re.search(r"`(options: .*?)`", out.replace("\n# ", " "))
-    assert (option is None) == (memory == "64Gi")
+    assert (option is None) == (memory != "4Gi")
     (tmp_path / ".podqos.yaml").write_text(option[1] if option else "options: {}")
     assert main(["check", str(tmp_path / "kubelet.yaml"), *node]) == 0
     assert "no findings" in capsys.readouterr().out

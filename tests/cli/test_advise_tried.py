@@ -117,7 +117,7 @@ def test_what_the_api_server_would_refuse_is_not_advised(capsys, tmp_path):
     """The namespace allows 2Gi, and the usage needs more."""
     manifest = tmp_path / "web.yaml"
     manifest.write_text(f"{WEB}---\n{LIMITED}")
-    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 2040, 200)])
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 2100, 200)])
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples)
     assert "not advised: the API server would refuse it: " in out
     assert "maximum memory usage per Container is 2Gi" in out
@@ -398,3 +398,53 @@ def test_lowering_a_memory_limit_in_place_depends_on_the_version(capsys, web, tm
     _, out, _ = advise(capsys, "-f", web, "--usage", samples, "--kubernetes-version", version, "-o", "json")
     (workload,) = json.loads(out)["workloads"]
     assert workload["rollout"]["resize"]["outcome"] == outcome
+
+
+# ---- settings ----------------------------------------------------------------------------------------------------
+
+
+def pods(name: str, resources: str, kind: str = "Deployment") -> str:
+    return (
+        f"apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n"
+        f"  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n"
+        f"    spec: {{containers: [{{name: {name}, image: a, resources: {resources}}}]}}\n"
+    )
+
+
+def test_memory_of_guaranteed_pods_is_kept_from_others_where_those_may_take_it(capsys, tmp_path):
+    """The limit of the other pod is larger than what the Guaranteed one leaves."""
+    manifest = tmp_path / "two.yaml"
+    equal = "{requests: {cpu: 1, memory: 4Gi}, limits: {cpu: 1, memory: 4Gi}}"
+    loose = "{requests: {cpu: 100m, memory: 1Gi}, limits: {memory: 7Gi}}"
+    manifest.write_text(f"{pods('db', equal)}---\n{pods('batch', loose)}")
+    samples = usage(tmp_path / "u.csv", [("db-1", 3000, 500)])
+    arguments = ("-f", manifest, "--usage", samples, *node("8Gi"))
+    (setting,) = json.loads(advise(capsys, *arguments, "-o", "json")[1])["settings"]
+    assert setting["setting"] == "QOSReserved"
+    assert setting["configuration"] == {"qosReserved": {"memory": "100%"}, "featureGates": {"QOSReserved": True}}
+    assert (setting["tried"]["oomKills"], setting["tried"]["evictions"]) == (0, 0)
+    assert "Settings that would help" in advise(capsys, *arguments)[1]
+
+
+def test_requests_as_a_share_of_limits_are_offered_for_a_namespace(capsys, tmp_path):
+    """With the percentage every container has at least the advised request."""
+    manifest = tmp_path / "two.yaml"
+    loose = "{requests: {cpu: 100m, memory: 1Gi}, limits: {memory: 2Gi}}"
+    manifest.write_text(f"{pods('a', loose)}---\n{pods('b', loose)}")
+    lines = ["pod,container,memory,cpu"]
+    for name in ("a", "b"):
+        lines += [f"{name}-1,{name},{900 if number == 99 else 300}Mi,50m" for number in range(3000)]
+    samples = tmp_path / "u.csv"
+    samples.write_text("\n".join([*lines, ""]))
+    report = json.loads(advise(capsys, "-f", manifest, "--usage", samples, "-o", "json")[1])
+    amounts = [each["containers"][0] for each in report["workloads"]]
+    offered = [each for each in report["settings"] if each["setting"] == "ClusterResourceOverride"]
+    for setting in offered:
+        percent = setting["configuration"]["spec"]["podResourceOverride"]["spec"]["memoryRequestToLimitPercent"]
+        for each in amounts:
+            request, limit = (int(each[side]["memory"].removesuffix("Mi")) for side in ("requests", "limits"))
+            assert limit * percent // 100 >= request
+    assert bool(offered) == all(
+        int(each["requests"]["memory"].removesuffix("Mi")) * 4 <= int(each["limits"]["memory"].removesuffix("Mi")) * 3
+        for each in amounts
+    )

@@ -64,6 +64,8 @@ class Climbed(Struct, frozen=True):
     """Of those that change, or would have."""
     whole: AdviceTrial | None
     """None where nothing changes."""
+    tried: Tried | None
+    """What became of the end; None where nothing changes."""
 
 
 def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Identity, Pod], store: Store) -> Climbed:
@@ -71,7 +73,7 @@ def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Ident
     tops = {each.identity: each for each in candidates}
     sized = dict(tops)
     if not any(each.changes for each in candidates):
-        return Climbed(tops, {}, None)
+        return Climbed(tops, {}, None, None)
     for identity, each in tops.items():
         if each.refusal:
             tops[identity] = _withheld(each, (Reason.REFUSED,), None)
@@ -88,7 +90,7 @@ def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Ident
         for identity, each in tops.items()
         if each.changes or each.is_withheld
     }
-    return Climbed(tops, own, _whole(tops, others, tried, trials))
+    return Climbed(tops, own, _whole(tops, others, tried, trials), tried)
 
 
 def _pods(tops: Mapping[Identity, Candidate], others: Mapping[Identity, Pod]) -> dict[Identity, Pod]:

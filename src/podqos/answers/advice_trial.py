@@ -7,6 +7,7 @@ and nothing but their own limits can stop them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from podqos.answers.advice_replay import (
     replay,
     room_for_all,
 )
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import Profile
@@ -81,6 +83,12 @@ class Trials:
         self._profile = profile
         self.is_too_large = ground is not None and not ground.holds(self._crew(self._standing, ground.nodes))
         self.ground = None if self.is_too_large else ground
+
+    def with_config(self, config: KubeletConfiguration) -> Trials:
+        """Return what tries the same with other settings of the kubelets; where pods are does not depend on them."""
+        other = copy(self)
+        other.ground = None if self.ground is None else replace(self.ground, config=config)
+        return other
 
     @cached_property
     def before(self) -> Tried:

@@ -8,7 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from podqos.admission.chain import admit
+from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
+from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
@@ -27,20 +29,23 @@ from podqos.advice.sizing.matrix import (
 )
 from podqos.advice.sizing.node_settings import NodeNeeds, reservations
 from podqos.advice.sizing.node_settings import advise_node as node_settings
+from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.severity import distance
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
-from podqos.answers.advice_effects import Prices, effect_of, total_of
+from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
 from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
+from podqos.answers.advice_settings import Settled, settings_of
+from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
 from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
-from podqos.answers.node_options import NodeOptions
+from podqos.answers.node_options import NodeKeywords, NodeOptions
 from podqos.answers.place import PlaceOptions
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.encoding import yaml_bytes
@@ -48,12 +53,13 @@ from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
-from podqos.model.pod import ObjectMeta, Pod, QOSClass
-from podqos.model.policy import PriorityClass
+from podqos.model.pod import Container, ObjectMeta, Pod, QOSClass
+from podqos.model.policy import PriorityClass, ResourceQuota
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import ResourceList
+from podqos.model.resources import NO_RESOURCES, ResourceList
 from podqos.naming import naming, stated_with
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
+from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import DAEMON_SET
@@ -93,6 +99,15 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
         )
 
 
+class AdviceKeywords(NodeKeywords, total=False):
+    """``AdviceRequest`` as keyword arguments, but for what is known about workloads."""
+
+    goal: Goal | None
+    prices: Prices | None
+    node_count: int | None
+    node_capacity: ResourceList
+
+
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about.
 
@@ -118,11 +133,14 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         assumptions += (KUBELET_SETTINGS,)
     nodes = () if ground is None else ground.nodes
     workloads = tuple(
-        _with_effect(
-            _workload_advice(each, drifts[each.subject.identity]),
+        advising.surrounded(
             each,
-            replicas_on(each.subject.found.workload, nodes, profile),
-            request.prices,
+            _with_effect(
+                _workload_advice(each, drifts[each.subject.identity]),
+                each,
+                replicas_on(each.subject.found.workload, nodes, profile),
+                request.prices,
+            ),
         )
         for each in results
     )
@@ -142,8 +160,21 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         tried=climbed.whole,
         total=total_of(each.effect for each in workloads if each.effect is not None),
         prices=request.prices,
+        settings=advising.settings(results, others, climbed, trials),
         steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
+        short_quotas=short_quotas(objects.of(ResourceQuota), _added(results, workloads)),
     )
+
+
+def _added(results: Sequence[_Result], workloads: Sequence[WorkloadAdvice]) -> dict[str, Amounts]:
+    """Return what all pods of a namespace request more."""
+    added: dict[str, Amounts] = {}
+    for result, advice in zip(results, workloads, strict=True):
+        if advice.effect is not None:
+            more, namespace = advice.effect.total or advice.effect.per_replica, result.subject.identity.namespace
+            before = added.get(namespace, Amounts())
+            added[namespace] = Amounts(before.cpu_milli + more.cpu_milli, before.memory_bytes + more.memory_bytes)
+    return added
 
 
 def advised_manifests(
@@ -172,9 +203,12 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
 
     ``assumptions`` are those about ``needs``.
     """
+    if needs.growth_bytes_per_second is None:
+        # What ``check`` assumes, so that it agrees, unless the node is too small for it.
+        as_checked = replace(needs, growth_bytes_per_second=max(needs.growth, CheckOptions().growth_bytes_per_second))
+        needs = as_checked if _withheld_bytes(as_checked) * 2 <= needs.memory_bytes else needs
     settings = node_settings(needs)
-    reserved = reservations(needs, settings.soft_bytes)
-    withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
+    withheld = _withheld_bytes(needs)
     if withheld * 2 > needs.memory_bytes:
         what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
         fix = "plan for less growth, or allow a lower " + naming("probability")
@@ -185,6 +219,13 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
         node=NodeAdvice(**asdict(settings), reasons=tuple(node_reasons(settings, needs))),
         assumptions=(*of_version(profile), *assumptions),
     )
+
+
+def _withheld_bytes(needs: NodeNeeds) -> int:
+    """Return how much memory reservations and thresholds keep from pods."""
+    settings = node_settings(needs)
+    reserved = reservations(needs, settings.soft_bytes)
+    return reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
 
 
 def identity_of(found: FoundWorkload) -> Identity:
@@ -236,6 +277,7 @@ class _Adviser:
 
     def __init__(self, objects: Objects, profile: Profile, goal: Goal | None) -> None:
         self._objects, self._profile, self._goal = objects, profile, goal
+        self._autoscalers = Autoscalers(objects)
         self.to_create: dict[str, PriorityTier] = {}
 
     def subjects(self, request: AdviceRequest) -> list[_Subject]:
@@ -327,7 +369,7 @@ class _Adviser:
                 self.to_create[priority_class] = recommendation.tier
         current = classify(before, self._profile).qos_class
         advice = advise_pod(
-            written,
+            written if self._goal is None else _as_known(written, before),
             class_for(self._goal, current, is_measured=bool(subject.usages)),
             subject.usages,
             recommendation,
@@ -336,6 +378,8 @@ class _Adviser:
         )
         if self._goal is not None:
             advice = toward(self._goal, advice, subject.usages)
+        ranges = self._policies(subject.found).limit_ranges
+        advice = within_bounds(advice, ranges, self._autoscalers.vertical(subject.found), subject.usages)
         after, refusal = self._stored(advice.pod, subject.found)
         return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
 
@@ -397,6 +441,18 @@ class _Adviser:
             lambda identity, pod: self._stored(pod, found[identity]),
         )
 
+    def settings(
+        self, results: Sequence[_Result], others: Sequence[Advised], climbed: Climbed, trials: Trials
+    ) -> tuple[SettingAdvice, ...]:
+        """Return the settings of kubelets and of the cluster that would help."""
+        if climbed.tried is None:
+            return ()
+        pods = {each.identity: each.after for each in others}
+        pods.update((each.subject.identity, each.after) for each in results)
+        sized = (each for each in results if each.subject.usages and not each.is_withheld and each.trial is not None)
+        measured = frozenset(each.subject.identity for each in sized)
+        return settings_of(Settled(pods, measured, climbed.tried, self._profile), trials)
+
     def rolled(
         self,
         results: Sequence[_Result],
@@ -422,12 +478,47 @@ class _Adviser:
 
     def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""
-        policies = self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
+        policies = self._policies(found)
         created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
         policies = replace(policies, priority_classes=(*policies.priority_classes, *created))
         admission = admit(pod, policies, self._profile, question=Question.SURVIVAL)
         refusal = admission.refusal
         return admission.pod, "" if refusal is None else refusal.message
+
+    def _policies(self, found: FoundWorkload) -> Policies:
+        return self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
+
+    def surrounded(self, result: _Result, advice: WorkloadAdvice) -> WorkloadAdvice:
+        """Return advice with what it means for the runtime of each container, and for an autoscaler."""
+        found = result.subject.found
+        if result.older is None or result.older == result.after:
+            return advice
+        value = self._objects.plain(found)
+        for step in (*filter(None, found.workload.pod_path.split(".")), "spec"):
+            value = value.get(step) if isinstance(value, dict) else None
+        scaler = self._autoscalers.horizontal(found)
+        return replace(
+            advice,
+            containers=with_runtime_changes(advice.containers, value),
+            autoscaled=autoscaled(scaler, advice.replicas, (result.older, result.after), result.subject.usages),
+        )
+
+
+def _as_known(written: Pod, stored: Pod) -> Pod:
+    """Return a pod in which containers without any amounts have those that the policies of the cluster give them."""
+    given = {container.name: container for container in (*stored.spec.containers, *stored.spec.init_containers)}
+
+    def filled(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
+            replace(container, resources=given[container.name].resources)
+            if container.name in given and container.resources == NO_RESOURCES
+            else container
+            for container in containers
+        )
+
+    spec = written.spec
+    own = {"containers": filled(spec.containers), "init_containers": filled(spec.init_containers)}
+    return replace(written, spec=replace(spec, **own))
 
 
 def _after(sized: _Result, climbed: Climbed) -> _Result:

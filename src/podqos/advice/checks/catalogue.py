@@ -15,6 +15,7 @@ from podqos.advice.checks import (
     amounts,
     capacity,
     classes,
+    databases,
     demands,
     kubelet,
     policies,
@@ -34,7 +35,7 @@ from podqos.wording import nearest
 
 _MODULES = (
     *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
-    *(runtimes, unsized),
+    *(databases, runtimes, unsized),
 )
 
 CHECKS: dict[str, Check] = {

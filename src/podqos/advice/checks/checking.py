@@ -18,6 +18,7 @@ from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
 from podqos.advice.checks.capacity import sums
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
+from podqos.advice.checks.databases import TOLD_BY, burstable_among_guaranteed, find_burstable_among_guaranteed
 from podqos.advice.checks.demands import find_over_budget
 from podqos.advice.checks.finding import Finding, in_order
 from podqos.advice.checks.policies import find_conflicting_defaults
@@ -38,7 +39,7 @@ def _rules(disabled: frozenset[str], only: frozenset[str]) -> tuple[tuple[Worklo
 
 
 # Rules that hold workloads, or the policies they are under, against each other.
-_WITHIN_UNITS = (compare_priorities, find_conflicting_defaults)
+_WITHIN_UNITS = (compare_priorities, find_burstable_among_guaranteed, find_conflicting_defaults)
 # Rules that hold workloads against the nodes they may run on.
 _WITHIN_CLUSTERS = (sums, find_unplaceable_replicas, find_over_budget)
 
@@ -96,11 +97,20 @@ def check_bundle(
             findings += {(each.check, each.subject, each.path, each.facts): each for each in found}.values()
         else:
             findings += rule(context, sketches)
+    findings = _without_repetition(findings, variants)
     if any(sketch.pod is not None for sketch in sketches):
         from podqos.advice.checks.comparison import compare
 
         findings = compare(findings, variants, sketches, context)
     return in_order(_as_applied(finding, options) for finding in findings if options.runs(finding.check))
+
+
+def _without_repetition(findings: list[Finding], variants: Sequence[Variant]) -> list[Finding]:
+    """Return the findings without what another check says of the same workload; variants count only what was before."""
+    told = {finding.subject for finding in findings if finding.check in TOLD_BY and finding.suppression is None}
+    kept = [each for each in findings if each.check != burstable_among_guaranteed.id or each.subject not in told]
+    assert all(kept[each.finding] is findings[each.finding] for each in variants)
+    return kept
 
 
 def _as_applied(finding: Finding, options: CheckOptions) -> Finding:

@@ -294,7 +294,7 @@ def _twice(text: str) -> str:
 
 @_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER, fix_on_request=True)
 def soft_after_hard() -> Example:
-    """PQ402: A soft threshold is not above the hard one.
+    """PQ402: A soft threshold comes too late.
 
     The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, meant to end
     pods gently and in time, never takes effect.

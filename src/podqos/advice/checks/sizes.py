@@ -25,9 +25,9 @@ from podqos.wording import listed, shown_ratio, verb
 _MEBIBYTE = 1 << 20
 _MEGABYTE = 10**6
 # So close to 1000 that a container is killed almost as early as one without requests.
-_LIKE_NOTHING = 990
+LIKE_NOTHING = 990
 # How much lower the score of the container it serves must be.
-_FAR_BELOW = 20
+FAR_BELOW = 20
 _LOCAL_STORAGE = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (localStorageEviction)"
 
 
@@ -63,6 +63,10 @@ class LimitFarAboveRequest(Fact, frozen=True, gc=False):
             f"{container} may use {self.limit} of memory, {self.ratio:.1f}× the {self.request} it requests "
             f"(at most {self.allowed_ratio:g}×)"
         )
+
+    def cause(self) -> str:
+        """Return what is out of proportion."""
+        return "its memory limit is far above its request"
 
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
@@ -337,7 +341,7 @@ def find_small_sidecar(view: View) -> None:
     regular = scores[: len(spec.containers)]
     main = min(regular, key=lambda score: score.value)
     for index, score in enumerate(regular):
-        is_small = score.value >= _LIKE_NOTHING and score.value - main.value >= _FAR_BELOW
+        is_small = score.value >= LIKE_NOTHING and score.value - main.value >= FAR_BELOW
         if is_small and not is_told_as_unsized(view, spec.containers[index]):
             view.report(
                 small_sidecar,

@@ -13,12 +13,15 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import OOM, RANKING
+from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
-from podqos.advice.checks.view import View
+from podqos.advice.checks.view import Repair, View
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, QOSClass
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES
+from podqos.qos.edits import Edit
+from podqos.survival.node.assumed_usage import NOMINAL
 
 _UNTIL_DONE = ("Job", "CronJob")
 
@@ -34,12 +37,18 @@ def find_unsized(view: View) -> None:
         if beside is not None:
             facts = UnsizedSidecar(beside.name, str(beside.resources.requests[MEMORY]))
             patch = view.choose(Choice.USAGE, f"{path}.requests", f"{path}.limits")
-            view.report(unsized_sidecar, path, facts, patch, container=container.name)
+            view.report(unsized_sidecar, path, facts, patch, container=container.name, repair=_sized(view, path))
         elif not _runs_until_done(view) and not view.is_expendable and not view.standing.is_spared:
             cpu = container.resources.requests.get(CPU)
             facts_of_memory = NoMemory(None if not cpu else str(cpu))
             patch = view.choose(Choice.USAGE, f"{path}.requests.memory", f"{path}.limits.memory")
-            view.report(no_memory, path, facts_of_memory, patch, container=container.name)
+            view.report(no_memory, path, facts_of_memory, patch, container=container.name, repair=_sized(view, path))
+
+
+def _sized(view: View, path: str) -> Repair:
+    """Return what the pod would be if the container requested the memory that it is taken to use, and no more."""
+    edits = [Edit(f"{path}.{side}.memory", NOMINAL) for side in ("requests", "limits")]
+    return Repair(lambda: with_edits(view.pod, edits), is_assumed=True)
 
 
 def is_told_as_unsized(view: View, container: Container) -> bool:
@@ -100,6 +109,10 @@ class NoMemory(Fact, frozen=True, gc=False):
         stated = "" if self.cpu_request is None else f"requests {self.cpu_request} of cpu, but "
         return f"{container} {stated}has no memory request and no memory limit"
 
+    def cause(self) -> str:
+        """Return what it lacks."""
+        return "one of its containers requests no memory"
+
 
 @check("PQ120", "no-memory-request", WARNING, RANKING, OOM, rule=find_unsized)
 def no_memory() -> Example:
@@ -137,6 +150,10 @@ class UnsizedSidecar(Fact, frozen=True, gc=False):
         """Return which states nothing, beside one that does."""
         beside = f"while {self.other} requests {self.request} of memory"
         return f"{container} has no requests and no limits of cpu and memory, {beside}"
+
+    def cause(self) -> str:
+        """Return what it lacks."""
+        return "one of its containers requests nothing"
 
 
 @check("PQ121", "sidecar-without-resources", WARNING, OOM, RANKING, rule=find_unsized)

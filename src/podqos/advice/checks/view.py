@@ -67,6 +67,8 @@ class Repair(Struct, frozen=True, gc=False):
     """Makes that pod. Called only where workloads are compared."""
     now: Pod | None = None
     """The pod that runs, where it is not the stored one."""
+    is_assumed: bool = False
+    """Whether amounts of the repaired pod are made up: it is compared with others, and not reported."""
 
 
 _NO_REPAIR = Repair(lambda: None)
@@ -355,7 +357,7 @@ class View:
                 self.subject,
                 self.at(path),
                 facts,
-                self._consequence(check.effect, before, after),
+                self._consequence(check.effect, before, None if repair.is_assumed else after),
                 patch,
                 container,
                 check.suppression((annotations, of_pod)) if annotations or of_pod else None,
@@ -423,7 +425,7 @@ class View:
             return Consequence(effect)
         if effect is Effect.DISK:
             return self._disk_consequence()
-        if effect is Effect.NOT_CREATED:
+        if effect in {Effect.NOT_CREATED, Effect.FEWER}:
             return Consequence(effect)
         if now is None and repaired is None:
             return Consequence(effect, self.standing)

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.sizing.bounds import BoundedAmount
 from podqos.advice.sizing.coverage import NO_COVERAGE, Coverage
 from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
 from podqos.advice.sizing.memory_need import MemoryNeed
+from podqos.advice.sizing.runtime_settings import RuntimeChange
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk, Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.policy import PriorityClass
@@ -42,6 +44,10 @@ class ContainerAdvice(Struct, frozen=True, rename="camel"):
     """How long and how densely it was measured, and why that is too little where it is."""
     memory_need: MemoryNeed | None = None
     """How much memory it will need, and why; null where nothing was measured."""
+    bounded: tuple[BoundedAmount, ...] = ()
+    """Amounts that a LimitRange or a VerticalPodAutoscaler holds to something else than usage asks for."""
+    runtime_changes: tuple[RuntimeChange, ...] = ()
+    """Heaps and the like that have to change with the memory limit."""
 
 
 class PodAdvice(Struct, frozen=True):

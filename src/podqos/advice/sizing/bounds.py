@@ -118,8 +118,10 @@ class _Amounts:
         for name in (CPU, MEMORY):
             self._set(by, ("requests", name), least.get(name), most.get(name))
             request, limit = self._lists["requests"].get(name), self._lists["limits"].get(name)
-            if request is not None and limit is not None and request > limit:
-                self._change(by, ("limits", name), Bound.LEAST, request)
+            was_equal = self._given.requests.get(name) == self._given.limits.get(name)
+            if request is not None and limit is not None and (request > limit or (was_equal and request != limit)):
+                # VPA keeps the ratio of limit and request.
+                self._change(by, ("limits", name), Bound.LEAST if request > limit else Bound.MOST, request)
 
     def hold_ratio(self, by: str, ratios: ResourceList) -> None:
         for name, ratio in ratios.items():

@@ -42,7 +42,8 @@ def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[Container
         found.setdefault(identity, {}).setdefault(container, []).append(each)
     usages = {
         identity: {
-            name: _together(of_container, is_runs=identity.kind in _RUNS) for name, of_container in containers.items()
+            name: _together(of_container, is_runs=_is_run(name, identity, workloads[identity]))
+            for name, of_container in containers.items()
         }
         for identity, containers in found.items()
     }
@@ -67,6 +68,11 @@ def container_of(name: str, pod: Pod) -> str | None:
     if not name and len(pod.running_containers) == 1:
         return pod.running_containers[0].name
     return name if name in names else None
+
+
+def _is_run(container: str, identity: Identity, pod: Pod) -> bool:
+    """Return whether a container ends: that of a Job, or an init container that is no sidecar."""
+    return identity.kind in _RUNS or all(running.name != container for running in pod.running_containers)
 
 
 def _together(samples: Sequence[ContainerSamples], *, is_runs: bool) -> UsageHistory:

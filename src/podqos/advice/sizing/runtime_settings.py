@@ -1,8 +1,9 @@
 """What a runtime is told to use, changed together with the memory limit of its container.
 
-A heap of 3g in a limit of 4Gi keeps its share of the limit, whether that grows or shrinks; a share that leaves too
-little for the rest of the process is lowered to ``LARGEST_SHARES``. Percentages of the limit, and variables that refer
-to it, follow by themselves. Amounts that a ConfigMap or Secret holds are not known here: they are named.
+A heap of 3g stays where the new limit still leaves room for the rest of the process; otherwise it is lowered to the
+largest share of the limit that does (``LARGEST_SHARES``). It never grows with the limit: what was OOM-killed needs the
+room beside its heap. Percentages of the limit, and variables that refer to it, follow by themselves. Amounts
+that a ConfigMap or Secret holds are not known here: they are named.
 
 ``manifest.runtime_memory`` reads the settings; which of them are wrong as they are is for ``checks`` to say.
 """
@@ -36,10 +37,8 @@ LARGEST_SHARES = {
 class Follows(StrEnum):
     """What becomes of a setting when the limit changes."""
 
-    SCALED = "Scaled"
-    """It keeps its share of the limit."""
     LOWERED = "Lowered"
-    """Its share was too large: it gets the largest that leaves room for the rest."""
+    """It gets the largest share of the limit that leaves room for the rest of the process."""
     UNKNOWN = "Unknown"
     """A ConfigMap or Secret holds it: it has to be changed there."""
 
@@ -59,6 +58,15 @@ class RuntimeChange(Struct, frozen=True, rename="camel"):
     because: Follows
     held_by: str = ""
     """What holds an amount that is not known: ``ConfigMap app``."""
+    field_text: str = ""
+    """The whole field as it should be written; empty where it has to be edited by hand."""
+
+    @property
+    def field(self) -> tuple[str, int]:
+        """The list of the container that has it, and where: ``env``, 1."""
+        # spec.initContainers[0].env[1].value
+        name, _, rest = self.path.split(".")[2].partition("[")
+        return name, int(rest.removesuffix("]"))
 
 
 def runtime_changes(
@@ -67,11 +75,11 @@ def runtime_changes(
     """Return which settings have to change with the limit; nothing where there is none, or it stays."""
     if limit_bytes is None or limit_bytes == limit_before_bytes:
         return ()
-    changes = (_changed(setting, limit_before_bytes, limit_bytes) for setting in settings)
+    changes = (_changed(setting, limit_bytes) for setting in settings)
     return tuple(change for change in changes if change is not None)
 
 
-def _changed(setting: MemorySetting, before_bytes: int | None, limit_bytes: int) -> RuntimeChange | None:
+def _changed(setting: MemorySetting, limit_bytes: int) -> RuntimeChange | None:
     if setting.unknown:
         return RuntimeChange(
             setting.runtime, setting.path, setting.variable, setting.text, "", Follows.UNKNOWN, setting.unknown
@@ -79,18 +87,11 @@ def _changed(setting: MemorySetting, before_bytes: int | None, limit_bytes: int)
     # A percentage, or a reference to the limit, follows by itself; what the runtime cannot read is for a check to say.
     if not setting.amount_bytes or setting.share is not None or setting.path.endswith(".valueFrom"):
         return None
-    largest = LARGEST_SHARES[setting.runtime]
-    share = largest if not before_bytes else Fraction(setting.amount_bytes, before_bytes)
-    because = Follows.SCALED if share <= largest and before_bytes else Follows.LOWERED
-    amount = int(min(share, largest) * limit_bytes)
-    if not before_bytes and setting.amount_bytes <= amount:
+    amount = int(LARGEST_SHARES[setting.runtime] * limit_bytes)
+    if setting.amount_bytes <= amount:
         return None
     after = written(setting, amount)
-    return (
-        None
-        if after == setting.text
-        else RuntimeChange(setting.runtime, setting.path, setting.variable, setting.text, after, because)
-    )
+    return RuntimeChange(setting.runtime, setting.path, setting.variable, setting.text, after, Follows.LOWERED)
 
 
 def written(setting: MemorySetting, amount_bytes: int) -> str:
@@ -111,13 +112,18 @@ def written(setting: MemorySetting, amount_bytes: int) -> str:
 
 
 def edited(text: str, change: RuntimeChange) -> str:
-    """Return the text of the field with the setting changed; a variable may hold nothing but the amount."""
+    """Return the text of the field with the setting changed; empty where the setting is not found in it.
+
+    A variable may hold nothing but the amount, and so may the word of a command behind its option.
+    """
+    if not change.after:
+        return ""
     if change.before in text:
         return text.replace(change.before, change.after)
-    name = f"{change.variable}="
-    if change.variable and change.before == name + text:
-        return change.after.removeprefix(name)
-    return text
+    option = change.before.removesuffix(text)
+    if option != change.before and change.after.startswith(option):
+        return change.after.removeprefix(option)
+    return ""
 
 
 def _option(text: str) -> str:

@@ -25,7 +25,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
     add_value_option(node, "--system-memory", amount_option, "memory measured outside pods")
     add_value_option(node, "--system-cpu", milli_option, "cpu measured outside pods, for example 300m", "CPU")
-    about = "memory growth per second to withstand (default: full in ten minutes)"
+    about = "memory growth per second to withstand (default: full in ten minutes, and what check assumes)"
     add_value_option(node, "--growth", amount_option, about)
     share = partial(positive_number, what="probability", example="0.95", most=1)
     add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
