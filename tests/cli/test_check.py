@@ -568,9 +568,10 @@ def test_fix_writes_the_patch_and_nothing_else(capsys):
     assert path.read_bytes() == text
 
 
-def test_diff_shows_and_writes_nothing(capsys):
+@pytest.mark.parametrize("options", [["--diff"], ["--fix", "--diff"], ["--diff", "--fix"]], ids=" ".join)
+def test_diff_shows_and_writes_nothing(capsys, options):
     path = write(BURSTABLE)
-    code, out, err = check(capsys, path, "--diff")
+    code, out, err = check(capsys, path, *options)
     assert code == 1
     assert "\n+            limits: {ephemeral-storage: 1Gi, cpu: 100m, memory: 128Mi}\n" in out
     assert "would fix 1 finding" in err
