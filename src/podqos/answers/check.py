@@ -31,6 +31,7 @@ from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_w
 from podqos.advice.checks.configuration import ignored
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
 from podqos.advice.checks.gate import Gate, summarize
+from podqos.advice.checks.trying import tries_of_each
 from podqos.advice.checks.view import Context
 from podqos.answers.findings import CheckReport, FindingReport, finding_report
 from podqos.answers.verdict import verdict
@@ -267,12 +268,16 @@ class Checked:
         self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], Context]
     ) -> list[CheckedWorkload]:
         keep_pods = len(workloads) <= self.options.compare_up_to
+        tries = tries_of_each(len(workloads))
         by_source: dict[str, list[LocatedWorkload]] = {}
         for each in workloads:
             by_source.setdefault(each.subject.source, []).append(each)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
-            return [check_workload(each, context_of(each.subject.source), keep_pod=keep_pods) for each in group]
+            return [
+                check_workload(each, context_of(each.subject.source), keep_pod=keep_pods, tries=tries)
+                for each in group
+            ]
 
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
 
@@ -496,7 +501,7 @@ def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
     from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 
     place = finding.subject.place
-    if not finding.patch.is_complete or place is None:
+    if not finding.patch.is_tried or place is None:
         return ()
     edits = [ObjectEdit(place, edit.path, plain_value(edit.value)) for edit in finding.patch.edits]
     edited = apply_edits(data, edits)

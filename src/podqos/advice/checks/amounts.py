@@ -13,7 +13,7 @@ from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
-from podqos.advice.checks.units import Machines, Meant, is_implausible, meant
+from podqos.advice.checks.units import Meant, Stated, is_implausible, meant
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
@@ -27,8 +27,8 @@ from podqos.model.resources import (
     is_overcommit_allowed,
 )
 
-_USUAL_NANOS = {True: (NANOS // 1000, 100 * NANOS), False: ((1 << 20) * NANOS, (1 << 45) * NANOS)}
-"""Amounts of cpu, and of anything else, that ``units`` need not look at."""
+_USUAL_NANOS = {True: (NANOS // 1000, 20 * NANOS), False: (6 * (1 << 20) * NANOS, (1 << 45) * NANOS)}
+"""Amounts of cpu, and of anything else, that ``units`` need not look at. Bytes are whole."""
 
 # ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def _suspicious(view: View, container: str, path: str, resources: ResourceRequir
         for name, amount in amounts.items():
             least, most = _USUAL_NANOS[name == CPU]
             # Nearly all amounts lie between; only the others are looked at.
-            if not least <= amount.nanos < most:
+            if not least <= amount.nanos < most or (name != CPU and amount.nanos % NANOS):
                 suspects[name] = None
     for name in suspects:
         if name in CONTAINER_RESOURCES:
@@ -236,7 +236,8 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     def sentence(self, container: str) -> str:
         """Return the amount and what was probably meant."""
         unit = " cores" if self.resource == CPU and self.amount.isdecimal() else ""
-        amount = f"{_owner(container)} has a {self.resource} {self.side[:-1]} of {self.amount}{unit}"
+        article = "an" if self.resource[0] in "ae" else "a"
+        amount = f"{_owner(container)} has {article} {self.resource} {self.side[:-1]} of {self.amount}{unit}"
         readings = (self.meant,) if self.meant else self.readings
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
@@ -245,12 +246,12 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
 
 def _wrong_units(view: View, container: str, path: str, resources: ResourceRequirements, name: str) -> bool:
     """Report amounts of one resource that were probably meant in another unit; return whether there are any."""
-    machines = Machines(view.context.surroundings.nodes)
+    machines = view.machines
     sides = _sides(resources, name).amounts
     found = {
         side: meant(name, amount, machines)
         for side, amount in sides.items()
-        if is_implausible(name, amount, resources, machines)
+        if is_implausible(Stated(name, side, amount), resources, machines)
     }
     if not found:
         return False

@@ -24,6 +24,7 @@ from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
+from podqos.advice.checks.trying import tries_of_each, with_tried_fixes
 from podqos.advice.checks.view import Context, Variant, View
 
 
@@ -51,10 +52,17 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
     """Pods that findings compare with others; only where pods are compared."""
 
 
-def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
-    """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
+def check_workload(
+    found: LocatedWorkload, context: Context, *, keep_pod: bool, tries: int | None = None
+) -> CheckedWorkload:
+    """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others.
+
+    ``tries`` says how many of its fixes are tried: see ``trying``.
+    """
     view = View(found, context, compares=keep_pod)
-    findings = findings_about(view)
+    findings = with_tried_fixes(
+        view, findings_about(view), findings_about, tries_of_each(1) if tries is None else tries
+    )
     return CheckedWorkload(sketch_of(view), findings, tuple(view.variants))
 
 
@@ -99,9 +107,11 @@ def check_bundle(
 
 def _as_applied(finding: Finding, options: CheckOptions) -> Finding:
     """Return a finding whose patch says whether it is left alone until its check is named."""
-    if not finding.patch.is_complete or finding.check in options.only or not CHECKS[finding.check].fix_on_request:
+    patch = finding.patch
+    on_request = finding.check not in options.only and (patch.on_request or CHECKS[finding.check].fix_on_request)
+    if not patch.is_complete or patch.on_request == on_request:
         return finding
-    return replace(finding, patch=replace(finding.patch, on_request=True))
+    return replace(finding, patch=replace(patch, on_request=on_request))
 
 
 def _units(

@@ -89,11 +89,14 @@ def find_accidental_burstable(view: View) -> None:
     spoilers = tuple(_spoiler(place, resources, name) for place, resources, names in found for name in names)
     edits = edits_to_guaranteed(view.pod, view.options.profile)
     first = found[0][0]
+    patch = patch_of(edits, view, Choice.RESOURCES)
+    # One container is the accident. Several without a CPU limit may be meant: to throttle them all is to be chosen.
+    is_choice = patch.is_complete and sum(not resources.limits.get(CPU) for _, resources, _ in found) > 1
     view.report(
         accidental_burstable,
         f"{first.path}.resources",
         NearlyGuaranteed(in_order, spoilers),
-        patch_of(edits, view, Choice.RESOURCES),
+        replace(patch, on_request=True) if is_choice else patch,
         container=first.container or None,
         repair=Repair(lambda: _repaired(view.pod, edits)),
     )

@@ -203,13 +203,15 @@ def refused_by_limit_range() -> Example:
     Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: a
     Deployment keeps the pods it has, and nothing replaces one that is evicted or killed.
 
-    Fix: Stay within the bounds, or state a limit of your own.
+    Fix: Stay within the bounds, or state a limit of your own. Nothing is fixed where that would lower a memory limit:
+    look up first what the container uses at its peak.
     """
     return Example(
         examples.documents(
             examples.web('cpu: "1", memory: 4Gi', 'cpu: "1", memory: 4Gi, ephemeral-storage: 1Gi'),
             examples.limit_range("bounds", "max: {memory: 2Gi}\n"),
-        )
+        ),
+        chosen={f"spec.containers[0].resources.{side}.memory": "2Gi" for side in ("requests", "limits")},
     )
 
 
