@@ -226,15 +226,20 @@ class Checked:
         """Apply every patch that ``is_applied``; return what changes, and what is found in the texts after it."""
         from podqos.advice.fixes.fixing import fix
 
-        after = self
+        after, checked_texts = self, dict[str, bytes]()
 
         def recheck(texts: Mapping[str, bytes]) -> list[Finding]:
-            nonlocal after
+            nonlocal after, checked_texts
             objects, resized = self.objects.with_texts(texts), self.resized.with_texts(texts)
             after = Checked(replace(self._request, objects=objects, resized=resized), self._spread_over)
+            checked_texts = dict(texts)
             return after.open
 
-        return fix(self.open, self.text, recheck), after
+        fixes = fix(self.open, self.text, recheck)
+        written = {file.source: file.after for file in fixes.files}
+        if written != checked_texts:  # what was tried last did not help
+            recheck(written)
+        return fixes, after
 
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
@@ -275,8 +280,7 @@ class Checked:
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
             return [
-                check_workload(each, context_of(each.subject.source), keep_pod=keep_pods, tries=tries)
-                for each in group
+                check_workload(each, context_of(each.subject.source), keep_pod=keep_pods, tries=tries) for each in group
             ]
 
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
