@@ -71,12 +71,13 @@ def refused_amounts(view: View) -> bool:
     errors = validate_resources(view.defaulted)
     above = list(_above_limit(view)) if errors else []
     for container, path, resource, request, limit in above:
-        field = format_path((*parse_path(path), "requests", resource))
         is_null = isinstance(limit, NullQuantity)
         facts = RequestAboveLimit(resource, str(request), str(limit), is_null)
+        field, raised = (format_path((*parse_path(path), side, resource)) for side in ("requests", "limits"))
         if is_null:
-            field = format_path((*parse_path(path), "limits", resource))
-        patch = Patch.write(view.edit(field, None if is_null else limit, "null" if is_null else request))
+            field = raised
+        # What a container is said to need it must be allowed to use: lowering the request could get it killed.
+        patch = Patch.write(view.edit(raised, None if is_null else request, "null" if is_null else limit))
         if _wrong_units(view, container.name, path, container.resources, resource):
             # Which of the two is too large is known once both are in the unit that was meant.
             patch = view.choose(Choice.UNIT, field)
@@ -116,7 +117,8 @@ def request_above_limit() -> Example:
     The API server rejects the pod. A Deployment around it is stored anyway: its old pods run until they die, and no new
     ones appear.
 
-    Fix: Lower the request to the limit, or raise the limit.
+    Fix: Raise the limit to the request: what a container is said to need it must be allowed to use. Or lower the
+    request, if it was the mistake.
     """
     return Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 

@@ -16,7 +16,7 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.trying import Measure, measure
+from podqos.advice.checks.trying import measure, refuted, what_appears
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
@@ -171,32 +171,32 @@ class _Trials:
 
     def __init__(self, context: Context, sketches: Sequence[Sketch], known: dict[bytes, FirstActor]) -> None:
         self._context, self._sketches, self._known = context, sketches, known
-        self._measures: dict[bytes, Measure] = {}
+        self._found: dict[bytes, list[Finding]] = {}
 
     def findings(self, found: FoundKubelet) -> Found:
         """Yield what is found about a kubelet; a fix that would not help is a choice."""
         kubelet = _Kubelet(found, self._context, self._known)
         findings = list(_findings(kubelet, self._sketches))
-        before = measure(findings)
         for finding in findings:
             if not finding.patch.is_complete:
                 yield finding
                 continue
             fixed = kubelet.fixed(finding)
             patch = replace(finding.patch, is_tried=True)
-            if fixed is None or self._measure(fixed, found) >= before:
-                edits = ", ".join(edit.text for edit in patch.edits)
-                chosen = Patch.choose(Choice.THRESHOLD, [edit.path for edit in patch.edits])
-                patch = replace(chosen, refuted=f"{edits} was tried and is no fix: it would be no better")
+            if fixed is None:
+                patch = refuted(patch, Choice.THRESHOLD, "the kubelet cannot read it")
+            else:
+                after = self._after(fixed, found)
+                if measure(after) >= measure(findings):
+                    patch = refuted(patch, Choice.THRESHOLD, what_appears(findings, after))
             yield replace(finding, patch=patch)
 
-    def _measure(self, fixed: KubeletConfiguration, found: FoundKubelet) -> Measure:
+    def _after(self, fixed: KubeletConfiguration, found: FoundKubelet) -> list[Finding]:
         key = msgspec.json.encode(fixed)
-        if key not in self._measures:
+        if key not in self._found:
             again = replace(found, configuration=fixed, notation=Notation.CONFIGURATION, arguments=None)
-            left = _findings(_Kubelet(again, self._context, self._known), self._sketches)
-            self._measures[key] = measure(left)
-        return self._measures[key]
+            self._found[key] = list(_findings(_Kubelet(again, self._context, self._known), self._sketches))
+        return self._found[key]
 
 
 _kubelet_check = partial(bundle_check, effect=Effect.NONE, rule=kubelets)

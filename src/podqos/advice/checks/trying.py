@@ -23,12 +23,13 @@ from podqos.advice.checks.look_up import peak_usage
 from podqos.advice.checks.repair import with_fields
 from podqos.advice.checks.units import Machines
 from podqos.advice.checks.view import Context, View
-from podqos.manifest.plain import parse_path
+from podqos.manifest.plain import format_path, parse_path
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
 from podqos.model.pod import CLASS_RANK
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.wording import listed
 
 Measure = tuple[int, ...]
 """How many findings there are, of the worst severity first: the smaller is better."""
@@ -102,7 +103,7 @@ class _Trials:
         why_not = next(self._refutations(finding, after), None)
         if why_not is not None:
             names = [finding.container] if finding.container else []
-            return replace(_refuted(patch, why_not), look_up=peak_usage(view.subject.namespace, names))
+            return replace(refuted(patch, Choice.RESOURCES, why_not), look_up=peak_usage(view.subject.namespace, names))
         if finding.check == _IN_WRONG_UNIT or finding.consequence.effect is Effect.NOT_CREATED:
             return replace(patch, is_tried=True)  # there was no pod that could have cost less
         costs = tuple(costs_between(view, after))
@@ -123,7 +124,7 @@ class _Trials:
             yield "it would still be found"
         then = measure(findings)
         if then > self._measure or (then == self._measure and not _stands_worse(after, view)):
-            yield _what_appears(self._before, findings)
+            yield what_appears(self._before, findings)
         if finding.consequence.effect is not Effect.NOT_CREATED and _stands_worse(view, after):
             yield f"the pod would be killed earlier: {after.stored_class}, oom_score_adj {after.standing.oom_score_adj}"
 
@@ -142,7 +143,8 @@ def _is_same(one: Finding, other: Finding) -> bool:
     return one.suppression is None and keys[0] == keys[1]
 
 
-def _what_appears(before: Sequence[Finding], after: Sequence[Finding]) -> str:
+def what_appears(before: Sequence[Finding], after: Sequence[Finding]) -> str:
+    """Return why it is no better with a fix: what is found then and was not before."""
     known = {(each.check, each.container) for each in before}
     new = next((each for each in after if (each.check, each.container) not in known), None)
     if new is None:
@@ -182,14 +184,15 @@ def _stands_worse(view: View, after: View) -> bool:
     return ranks[1] < ranks[0] or then.oom_score_adj > before.oom_score_adj or then.priority < before.priority
 
 
-def _refuted(patch: Patch, why_not: str) -> Patch:
+def refuted(patch: Patch, choice: Choice, why_not: str) -> Patch:
     """Return the choice that is left where a fix does not help."""
-    chosen = Patch.choose(Choice.RESOURCES, [edit.path for edit in patch.edits])
-    written = ", ".join(_shortly(edit.path, edit.value) for edit in patch.edits)
-    return replace(chosen, refuted=f"{written} was tried and is no fix: {why_not}")
+    written = listed([_shortly(edit.path, edit.value) for edit in patch.edits])
+    was = "was" if len(patch.edits) == 1 else "were"
+    chosen = Patch.choose(choice, [edit.path for edit in patch.edits])
+    return replace(chosen, refuted=f"{written} {was} tried and would not help: {why_not}")
 
 
 def _shortly(path: str, value: object) -> str:
     """Return an edit without the way to its container: ``limits.memory: 2Gi``."""
-    field = ".".join(map(str, parse_path(path)[-2:]))
+    field = format_path(parse_path(path)[-2:])
     return f"{field} removed" if value is None else f"{field}: {value}"

@@ -216,10 +216,11 @@ def _summary_lines(
     if hidden:
         yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
-    fixable = sum(map(_is_fixable, report.items))
+    fixed = [item for item in report.items if _is_fixable(item, report)]
+    fixable = len(fixed)
     if fixable and not was_fixed:
         are = "is" if fixable == 1 else "are"
-        also = ", infos included" if any(map(_is_fixable, set_apart)) else ""
+        also = ", infos included" if any(id(item) not in told for item in fixed) else ""
         how = f"with {stated_with('fix')}{also} ({stated_with('diff')} shows how)"
         if report.cluster:
             how = f"by patches{also} ({stated_with('patch_format', 'kubectl')} prints them)"
@@ -229,7 +230,13 @@ def _summary_lines(
         yield f"  {style.faint(f'podqos check {explaining} explains a check')}"
 
 
-def _is_fixable(item: FindingReport) -> bool:
+def _is_fixable(item: FindingReport, report: CheckReport) -> bool:
+    """Whether ``--fix`` writes it, or, in a cluster, a patch does: a kubelet's file is none of its objects."""
+    if report.cluster:
+        from podqos.advice.fixes.patches import FILE_KINDS
+
+        if item.kind in FILE_KINDS:
+            return False
     return item.patch.is_applied and item.suppression is None
 
 
