@@ -20,6 +20,7 @@ from podqos.model.pod import Container
 from podqos.model.quantity import NANOS, ZERO, NullQuantity, Quantity
 from podqos.model.resources import (
     CPU,
+    EPHEMERAL_STORAGE,
     MEMORY,
     NO_RESOURCES,
     QOS_RESOURCES,
@@ -151,6 +152,34 @@ def suspicious_amounts(view: View) -> None:
     for container, path in view.resources():
         if container.resources is not NO_RESOURCES:
             _suspicious(view, container.name, path, container.resources)
+    if view.pod.spec.volumes:
+        _volume_sizes(view)
+
+
+def _volume_sizes(view: View) -> None:
+    """Find size limits of volumes in the wrong unit."""
+    for index, volume in enumerate(view.pod.spec.volumes):
+        size = None if volume.empty_dir is None else volume.empty_dir.size_limit
+        if volume.empty_dir is None or size is None:
+            continue
+        name = MEMORY if volume.empty_dir.medium == "Memory" else EPHEMERAL_STORAGE
+        if not is_implausible(Stated(name, "requests", size), NO_RESOURCES, view.machines):
+            continue
+        reading = meant(name, size, view.machines)
+        path = f"spec.volumes[{index}].emptyDir.sizeLimit"
+        patch = view.choose(Choice.UNIT, path, candidates=reading.readings)
+        if reading.is_plain:
+            patch = Patch.write(view.edit(path, reading.readings[0], size))
+        facts = ImplausibleAmount(
+            name,
+            "limits",
+            size.written or str(size),
+            reading.readings[0] if reading.is_plain else "",
+            reading.readings,
+            size.nanos > _USUAL_NANOS[False][0],
+            volume.name,
+        )
+        view.report(implausible_amount, path, facts, patch)
 
 
 def _suspicious(view: View, container: str, path: str, resources: ResourceRequirements) -> None:
@@ -234,12 +263,16 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     """What was probably meant, the likeliest first; none where there is no telling."""
     is_too_large: bool = False
     """Whether it is too much, rather than too little."""
+    volume: str = ""
+    """The volume whose size it limits, if it does."""
 
     def sentence(self, container: str) -> str:
         """Return the amount and what was probably meant."""
         unit = " cores" if self.resource == CPU and self.amount.isdecimal() else ""
         article = "an" if self.resource[0] in "ae" else "a"
         amount = f"{_owner(container)} has {article} {self.resource} {self.side[:-1]} of {self.amount}{unit}"
+        if self.volume:
+            amount = f"volume {self.volume} has a size limit of {self.amount}"
         readings = (self.meant,) if self.meant else self.readings
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
@@ -302,7 +335,9 @@ def implausible_amount() -> Example:
     m means thousandths, M millions: 512m of memory is half a byte, and 500M of cpu is five hundred million cores. The
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
     Where the unit does not show what was meant (memory: 4, cpu: 500), the likely readings are named and nothing is
-    fixed. If so much is really meant, ignore the finding, or give the node that has it.
+    fixed. So are a memory limit below 6Mi, in which no container starts, and bytes that are not whole (1073741824m).
+    Sizes of emptyDir volumes count as well. If so much is really meant, ignore the finding, or give the node that has
+    it.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """

@@ -19,10 +19,10 @@ def costs_between(before: View, after: View) -> Iterator[FixCost]:
         limits = new.resources.limits
         cpu, memory = limits.get(CPU), limits.get(MEMORY)
         if cpu and not old.resources.limits.get(CPU):
-            text = f"{new.name} is throttled above {cpu} of cpu, even on an idle node"
+            text = f"{new.name} is throttled at its cpu limit of {cpu}, even on an idle node"
             yield FixCost(CostKind.THROTTLING, new.name, CPU, str(cpu), text)
         if memory and not old.resources.limits.get(MEMORY):
-            text = f"{new.name} is OOM-killed above {memory} of memory"
+            text = f"{new.name} is OOM-killed at its memory limit of {memory}"
             yield FixCost(CostKind.MEMORY_LIMIT, new.name, MEMORY, str(memory), text)
     was, becomes = pod_requests(before.stored), pod_requests(after.stored)
     replicas = before.workload.replicas or 1

@@ -467,7 +467,8 @@ def injector_downgrade() -> Example:
     The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests and limits
     differ or are missing. The main container loses its oom_score_adj of -997 to a proxy that is not in the manifest.
 
-    Fix: Set the injector's annotations so that its requests equal its limits.
+    Fix: Set the injector's annotations so that its requests equal its limits. The sidecar is then throttled at its cpu
+    limit and killed at its memory limit.
     """
     return Example(
         examples.web(*examples.EQUAL).replace("metadata: {name: web}", "metadata:\n  name: web"), inject=("istio",)

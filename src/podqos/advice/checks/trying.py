@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
 from podqos.advice.checks.costs import costs_between
-from podqos.advice.checks.finding import Choice, CostKind, Effect, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Alternative, Choice, CostKind, Effect, Finding, FindingSeverity, Patch
 from podqos.advice.checks.look_up import peak_usage
-from podqos.advice.checks.repair import with_fields
+from podqos.advice.checks.repair import patch_of, with_fields
 from podqos.advice.checks.units import Machines
 from podqos.advice.checks.view import Context, View
 from podqos.manifest.plain import format_path, parse_path
@@ -29,6 +29,7 @@ from podqos.model.node import Node
 from podqos.model.pod import CLASS_RANK
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.qos.edits import edits_to_guaranteed
 from podqos.wording import listed
 
 Measure = tuple[int, ...]
@@ -38,6 +39,8 @@ Look = Callable[[View], Sequence[Finding]]
 
 _MEASURED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _IN_WRONG_UNIT = "PQ117"
+_ENDED_BY_GUARANTEED = ("PQ114", "PQ306")
+"""Checks whose choice can be to make the pod Guaranteed, which throttles and reserves more: a person decides."""
 _TREE, _LARGEST_TREE = 1_000, 20_000
 _OF_FEW, _OF_A_TREE = 20, 2
 
@@ -63,13 +66,22 @@ def with_tried_fixes(view: View, findings: Sequence[Finding], look: Look, tries:
 
     The fixes of the most severe findings are tried first. The others stay as they are: complete, and not tried.
     """
-    fixable = [finding for finding in findings if finding.patch.is_complete and finding.subject is view.subject]
+    fixable = [
+        finding
+        for finding in findings
+        if (finding.patch.is_complete or finding.check in _ENDED_BY_GUARANTEED) and finding.subject is view.subject
+    ]
     if not fixable or not tries:
         return tuple(findings)
     if len(fixable) > tries:
         fixable = sorted(fixable, key=lambda finding: finding.severity.rank)[:tries]
     trials = _Trials(view, findings, look)
-    tried = {id(finding): replace(finding, patch=trials.tried(finding)) for finding in fixable}
+    tried = {
+        id(finding): replace(
+            finding, patch=trials.tried(finding) if finding.patch.is_complete else trials.with_guaranteed(finding)
+        )
+        for finding in fixable
+    }
     return tuple(tried.get(id(finding), finding) for finding in findings)
 
 
@@ -110,6 +122,18 @@ class _Trials:
         limited = [cost for cost in costs if cost.kind is CostKind.MEMORY_LIMIT]
         look_up = peak_usage(view.subject.namespace, [cost.container for cost in limited]) if limited else ""
         return replace(patch, is_tried=True, costs=costs, look_up=look_up)
+
+    def with_guaranteed(self, finding: Finding) -> Patch:
+        """Return a choice with what makes the pod Guaranteed beside it, where all amounts are known and it helps."""
+        view = self._view
+        patch = patch_of(edits_to_guaranteed(view.pod, view.options.profile), view, Choice.RESOURCES)
+        if not patch.is_complete:
+            return finding.patch
+        tried = self.tried(replace(finding, patch=patch))
+        if not tried.is_tried:
+            return finding.patch
+        alternative = Alternative("guaranteed", tried.edits, tried.costs, f"make the pod Guaranteed:\n{tried.text}")
+        return replace(finding.patch, alternatives=(alternative,), look_up=tried.look_up or finding.patch.look_up)
 
     def _refutations(self, finding: Finding, after: View) -> Iterator[str]:
         view = self._view
