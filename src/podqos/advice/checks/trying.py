@@ -39,6 +39,8 @@ Look = Callable[[View], Sequence[Finding]]
 
 _MEASURED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 _IN_WRONG_UNIT = "PQ117"
+_MAY_COST = ("PQ101", "PQ205")
+"""Checks whose fix is applied although it throttles: their pods are Guaranteed but for one container."""
 _ENDED_BY_GUARANTEED = ("PQ114", "PQ306")
 """Checks whose choice can be to make the pod Guaranteed, which throttles and reserves more: a person decides."""
 _TREE, _LARGEST_TREE = 1_000, 20_000
@@ -121,7 +123,9 @@ class _Trials:
         costs = tuple(costs_between(view, after))
         limited = [cost for cost in costs if cost.kind is CostKind.MEMORY_LIMIT]
         look_up = peak_usage(view.subject.namespace, [cost.container for cost in limited]) if limited else ""
-        return replace(patch, is_tried=True, costs=costs, look_up=look_up)
+        # What a policy adds to an innocent edit is not written without being asked for.
+        on_request = patch.on_request or (bool(costs) and finding.check not in _MAY_COST)
+        return replace(patch, is_tried=True, costs=costs, look_up=look_up, on_request=on_request)
 
     def with_guaranteed(self, finding: Finding) -> Patch:
         """Return a choice with what makes the pod Guaranteed beside it, where all amounts are known and it helps."""
