@@ -131,7 +131,7 @@ def judge(finding: Finding, before: Checked, after: Checked) -> None:
     costs = {cost.kind for cost in finding.patch.costs}
     was_impossible = finding.consequence.effect is Effect.NOT_CREATED or finding.check == "PQ117"
     assert new.refusal is None or old.refusal is not None
-    if not was_impossible:
+    if not was_impossible and new.refusal is None:
         assert CLASS_RANK[new.qos_class] >= CLASS_RANK[old.qos_class]
         scores = [max(each.oom_score_adj for each in explained.containers) for explained in (old, new)]
         assert scores[1] <= scores[0]

@@ -83,6 +83,10 @@ def refused_amounts(view: View) -> bool:
             # Which of the two is too large is known once both are in the unit that was meant.
             patch = view.choose(Choice.UNIT, field)
         view.report(request_above_limit, field, facts, patch, container=container.name)
+    of_pod = view.pod.spec.resources
+    if errors and of_pod is not None:
+        for name in dict.fromkeys((*of_pod.limits, *of_pod.requests)):
+            _wrong_units(view, "", "spec.resources", of_pod, name)
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
         field = format_path(parse_path(error.path))
         refused = RefusedByServer("Validation", error.words)
