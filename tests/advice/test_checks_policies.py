@@ -181,3 +181,10 @@ def test_how_many_pods_a_quota_lets_in():
     (finding,) = found(text + quota("requests.memory: 3Gi"))
 
     assert (finding.facts.pods, finding.facts.admitted) == (5, 3)
+
+
+def test_no_fix_lowers_the_memory_limit_that_a_limit_range_fills_in():
+    text = pod(FULL, "{requests: {cpu: 1, memory: 64Mi}}") + limit_range("default: {cpu: 1, memory: 512Mi}")
+    (finding,) = [each for each in found(text) if each.check == "PQ101"]
+    assert not finding.patch.is_complete
+    assert finding.patch.refuted.endswith("c1 may use 512Mi of memory now, and nothing shows that 64Mi is enough")

@@ -15,7 +15,7 @@ from podqos.wording import counted
 
 def costs_between(before: View, after: View) -> Iterator[FixCost]:
     """Yield what the pods of a workload pay for becoming others: limits where there were none, larger requests."""
-    for old, new in zip(_containers(before), _containers(after), strict=True):
+    for old, new in zip(containers_of(before), containers_of(after), strict=True):
         limits = new.resources.limits
         cpu, memory = limits.get(CPU), limits.get(MEMORY)
         if cpu and not old.resources.limits.get(CPU):
@@ -34,5 +34,6 @@ def costs_between(before: View, after: View) -> Iterator[FixCost]:
             yield FixCost(CostKind.RESERVATION, "", name, str(more), text)
 
 
-def _containers(view: View) -> tuple[Container, ...]:
+def containers_of(view: View) -> tuple[Container, ...]:
+    """Return the containers as stored, with what policies fill in."""
     return (*view.stored.spec.containers, *view.stored.spec.init_containers)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
-from podqos.advice.checks.costs import costs_between
+from podqos.advice.checks.costs import containers_of, costs_between
 from podqos.advice.checks.finding import Alternative, Choice, CostKind, Effect, Finding, FindingSeverity, Patch
 from podqos.advice.checks.look_up import peak_usage
 from podqos.advice.checks.repair import patch_of, with_fields
@@ -188,7 +188,8 @@ def _beyond_machines(patch: Patch, machines: Machines) -> Iterator[str]:
 
 
 def _lowered_memory_limits(view: View, after: View) -> Iterator[str]:
-    for (old, _), (new, _) in zip(view.resources(), after.resources(), strict=True):
+    """Yield which limits a fix lowers: also one that a LimitRange fills in."""
+    for old, new in zip(containers_of(view), containers_of(after), strict=True):
         before, limit = old.resources.limits.get(MEMORY), new.resources.limits.get(MEMORY)
         if before and limit and limit < before:
             yield f"{old.name} may use {before} of memory now, and nothing shows that {limit} is enough"
