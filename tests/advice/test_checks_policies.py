@@ -89,7 +89,7 @@ def test_no_memory_limit_is_lowered_to_please_a_limit_range_and_the_number_to_lo
     (finding,) = found(pod(BURST) + limit_range("max: {memory: 512Mi}"))
     assert not finding.patch.is_complete
     assert finding.patch.refuted.endswith(
-        "is no fix: c0 may use 2Gi of memory now, and nothing shows that 512Mi is enough"
+        "are not offered: c0 may use 2Gi of memory now, and nothing shows that 512Mi is enough"
     )
     assert finding.patch.look_up == "the peak memory usage of c0 (now: kubectl top pod --containers)"
 

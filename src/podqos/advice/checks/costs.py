@@ -18,7 +18,8 @@ def costs_between(before: View, after: View) -> Iterator[FixCost]:
     for old, new in zip(containers_of(before), containers_of(after), strict=True):
         limits = new.resources.limits
         cpu, memory = limits.get(CPU), limits.get(MEMORY)
-        if cpu and not old.resources.limits.get(CPU):
+        old_cpu = old.resources.limits.get(CPU)
+        if cpu and (not old_cpu or cpu < old_cpu):
             text = f"{new.name} is throttled at its cpu limit of {cpu}, even on an idle node"
             yield FixCost(CostKind.THROTTLING, new.name, CPU, str(cpu), text)
         if memory and not old.resources.limits.get(MEMORY):

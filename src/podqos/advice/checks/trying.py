@@ -216,9 +216,9 @@ def _stands_worse(view: View, after: View) -> bool:
 def refuted(patch: Patch, choice: Choice, why_not: str) -> Patch:
     """Return the choice that is left where a fix does not help."""
     written = listed([_shortly(edit.path, edit.value) for edit in patch.edits])
-    was = "was" if len(patch.edits) == 1 else "were"
+    were = ("was", "is") if len(patch.edits) == 1 else ("were", "are")
     chosen = Patch.choose(choice, [edit.path for edit in patch.edits])
-    return replace(chosen, refuted=f"{written} {was} tried and would not help: {why_not}")
+    return replace(chosen, refuted=f"{written} {were[0]} tried and {were[1]} not offered: {why_not}")
 
 
 def _shortly(path: str, value: object) -> str:
