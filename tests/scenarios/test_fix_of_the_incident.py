@@ -14,11 +14,11 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 @pytest.mark.parametrize(
-    ("memory", "kills", "waiting"),
-    [pytest.param("128Mi", 7, 0, id="the two lines"), pytest.param("2Gi", 0, 1, id="the peak and a third more")],
+    ("memory", "expected"),
+    [pytest.param("128Mi", (7, 0), id="the two lines"), pytest.param("2Gi", (0, 1), id="the peak and a third more")],
 )
 def test_under_the_demand_of_the_incident_only_a_limit_above_the_peak_is_a_fix(
-    capsys, tmp_path, monkeypatch, memory, kills, waiting
+    capsys, tmp_path, monkeypatch, memory, expected
 ):
     for name in ("content-platform", "accidental-burstable"):
         shutil.copytree(SCENARIOS / name, tmp_path / name)
@@ -32,4 +32,4 @@ def test_under_the_demand_of_the_incident_only_a_limit_above_the_peak_is_a_fix(
     monkeypatch.chdir(tmp_path)
     main(["simulate", "same.yaml", "-o", "json"])
     summary = json.loads(capsys.readouterr().out)["summary"]
-    assert (summary["oomKills"], summary["neverRan"]) == (kills, waiting)
+    assert (summary["oomKills"], summary["neverRan"]) == expected
