@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
+from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.costs import containers_of, costs_between
 from podqos.advice.checks.finding import Alternative, Choice, CostKind, Effect, Finding, FindingSeverity, Patch
 from podqos.advice.checks.look_up import peak_usage
@@ -96,14 +96,9 @@ class _Trials:
         self._context = _with_all_checks(view.context)
         if self._context is not view.context:
             # Where only some checks run, a fix must not be better by these alone.
-            findings = look(self._of(view))
+            findings = look(view.tried(view.pod, self._context))
         self._before = findings
         self._measure = measure(findings)
-
-    def _of(self, view: View) -> View:
-        return View(
-            LocatedWorkload(view.workload, view.subject, view.scaled_by), self._context, compares=False, weighs=False
-        )
 
     def tried(self, finding: Finding) -> Patch:
         """Return the patch of a finding, tried: with its costs, or refuted."""
@@ -112,8 +107,7 @@ class _Trials:
         pod = with_fields(view.pod, fields)
         if pod is None:
             return patch
-        located = LocatedWorkload(replace(view.workload, pod=pod), view.subject, view.scaled_by)
-        after = View(located, self._context, compares=False, weighs=False)
+        after = view.tried(pod, self._context)
         why_not = next(self._refutations(finding, after), None)
         if why_not is not None:
             names = [finding.container] if finding.container else []

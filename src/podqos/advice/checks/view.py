@@ -228,6 +228,11 @@ class View:
             self.stored = with_priority(self.admission.first.pod, self.priority)
             self.stored_class = classify(self.stored, self.options.profile).qos_class
 
+    def tried(self, pod: Pod, context: Context) -> View:
+        """Return the same workload with another pod, to see what would be found then."""
+        located = LocatedWorkload(replace(self.workload, pod=pod), self.subject, self.scaled_by)
+        return View(located, context, compares=False, weighs=False)
+
     @cached_property
     def serves(self) -> str | None:
         """What shows that users wait for its responses: what brings it their traffic, or the annotation."""
