@@ -34,7 +34,7 @@ class Hint(NamedTuple):
         return str(self.text)
 
 
-_SHORT = {"files": "-f", "verbose": "-v"}
+_SHORT = {"files": "-f", "namespace": "-n", "output": "-o", "verbose": "-v"}
 
 Spell = Callable[[Field], str | None]
 """Returns how a reader states a field; None where they cannot."""

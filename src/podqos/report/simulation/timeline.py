@@ -107,7 +107,10 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
     body = [line for block in _blocks(view, node, style) for line in block]
     if len(body) > _MOST_LINES:
         left_out = len(body) - _MOST_LINES
-        body = [*body[:_MOST_LINES], style.faint(f"… and {left_out:,} more lines; -o jsonl has everything")]
+        body = [
+            *body[:_MOST_LINES],
+            style.faint(f"… and {left_out:,} more lines; {stated_with('output', 'jsonl')} has everything"),
+        ]
     return [*lines, *body]
 
 
