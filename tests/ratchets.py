@@ -28,7 +28,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 # Files whose texts with two hyphens are options of other programs, or a command line that somebody is to run.
-_OTHERS = {
+OTHERS = {
     "host/runtimes/containerd.py": "ctr",
     "host/runtimes/podman.py": "podman",
     "host/runtimes/runc.py": "runc",
@@ -53,7 +53,7 @@ def counted() -> Counts:
         tree = ast.parse(text)
         counts["parameters"][name] = parameters_beyond(MOST_PARAMETERS, tree)
         if not name.startswith("cli/") and ("InvalidOption" in text or not own.isdisjoint(_OPTION.findall(text))):
-            said = () if name in _OTHERS else _texts(tree)
+            said = () if name in OTHERS else _texts(tree)
             counts["flags"][name] = sum(option in own for text in said for option in _OPTION.findall(text))
             counts["invalid-option"][name] = sum(_is_invalid_option(node) for node in ast.walk(tree))
     return {what: {file: number for file, number in files.items() if number} for what, files in counts.items()}
