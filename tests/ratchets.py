@@ -27,13 +27,14 @@ MOST_PARAMETERS = 6
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
-# Files whose texts with two hyphens are options of other programs, or a command line that somebody is to run.
+# Files whose texts with two hyphens are options of other programs, a command line in full, or documentation.
 OTHERS = {
     "host/runtimes/containerd.py": "ctr",
     "host/runtimes/podman.py": "podman",
     "host/runtimes/runc.py": "runc",
     "qos/run_flags.py": "docker run and podman run",
     "reading/live_log.py": "journalctl",
+    "report/check/document.py": "docs/checks.md, the page about podqos check",
     "reading/revisions.py": "git",
     "web/guard_installation.py": "podqos guard, in the manifest of a DaemonSet",
     "web/installation.py": "podqos exporter and webhook, in the manifest of a Deployment",
