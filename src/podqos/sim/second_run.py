@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import Entry
+from podqos.agent.journal import Entry, Kind
 from podqos.model.pod import Pod
 from podqos.sim.hindsight import Hindsight
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
-from podqos.sim.summary import first_pods, workload_of
+from podqos.sim.summary import first_pods, run_summary, workload_of
 from podqos.survival.comparison import is_kill
 from podqos.survival.counterfactual.counterfactual import Counterfactual, SecondRun
 
@@ -54,6 +54,7 @@ class _SecondRuns:
         self._name, self._workload = name, workload
         self._names = {f"{each.namespace}/{each.name}" for each in run.scenario.workloads}
         self._died = set(_victims(run.entries))
+        self._waiting = _never_ran(run)
         self._done: list[tuple[_Written, SecondRun]] = []
 
     def run(self, tried: Iterable[Counterfactual]) -> None:
@@ -69,20 +70,30 @@ class _SecondRuns:
         return replace(counterfactual, second_run=second)
 
     def _second(self, changed: Pod) -> SecondRun:
-        entries = simulate(_with(self._scenario, self._workload, changed)).entries
+        run = simulate(_with(self._scenario, self._workload, changed))
+        entries = run.entries
         own = (
             entry.time_us
             for entry in entries
             if is_kill(entry) and entry.pod is not None and workload_of(entry.pod, self._names) == self._name
         )
         died_us = next(own, None)
-        return SecondRun(died_us, tuple(pod for pod in _victims(entries) if pod not in self._died))
+        waiting = _never_ran(run)
+        pending = tuple(name for name, pods in waiting.items() if pods > self._waiting.get(name, 0))
+        instead = tuple(pod for pod in _victims(entries) if pod not in self._died)
+        return SecondRun(died_us, instead, pending, is_pending=self._name in pending)
 
 
 def _victims(entries: Sequence[Entry]) -> list[str]:
-    """Return the pods that are killed or evicted, by their first names, in the order of time."""
+    """Return the pods that are killed, evicted or preempted, by their first names, in the order of time."""
     firsts = first_pods(entries)
-    return list(dict.fromkeys(firsts.get(entry.pod, entry.pod) for entry in entries if is_kill(entry) and entry.pod))
+    gone = (entry.pod for entry in entries if entry.pod and (is_kill(entry) or entry.kind is Kind.PREEMPTED))
+    return list(dict.fromkeys(firsts.get(pod, pod) for pod in gone))
+
+
+def _never_ran(run: FinishedRun) -> dict[str, int]:
+    """Return how many pods of each workload found no node."""
+    return {each.workload: each.never_ran for each in run_summary(run).workloads}
 
 
 _Written = tuple[object, ...]
