@@ -8,6 +8,7 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
@@ -46,9 +47,8 @@ def run_again(run: FinishedRun, found: Iterable[Hindsight]) -> Iterator[Hindsigh
             yield hindsight
             continue
         if name not in known:
-            left -= size * len(tried)
             known[name] = _SecondRuns(run, name, workloads[name])
-            known[name].run(tried)
+            left -= size * known[name].run(tried, left // size - len(tried))
         yield replace(hindsight, counterfactuals=tuple(map(known[name].told, hindsight.counterfactuals)))
 
 
@@ -63,13 +63,20 @@ class _SecondRuns:
         self._waiting = _never_ran(run)
         self._done: list[tuple[_Written, Counterfactual]] = []
 
-    def run(self, tried: Iterable[Counterfactual]) -> None:
-        """Try changes, larger ones where demand grows beyond what spared the pod for a moment."""
-        for each in tried:
-            if each.pod is not None:
-                sizes = (self._tried(larger) for larger in (each, *_larger(each, self._workload.pod)))
-                found = list(_until_saved(sizes))
-                self._done.append((_written(each.pod), next((one for one in found if one.saves), found[0])))
+    def run(self, changes: Iterable[Counterfactual], further: int) -> int:
+        """Try changes, larger ones where demand grows beyond what spared the pod for a moment.
+
+        ``further`` is how many of those may be tried. Returns how many runs there were.
+        """
+        runs = 0
+        for change in changes:
+            if change.pod is not None:
+                larger = islice(_larger(change, self._workload.pod), max(0, further))
+                found = list(_until_saved(map(self._tried, chain((change,), larger))))
+                further -= len(found) - 1
+                runs += len(found)
+                self._done.append((_written(change.pod), next((one for one in found if one.saves), found[0])))
+        return runs
 
     def told(self, counterfactual: Counterfactual) -> Counterfactual:
         """Return a change with what became of a second run with it, if there was one."""
