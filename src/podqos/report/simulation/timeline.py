@@ -142,13 +142,12 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
 
 
 def _listed_once(kills: Sequence[Kill], view: RunView) -> Iterator[Kill]:
-    """Yield kills, of a workload's later ones only with the first of what would have saved them."""
+    """Yield kills, a workload's later ones without what would have saved them: that is said of its first."""
     workloads = {pod.key: pod.workload for pod in view.pods}
     seen = set[str]()
     for kill in kills:
         workload = workloads.get(kill.pod, kill.pod)
-        saved = [each for each in kill.savings if each.saves][:1] or kill.savings[:1]
-        yield replace(kill, savings=tuple(saved)) if workload in seen else kill
+        yield replace(kill, savings=()) if workload in seen else kill
         seen.add(workload)
 
 
