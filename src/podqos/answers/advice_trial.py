@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.advice.sizing.tried import Fate, PoolNeed, Untried
-from podqos.answers.advice_ground import Crew, Ground, Landing, Member, crew_of, least_nodes, pools_of
+from podqos.answers.advice_ground import Crew, Ground, Landing, Member, crew_of, least_nodes, pools_of, replicas_on
 from podqos.answers.advice_replay import (
     MOST_PODS,
     Demands,
@@ -81,7 +81,9 @@ class Trials:
         self._workloads = {each.identity: each for each in workloads}
         self._recording = recording
         self._profile = profile
-        self.is_too_large = ground is not None and not ground.holds(self._crew(self._standing, ground.nodes))
+        self.is_too_large = ground is not None and not ground.holds(
+            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads if each.is_placed)
+        )
         self.ground = None if self.is_too_large else ground
 
     def with_config(self, config: KubeletConfiguration) -> Trials:
