@@ -17,10 +17,10 @@ demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
 
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python). Slow ones wait
-# most of the time, for a node or a browser: three at once keep two cores busy.
+# most of the time, for a node or a browser: four at once keep two cores busy.
 test: viewer chromium check check-system
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 # What a developer runs all the time: a few minutes.
 check: $(STAMP)
@@ -71,7 +71,7 @@ golden: $(STAMP)
 bench: $(STAMP) viewer
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
-	@for script in place eviction cpu_model oom_selection survival check simulate blast cluster "ui --short"; do \
+	@for script in place eviction cpu_model oom_selection survival check advise simulate blast cluster "ui --short"; do \
 	  set -- $$script; echo; echo "== bench/$$1.py"; $(BIN)/python bench/$$1.py $$2 || exit 1; done
 
 # The real node: needs root, cgroups and an hour and a half (soak and chaos take half an hour each).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -35,9 +36,16 @@ settings.register_profile(
     "podqos",
     deadline=None,
     derandomize="PODQOS_DRAW" not in os.environ,
-    max_examples=_MOST_EXAMPLES or 100,
+    max_examples=_MOST_EXAMPLES or 50,
 )
 settings.load_profile("podqos")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files alone that have no slow test where only those are wanted: most have none, and each takes time."""
+    if config.option.markexpr != "slow" or not collection_path.match("test_*.py"):
+        return None
+    return b"mark.slow" not in collection_path.read_bytes() or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,7 +18,7 @@ from podqos.advice.checks.bundle import (
     Resize,
 )
 from podqos.advice.checks.check import Check
-from podqos.advice.checks.checking import check_bundle, check_workload
+from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
 from podqos.advice.checks.view import Context
 from podqos.manifest.decode import convert
@@ -25,6 +27,7 @@ from podqos.manifest.kubelet import kubelet_settings
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import parse_path
 from podqos.manifest.policies import read_policy
+from podqos.manifest.runtime_memory import Written
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import Chunk, Place, chunks
 from podqos.model.autoscaling import HorizontalPodAutoscaler
@@ -52,6 +55,8 @@ class Bundle(Struct, frozen=True):
     workloads: tuple[LocatedWorkload, ...] = ()
     surroundings: ClusterObjects = ClusterObjects()
     resizes: tuple[Resize, ...] = ()
+    written: dict[CheckedObject, object] = {}
+    """The objects as plain values."""
 
 
 def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding, ...]:
@@ -59,8 +64,15 @@ def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding,
     options = options or CheckOptions()
     context = Context(bundle.surroundings, options, bundle.resizes)
     keep_pods = len(bundle.workloads) <= options.compare_up_to
-    results = [check_workload(found, context, keep_pod=keep_pods) for found in bundle.workloads]
-    return check_bundle(results, context)
+    return check_bundle(first_phase(bundle, context, keep_pods=keep_pods), context)
+
+
+def first_phase(bundle: Bundle, context: Context, *, keep_pods: bool = True) -> list[CheckedWorkload]:
+    """Return what is found in each workload by itself."""
+    return [
+        check_workload(found, context, keep_pod=keep_pods, written=Written(partial(bundle.written.get, found.subject)))
+        for found in bundle.workloads
+    ]
 
 
 def plain_objects(text: str):
@@ -141,7 +153,8 @@ def bundle_of(objects, replaces=()) -> Bundle:
     )
     workloads = [replace(each, scaled_by=autoscalers.get((each.subject.kind, each.subject.name))) for each in workloads]
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))
-    return Bundle(tuple(workloads), surroundings, resizes)
+    written = {each.subject: objects[each.subject.place.chunk.start] for each in workloads}
+    return Bundle(tuple(workloads), surroundings, resizes, written)
 
 
 def check_text(text: str, options: CheckOptions | None = None, replaces: str = "") -> tuple[Finding, ...]:

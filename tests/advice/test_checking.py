@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from advice.bundles import Bundle, bundle_of, check, check_example, check_text, plain_objects
+from advice.bundles import Bundle, bundle_of, check, check_example, check_text, first_phase, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.checking import check_bundle, check_workload
+from podqos.advice.checks.checking import check_bundle
 from podqos.advice.checks.finding import SuppressedBy, Suppression
 from podqos.advice.checks.view import Context
 from podqos.answers.findings import FindingReport, finding_report
@@ -51,7 +51,7 @@ def test_findings_come_in_the_order_of_their_objects():
 def test_two_phases_apart_give_what_both_give_together():
     bundle, options = bundle_of(plain_objects(BAD)), CheckOptions()
     context = Context(bundle.surroundings, options)
-    results = [check_workload(found, context, keep_pod=True) for found in bundle.workloads]
+    results = first_phase(bundle, context)
 
     assert check_bundle(pickle.loads(pickle.dumps(results)), context) == check(bundle, options)  # noqa: S301
 

@@ -222,3 +222,56 @@ def test_who_exceeds_most_is_named():
     assert finding.check == "PQ501"
     assert finding.facts.largest == ("w",)
     assert finding.facts.ratio == 2.5
+
+
+INODES = "evictionHard: {{memory.available: 1Gi, {}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "disk", "expected"),
+    [
+        pytest.param("nodefs.inodesFree: 100Mi", None, ["PQ414"], id="as guides print it, on the disk that is assumed"),
+        pytest.param("imagefs.inodesFree: 100Mi", "100Gi", ["PQ414"], id="of images"),
+        pytest.param("nodefs.inodesFree: 100Mi", "500Gi", ["PQ414"], id="more than ext4 has, in a unit of bytes"),
+        pytest.param("nodefs.inodesFree: 100M", "500Gi", [], id="XFS has so many"),
+        pytest.param("nodefs.inodesFree: 300M", "500Gi", ["PQ414"], id="not even XFS has so many"),
+        pytest.param("nodefs.inodesFree: 5%", "100Gi", [], id="a share"),
+        pytest.param("nodefs.inodesFree: 100k", "100Gi", [], id="a number there is"),
+        pytest.param("pid.available: 1k", None, [], id="process ids there are"),
+        pytest.param("pid.available: 1M", None, ["PQ414"], id="more than 64Gi of memory allow"),
+        pytest.param("nodefs.available: 10Gi", "100Gi", [], id="bytes are bytes"),
+    ],
+)
+def test_thresholds_of_inodes_and_pids_that_are_met_from_the_start(threshold, disk, expected):
+    node = f"capacity: {{memory: 64Gi, ephemeral-storage: {disk}}}"
+    nodes = "" if disk is None else f"---\napiVersion: v1\nkind: Node\nmetadata: {{name: worker}}\nstatus: {{{node}}}\n"
+
+    assert ids(HEAD + RESERVED + INODES.format(threshold) + nodes) == expected
+
+
+def test_a_soft_threshold_of_inodes_is_held_against_the_node_as_well():
+    soft = "evictionSoft: {nodefs.inodesFree: 100Mi}\nevictionSoftGracePeriod: {nodefs.inodesFree: 1m}\n"
+    (finding,) = check_text(HEAD + RESERVED + HARD + soft)
+
+    assert (finding.check, finding.path) == ("PQ414", "evictionSoft[nodefs.inodesFree]")
+    assert "104,857,600 inodes; a filesystem of 100Gi has at most 52,428,800" in finding.facts.sentence("")
+    assert not finding.patch.edits
+
+
+@pytest.mark.parametrize(
+    ("memory", "kubelet", "expected"),
+    [
+        pytest.param(12 << 30, "", [], id="it fits"),
+        pytest.param(8 << 30, "", ["PQ504"], id="more than the node has"),
+        pytest.param(10 << 30, "", ["PQ504"], id="all of it: the kubelet keeps 100Mi back"),
+        pytest.param(12 << 30, HEAD + RESERVED + HARD, ["PQ504"], id="more than the kubelet leaves"),
+        pytest.param(None, "", [], id="nothing was stated"),
+    ],
+)
+def test_a_pod_is_held_against_a_node_of_which_only_the_memory_is_stated(memory, kubelet, expected):
+    size = "{cpu: 1, memory: 10Gi, ephemeral-storage: 1Gi}"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: model}\nspec:\n  containers:\n"
+    pod += f"    - {{name: m, image: m, resources: {{requests: {size}, limits: {size}}}}}\n"
+    text = pod + (f"---\n{kubelet}" if kubelet else "")
+
+    assert ids(text, CheckOptions(node_memory_bytes=memory)) == expected

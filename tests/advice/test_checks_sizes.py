@@ -66,7 +66,7 @@ def test_the_raised_request_is_the_smallest_in_whole_mebibytes():
         pytest.param("{limits: {memory: 1Gi}}", ["PQ106"], id="limit alone"),
         pytest.param('{requests: {memory: "0"}, limits: {memory: 1Gi}}', [], id="a request of zero is a statement"),
         pytest.param("{requests: {memory: 1Gi}}", ["PQ107"], id="request alone"),
-        pytest.param("{requests: {cpu: 1}}", [], id="cpu alone"),
+        pytest.param("{requests: {cpu: 1}}", ["PQ120"], id="cpu alone"),
     ],
 )
 def test_half_of_memory(resources, expected):

@@ -54,6 +54,13 @@ def test_a_pod_of_the_class_asked_for_is_allowed():
     assert decision.qos_class is QOSClass.GUARANTEED
 
 
+def test_what_a_runtime_is_told_is_held_against_the_limit():
+    heap = {**container(), "env": [{"name": "JAVA_OPTS", "value": "-Xmx64g"}]}
+    decision = validated(review(pod(heap)), warn_on=FailOn.ERROR)
+
+    assert [each.check for each in decision.findings] == ["PQ122"]
+
+
 @pytest.mark.parametrize(
     "thing", [pod(container(resources=LOOSE)), deployment(container(resources=LOOSE))], ids=["Pod", "Deployment"]
 )

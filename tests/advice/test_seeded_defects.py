@@ -50,6 +50,22 @@ def test_good_manifests_have_at_most_one_finding_for_two_workloads(capsys):
     assert len(findings) <= workloads / 2, [(each["check"], each["name"]) for each in findings]
 
 
+CHARTS = Path(__file__).parent / "well_kept_charts"
+ADDED = [*(f"PQ{number}" for number in range(120, 127)), "PQ414"]
+
+
+def test_well_kept_charts_have_at_most_one_finding_for_two_workloads_and_none_of_the_latest_checks(capsys):
+    """Default values of gatekeeper, kyverno, kubernetes-dashboard, strimzi-kafka-operator and coredns."""
+    main(["explain", str(CHARTS), "-o", "json"])
+    workloads = len(json.loads(capsys.readouterr().out)["items"])
+    main(["check", str(CHARTS), "-o", "json"])
+    findings = [each for each in json.loads(capsys.readouterr().out)["items"] if each["severity"] != "info"]
+
+    assert workloads >= 18
+    assert len(findings) <= workloads / 2, [(each["check"], each["name"]) for each in findings]
+    assert not [each["name"] for each in findings if each["check"] in ADDED]
+
+
 def test_one_class_among_many_workloads_makes_none_of_them_lack_one(capsys):
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{}}}\nspec:\n  {}\n  containers:\n"
     resources = "    - {name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}}}\n"

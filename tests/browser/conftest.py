@@ -92,21 +92,49 @@ def serve():
         server.stop()
 
 
-class AppVisit:
-    """The app in a window of its own, and everything it asked for or complained about."""
+def _refuse(*_: object) -> None:
+    pytest.fail("what is run first stays with a page, and others get this one afterwards: say opened.run_first(…)")
 
-    def __init__(self, browser, address, width=1280, height=900, **context):
+
+class AppVisit:
+    """The app in a window, and everything it asked for or complained about.
+
+    A window of its own costs more than most tests do in it, so one that needs nothing special is given a ``spare`` one,
+    and gives it back.
+    """
+
+    def __init__(self, browser, address, spare=None, width=1280, height=900, **context):
         self.address = address
-        self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
-        self.context.set_default_timeout(PATIENCE_MS)
-        self.page = self.context.new_page()
+        size = {"width": width, "height": height}
+        self._spare = None if context else spare
+        if self._spare:
+            self.page = self._spare.pop()
+            self.context = self.page.context
+            self.page.set_viewport_size(size)
+        else:
+            self.context = browser.new_context(viewport=size, **context)
+            self.context.set_default_timeout(PATIENCE_MS)
+            self.page = self.context.new_page()
+        if self._spare is not None:
+            self.page.add_init_script = _refuse
         self.elsewhere: list[str] = []
         self.complaints: list[str] = []
         self.expected = ""
         """What a complaint may hold: a test that stops the server expects that the browser says so."""
-        self.page.on("request", self._asked)
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self._listeners = {"request": self._asked, "console": self._said, "pageerror": self._failed}
+        for event, listener in self._listeners.items():
+            self.page.on(event, listener)
+
+    def run_first(self, script):
+        """Let a script run before those of the page, in a window that no one has afterwards."""
+        self._spare = None
+        type(self.page).add_init_script(self.page, script)
+
+    def _said(self, message):
+        self.complaints.append(message.text)
+
+    def _failed(self, error):
+        self.complaints.append(str(error))
 
     def _asked(self, request):
         # Preflights apart there is nothing that a page may ask another host for; blobs are its own.
@@ -140,9 +168,23 @@ class AppVisit:
         ]
 
     def close(self):
-        self.context.close()
+        if self._spare is None or self.page.is_closed():
+            self.context.close()
+        else:
+            self._give_back()
         assert self.elsewhere == []
         assert [each for each in self.complaints if not self.expected or self.expected not in each] == []
+
+    def _give_back(self):
+        """Leave the window as a new one is."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        self.page.unroute_all(behavior="ignoreErrors")
+        self.page.goto("about:blank")
+        self.page.emulate_media(color_scheme="null")
+        self.page.mouse.move(0, 0)
+        self.context.clear_cookies()
+        self._spare.append(self.page)
 
 
 @pytest.fixture(scope="module")
@@ -153,13 +195,19 @@ def hundred(serve, tmp_path_factory) -> Server:
     return serve(path)
 
 
+@pytest.fixture(scope="session")
+def spare_windows() -> list[object]:
+    """Return the windows that no test has at the moment."""
+    return []
+
+
 @pytest.fixture
-def visit(browser) -> Callable[..., AppVisit]:
+def visit(browser, spare_windows) -> Callable[..., AppVisit]:
     """Return what opens the app; what it complained about, or asked of others, fails the test."""
     opened: list[AppVisit] = []
 
     def start(server: Server, **options) -> AppVisit:
-        opened.append(AppVisit(browser, server.address, **options))
+        opened.append(AppVisit(browser, server.address, spare_windows, **options))
         return opened[-1]
 
     yield start

@@ -213,7 +213,7 @@ def test_blocks_are_drawn_by_a_worker(visit, hundred):
 def test_blocks_are_drawn_where_a_page_may_have_no_worker(visit, hundred, refusal):
     opened = visit(hundred)
     if refusal == "not there":
-        opened.page.add_init_script("delete globalThis.Worker")
+        opened.run_first("delete globalThis.Worker")
     else:
         opened.expected = "Content Security Policy"
 

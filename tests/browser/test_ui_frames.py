@@ -152,7 +152,7 @@ WORKERS = """{
 
 def test_blocks_are_drawn_after_the_worker_that_draws_them_has_died(visit, hundred):
     opened = visit(hundred)
-    opened.page.add_init_script(WORKERS)
+    opened.run_first(WORKERS)
     page = opened.open("#/cluster")
     _until(lambda: page.locator(".panel").count() == 4 and _painted(page))
     assert page.evaluate("workers.map((each) => each.answers >= 4)") == [True]
@@ -166,7 +166,7 @@ def test_blocks_are_drawn_after_the_worker_that_draws_them_has_died(visit, hundr
 def test_a_picture_that_cannot_be_drawn_does_not_keep_the_others_from_it(visit, hundred):
     opened = visit(hundred)
     opened.expected = "once"
-    opened.page.add_init_script(
+    opened.run_first(
         """delete globalThis.Worker;
         const real = OffscreenCanvas.prototype.transferToImageBitmap;
         OffscreenCanvas.prototype.transferToImageBitmap = function () {
@@ -185,7 +185,7 @@ def test_a_picture_that_cannot_be_drawn_does_not_keep_the_others_from_it(visit, 
 
 def test_a_page_that_is_opened_in_the_background_is_drawn_when_the_reader_comes(visit, hundred):
     opened = visit(hundred)
-    opened.page.add_init_script(
+    opened.run_first(
         """Object.defineProperty(document, "hidden", { configurable: true, get: () => true });
         globalThis.requestAnimationFrame = () => 0;"""
     )
@@ -199,7 +199,7 @@ def test_a_page_that_is_opened_in_the_background_is_drawn_when_the_reader_comes(
 def test_blocks_are_drawn_again_for_another_resolution_of_the_screen(visit, hundred):
     opened = visit(hundred)
     # A browser without a screen does not tell of it: the test does.
-    opened.page.add_init_script(
+    opened.run_first(
         """const real = matchMedia;
         globalThis.asked = [];
         globalThis.matchMedia = (query) => {

@@ -42,19 +42,21 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
     expect(places).to_contain_text("the next would have to use 933.8Mi more")
 
 
-def test_the_smallest_edit_comes_first_and_its_patch_can_be_copied(visit, platform):
+def test_lines_of_yaml_that_save_it_come_first_and_their_patch_can_be_copied(visit, platform):
     opened = visit(platform, permissions=["clipboard-read", "clipboard-write"])
     page = opened.open(ROUTE)
-    safer = _card(page, "How to be safer").locator(".safer").first
-    expect(safer).to_contain_text("4130Mi → 6Gi")
+    safer = _card(page, "What saves it").locator(".safer").first
+    expect(safer).to_contain_text("4130Mi → 8193Mi")
     expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
+    expect(safer).to_contain_text("batch/content-generator-0 is evicted instead")
+    expect(safer).to_contain_text("Costs 4063Mi of memory more requested on the node, which has room.")
     safer.get_by_role("radio", name="Kustomize").check()
     told = opened.toast("Copied")
     safer.get_by_role("button", name="Copy Kustomize patch").click()
     told()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("apiVersion: apps/v1\nkind: Deployment")
-    assert "memory: 6Gi" in copied
+    assert "memory: 8193Mi" in copied
 
 
 def test_the_pod_that_goes_before_it_is_a_link_away(visit, platform):

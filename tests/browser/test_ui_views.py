@@ -446,7 +446,7 @@ new PerformanceObserver((list) => {
 )
 def test_what_is_seen_stays_where_it_is_when_more_of_the_page_comes(visit, shop, scenario, route, width):
     opened = visit(scenario if route in OF_SCENARIO else shop, width=width)
-    opened.page.add_init_script(_SHIFTS)
+    opened.run_first(_SHIFTS)
     page = opened.open(route)
     expect(page.locator("main .card").first).to_be_visible()
     settle(page)

@@ -167,15 +167,15 @@ def test_samples_size_a_workload_that_nobody_describes(capsys, tmp_path):
     assert workload["description"] is None
     assert workload["wantedClass"] == "Guaranteed"
     (container,) = workload["containers"]
-    assert container["requests"] == container["limits"] == {"cpu": "1150m", "memory": "1200Mi"}
+    assert container["requests"] == container["limits"] == {"cpu": "1150m", "memory": "1115Mi"}
     assert container["risk"]["memoryOverLimit"] == {"count": 0, "of": 100}
-    assert container["doubts"] == []
+    assert container["doubts"] == ["CPULimitThrottles"]
 
 
 def test_an_oom_kill_and_few_samples_are_said(capsys, tmp_path):
     usage = samples(tmp_path / "usage.csv", 4096, 1000, count=10, oom_kills=2)
     _, out, _ = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage)
-    assert "memory 4Gi / 4Gi → 6Gi / 6Gi" in out
+    assert "memory 4Gi / 4Gi → 5262Mi / 5262Mi" in out
     assert "it was OOM-killed" in out
     assert "fewer than 100 samples" in out
 
@@ -193,7 +193,7 @@ def test_prometheus_answers_can_be_given_for_memory_and_cpu(capsys, tmp_path):
     cpu = answer("cpu.json", "1")
     _, out, _ = advise(capsys, "-f", SCENARIO / "platform", "--usage", memory, "--cpu-usage", cpu, "-o", "json")
     (workload,) = json.loads(out)["workloads"]
-    assert workload["containers"][0]["limits"] == {"cpu": "1150m", "memory": "1200Mi"}
+    assert workload["containers"][0]["limits"] == {"cpu": "1150m", "memory": "1115Mi"}
 
 
 def test_samples_of_strangers_are_said(capsys, tmp_path):

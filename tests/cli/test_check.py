@@ -308,15 +308,16 @@ def test_no_sentence_is_said_three_times(capsys):
 
 
 def test_the_verdict_names_who_is_evicted_first_of_those_that_are_compared(capsys):
+    """The proxy at twice its request is 128Mi over it; a pod that states nothing is taken to use 64Mi."""
     other = CHECKS["PQ102"].example.text
     write(f"{BURSTABLE}---\n{other}")
     _, out, _ = check(capsys, "web.yaml")
     assert out.splitlines()[0].startswith(
-        "Pod default/web is evicted and killed first when all pods use what they may, because "
+        "Deployment production/article-service is evicted and killed first when all pods use what they may, because "
     )
     _, out, _ = check(capsys, "web.yaml", "-o", "json")
     firsts = {item["effects"]["firstEvicted"] for item in json.loads(out)["items"] if item["severity"] == "warning"}
-    assert firsts == {"default/web"}
+    assert firsts == {"production/article-service"}
 
 
 def test_what_is_below_the_least_severity_is_counted_and_does_not_fail(capsys):

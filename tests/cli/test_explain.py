@@ -423,3 +423,20 @@ def test_an_amount_that_64_bits_do_not_hold_is_shown_as_written_and_counts_as_th
     said = capsys.readouterr().out
     assert "Guaranteed" in said
     assert not re.search("[0-9]{25}", said)
+
+
+def test_of_a_cluster_pods_count_and_their_controllers_only_where_the_list_has_no_pods(tmp_path, capsys):
+    """What is written counts in any case, and what has ended in none."""
+    deployment = yaml.safe_load(GOOD)
+    deployment["metadata"]["uid"] = "d"
+    spec = deployment["spec"]["template"]["spec"]
+    made = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{number}", **live}, "spec": spec, "status": status}
+        for number, (live, status) in enumerate(
+            [({}, {}), ({"uid": "1"}, {}), ({"uid": "2"}, {}), ({"uid": "3"}, {"phase": "Succeeded"})]
+        )
+    ]
+    for objects, count in (([deployment, *made], 3), ([deployment, *made[:1]], 2), (made[:1], 1), (made[1:2], 1)):
+        (tmp_path / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        assert main(["explain", "-f", str(tmp_path / "all.json"), "-o", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["node"]["pods"] == count

@@ -389,14 +389,29 @@ def test_signals_other_than_memory_rank_by_their_own_figures(capsys, tmp_path):
     assert json.loads(rank(capsys, *given, "--signal", "pid.available")[1])["resource"] == "pids"
 
 
-def test_pods_without_figures_are_told_and_ranked_first(capsys, tmp_path):
-    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+def test_a_pod_without_a_row_of_usage_is_taken_to_use_what_it_requests_and_does_not_go_first(capsys, tmp_path):
+    """Nothing known of a pod is no reason to evict it: the one that is known to be over its request goes."""
+    requesting = IMPORTANT.replace("image: i}", "image: i, resources: {requests: {memory: 512Mi}}}")
+    requesting = requesting.replace("1000000", "-1")
+    assert requesting.count("512Mi") == 2
+    (tmp_path / "pods.yaml").write_text(requesting)
     (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
     code, out, err = rank(capsys, *given)
     assert code == 0
-    assert "assumed: statistics of default/important: none (--usage)" in err
-    assert out.splitlines()[2].split()[:2] == ["1", "default/important"]
+    assert "assumed: usage of default/important: what they request (--usage)" in err
+    assert out.splitlines()[2].split()[:2] == ["1", "default/ordinary"]
+
+
+def test_a_container_without_a_row_and_without_a_request_is_taken_to_use_64mi(capsys, tmp_path):
+    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+    (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
+    assumed = rank(capsys, *given)[2]
+    assert "usage of default/important: what they request, or 64Mi without a request (--usage)" in assumed
+    out = rank(capsys, *given, "-o", "json")[1]
+    used = {each["pod"]: each["usage"] for each in json.loads(out)["evictionOrder"]}
+    assert used == {"default/important": 64 << 20, "default/ordinary": 1 << 30}
 
 
 def test_the_pods_of_one_node_are_chosen_by_its_name(capsys, tmp_path):
@@ -518,3 +533,83 @@ def test_a_pod_that_would_not_be_stored_is_told_and_the_rest_is_ranked(capsys, t
     assert code == 2
     assert "the integer value of priority (5) must not be provided in pod spec" in err
     assert len(out.splitlines()) == 2
+
+
+# ---- what saves the first ------------------------------------------------------------------------------------------
+
+HUNGRY = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: hungry, namespace: shop}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {memory: 512Mi}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: modest, namespace: shop}
+spec: {containers: [{name: c, image: i, resources: {requests: {memory: 256Mi}}}]}
+"""
+BOUND = """\
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: bound, namespace: shop}
+spec: {limits: [{type: Container, max: {memory: 512Mi}}]}
+"""
+
+
+def remedies(capsys, tmp_path, manifests, *more):
+    (tmp_path / "pods.yaml").write_text(manifests)
+    (tmp_path / "usage.csv").write_text("pod,memory\nhungry,500Mi\nmodest,250Mi\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", *more]
+    found = json.loads(rank(capsys, *given, "-o", "json")[1])["remedies"]
+    return {(each["by"], remedy["kind"]): remedy for each in found for remedy in each["remedies"]}
+
+
+def test_what_saves_the_first_of_each_order_is_listed_with_yaml_first_costs_and_who_goes_instead(capsys, tmp_path):
+    found = remedies(capsys, tmp_path, HUNGRY, "--node-memory", "4Gi")
+    kubelet = [kind for by, kind in found if by == "kubelet"]
+    assert kubelet == ["request more", "limits equal to requests", "use less"]
+    more = found["kubelet", "request more"]
+    assert more["edits"] == ["spec.containers[0].resources.requests.memory: 507Mi   # was 128Mi"]
+    assert (more["saves"], more["instead"]) == (True, ["shop/modest"])
+    assert more["costs"] == ["379Mi of memory more requested on the node, which has room"]
+    guaranteed = found["kubelet", "limits equal to requests"]
+    assert "spec.containers[0].resources.limits.memory: 600Mi   # was 512Mi" in guaranteed["edits"]
+    assert "a CPU limit that was not there: it is throttled above it" in guaranteed["costs"]
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "4Gi"]
+    out = rank(capsys, *given)[1]
+    assert "What saves shop/hungry, the first to be evicted by the kubelet" in out
+    assert "request 507Mi of memory → place 2 of 2 in the kubelet's order; shop/modest is evicted instead" in out
+
+
+def test_a_remedy_that_a_limit_range_forbids_does_not_save(capsys, tmp_path):
+    found = remedies(
+        capsys,
+        tmp_path,
+        HUNGRY.replace("memory: 256Mi}}", "memory: 256Mi}, limits: {memory: 256Mi}}") + BOUND,
+        "--node-memory",
+        "4Gi",
+    )
+    guaranteed = found["kubelet", "limits equal to requests"]
+    assert not guaranteed["saves"]
+    assert "the API server refuses it: " in guaranteed["effect"]
+    assert "maximum memory usage per Container is 512Mi" in guaranteed["effect"]
+    assert found["kubelet", "request more"]["saves"], "507Mi is within the bound"
+
+
+def test_a_remedy_for_which_the_node_has_no_room_does_not_save(capsys, tmp_path):
+    found = remedies(capsys, tmp_path, HUNGRY, "--node-memory", "860Mi")
+    assert not found["kubelet", "limits equal to requests"]["saves"]
+    assert (
+        "but it does not fit: the node's pods would request 856Mi of 760Mi memory"
+        in (found["kubelet", "limits equal to requests"]["effect"])
+    )
+
+
+def test_how_much_less_to_use_is_not_said_of_a_pod_whose_usage_is_assumed(capsys, tmp_path):
+    (tmp_path / "pods.yaml").write_text(HUNGRY.replace("memory: 128Mi", "memory: 0"))
+    given = ["-f", tmp_path / "pods.yaml", "--node-memory", "4Gi", "-o", "json"]
+    found = json.loads(rank(capsys, *given)[1])["remedies"]
+    assert {each["pod"] for each in found} == {"shop/hungry"}
+    assert "use less" not in {remedy["kind"] for each in found for remedy in each["remedies"]}
+    assert {tuple(remedy["assumed"])[:1] for each in found for remedy in each["remedies"]} == {("shop/hungry",)}

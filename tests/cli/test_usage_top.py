@@ -139,10 +139,17 @@ def test_replicas_beside_one_that_is_named_stay_and_what_they_use_is_said(capsys
     assert said(report)["usage of shop/web-0, shop/web-1, shop/web-api-0 and 1 more"] == "what they request"
 
 
-def test_a_workload_that_no_row_is_about_has_no_statistics_as_before(capsys):
+def test_a_workload_that_no_row_is_about_uses_what_it_requests_as_a_replica_without_a_row_does(capsys):
     _, report, _ = rank(capsys, "pod,container,memory\nshop/web,app,1Gi\nshop/web,proxy,1Mi\n", "web.yaml", "api.yaml")
-    assert uses(report)["shop/web-api-0"] is None
-    assert said(report)["statistics of shop/web-api-0, shop/web-api-1, shop/web-api-2"] == "none"
+    assert uses(report)["shop/web-api-0"] == 1088
+    assert said(report)["usage of shop/web-api-0, shop/web-api-1, shop/web-api-2"] == "what they request"
+
+
+def test_a_container_without_a_row_beside_one_with_a_row_uses_what_it_requests(capsys):
+    _, report, _ = rank(capsys, "pod,container,memory\nshop/web,app,1Gi\n", "web.yaml")
+    assert set(uses(report).values()) == {1024 + 64}
+    (container,) = {each["isMeasured"] for each in report["killOrder"] if each["container"] == "proxy"}
+    assert container, "the kernel's order has it with a figure, too"
 
 
 # ---- limits ------------------------------------------------------------------------------------------------------

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from podqos.cluster import tunnels
 from podqos.cluster.patience import is_temporary, pause_seconds
+from podqos.cluster.tunnels import Deadline
+
+
+def test_a_step_may_take_what_is_left_of_the_whole_and_none_begins_when_nothing_is(monkeypatch):
+    times = iter((100.0, 100.0, 106.0, 107.5, 111.75, 112.0))
+    monkeypatch.setattr(tunnels, "time", SimpleNamespace(monotonic=lambda: next(times)))
+    deadline = Deadline(stall_seconds=5, total_seconds=12)
+    assert [deadline.next_wait() for _ in range(4)] == [5, 5, 4.5, 0.25]
+    with pytest.raises(TimeoutError):
+        deadline.next_wait()
 
 
 def test_pauses_double_up_to_a_bound():

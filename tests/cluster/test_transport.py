@@ -248,6 +248,21 @@ def test_the_time_for_the_whole_answer_counts_also_while_the_server_says_nothing
     assert time.monotonic() - begun < ALL_OF_IT
 
 
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_an_answer_is_read_up_to_the_last_byte_that_it_may_have(patient, is_compressed):
+    body = recorded("lists/nodes.json")
+    sent = gzip.compress(body) if is_compressed else body
+
+    def reply(wire):
+        wire.head(Content_Length=str(len(sent)), **({"Content_Encoding": "gzip"} if is_compressed else {}))
+        wire.send(sent)
+
+    with Server(lambda _: reply) as server:
+        assert len(read_nodes(server.url, replace(patient, most_bytes=len(body)))) == 4
+        with pytest.raises(BadAnswer, match="longer than"):
+            read_nodes(server.url, replace(patient, most_bytes=len(body) - 1))
+
+
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -494,6 +509,17 @@ def test_what_is_wrong_with_certificates_is_one_line(patient, access, words):
     with pytest.raises(InputError) as caught:
         read_nodes("https://127.0.0.1:1", patient, **{"is_insecure": "user" in access, **access})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("is_inline", [False, True])
+def test_an_authority_that_is_none_is_named_where_it_was_read(patient, tmp_path, is_inline):
+    """The text comes before the file, and is in the kubeconfig."""
+    file = tmp_path / "ca.crt"
+    file.write_text("hello")
+    access = {"context": "home", "ca_file": str(file), "ca_data": "hello" if is_inline else ""}
+    with pytest.raises(InputError, match="no certificate in PEM") as caught:
+        read_nodes("https://127.0.0.1:1", patient, **access)
+    assert str(caught.value).startswith("cluster of context home: " if is_inline else f"{file}: ")
 
 
 def test_the_key_of_another_certificate_is_one_line(authority, patient):

@@ -90,7 +90,7 @@ def test_a_soft_threshold_needs_a_grace_period():
         parse_thresholds(settings(eviction_soft={"memory.available": "1Gi"}))
     assert str(error.value) == (
         'evictionSoft["memory.available"]: grace period must be specified for the soft eviction threshold '
-        "memory.available (add memory.available to evictionSoftGracePeriod; without it the kubelet does not start)"
+        "memory.available (add memory.available to evictionSoftGracePeriod)"
     )
 
 

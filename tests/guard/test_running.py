@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from guard.fake_node import MIB, NODE, FakeNode, guarded
 from guard.kubelets import wait_until
 from guard.test_world import Recorded
+from podqos.agent.events import PodDeleted, PodStopped
 from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
+from podqos.eviction.signals import Signal
 from podqos.guard.acting import Did, Noted
 from podqos.guard.eviction import Outcome
 from podqos.guard.known_pods import GuardedPod
@@ -216,6 +218,19 @@ def test_what_the_kubelet_evicts_is_written_down_once(make):
     assert (entry.pod, entry.by, entry.because.message) == ("default/big", By.KUBELET, "words")
 
 
+def test_a_pod_that_goes_was_stopped_if_it_was_told_to_and_else_deleted(make):
+    stage = make(enforce=True)
+    big, small = two_pods(stage)
+    delivered = []
+    deliver = stage.guard.pods._deliver
+    stage.guard.pods._deliver = lambda event: (delivered.append(event), deliver(event))
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.acting.evicted, "it acts")
+    stage.node.uses(100 * MIB)
+    stage.knows()
+    assert delivered == [PodStopped(big.metadata.uid), PodDeleted(small.metadata.uid)]
+
+
 def test_a_pod_whose_requests_change_is_ranked_by_the_new_ones(make):
     stage = make()
     _big, small = two_pods(stage)
@@ -240,6 +255,17 @@ def test_its_status_is_on_file(make):
     stage.guard._write_status()
     said = json.loads((stage.guard.settings.run / "status.json").read_bytes())
     assert (said["node"], said["candidates"], said["kubepods"]) == (NODE, 2, "/kubepods")
+
+
+def test_its_status_has_the_figures_of_this_moment(make):
+    stage = make()
+    two_pods(stage)
+    stage.node.uses(200 * MIB)
+    stage.until(lambda: [*stage.guard.status().signals], "it has looked")
+    for used in (300 * MIB, 400 * MIB):
+        stage.node.uses(used)
+        available = {each.signal: each.available for each in stage.guard.status().signals}
+        assert available[Signal.ALLOCATABLE_MEMORY] == 1000 * MIB - used
 
 
 # ---- the kubelet's settings ----------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_quotas_count_all_workloads_in_the_admission_of_one():
 def test_a_safer_edit_does_what_it_says():
     shown = page()
     own = shown.pod("shop/web-1")
-    assert [each.change for each in own.safer] == ["limits equal to requests"]
+    assert [each.change for each in own.safer] == ["limits equal to requests"], "what it uses is assumed"
     (safer,) = own.safer
     again = rank(
         load_text(shop("1Gi", "1Gi").replace(b"limits: {memory", b"limits: {cpu: 100m, memory")), usage=rows(shown)
@@ -183,6 +183,8 @@ def test_a_safer_edit_does_what_it_says():
     assert safer.after.qos_class == "Guaranteed"
     assert "memory: 1Gi" in safer.patch.kustomize
     assert "kubectl patch deployment web -n shop" in safer.patch.kubectl
+    assert safer.remedy.instead
+    assert safer.remedy.costs == ("1536Mi of memory more requested on the node, which has room",), "for both replicas"
 
 
 def test_a_pod_that_is_gone_is_an_error_that_names_it():

@@ -57,7 +57,7 @@ status: {capacity: {memory: %s}}
 
 MEMORY = Assumption("node memory", "64Gi", "--node-memory")
 KUBELET = Assumption("kubelet settings", "defaults", "--kubelet-config")
-USAGE = Assumption("usage", "what pods request", "--usage")
+USAGE = Assumption("usage", "what pods request, or 64Mi without a request", "--usage")
 RESERVED = Kubelet(KubeletConfiguration(kube_reserved={"memory": "4Gi"}))
 ROWS = [UsageRow(name, memory=Quantity.parse("1Gi")) for name in ("web", "batch")]
 
@@ -108,8 +108,8 @@ def test_pods_without_figures_are_named_and_no_more_than_three():
     known = [UsageRow("web", memory=Quantity.parse("1Gi"))]
     many = objects(PODS.replace("replicas: 2", "replicas: 5"))
     (assumed,) = node_state(many, known, node_memory_bytes=16 * GI).assumptions
-    what = "statistics of default/batch-0, default/batch-1, default/batch-2 and 2 more"
-    assert assumed == Assumption(what, "none", "--usage")
+    what = "usage of default/batch-0, default/batch-1, default/batch-2 and 2 more"
+    assert assumed == Assumption(what, "what they request, or 64Mi without a request", "--usage")
 
 
 def test_a_kubelets_settings_count_without_a_file():
@@ -121,7 +121,8 @@ def test_a_kubelets_settings_count_without_a_file():
 
 def test_drift_takes_both_versions_to_use_what_the_older_one_requests():
     answer = drift(objects(), objects(PODS.replace("4Gi", "2Gi")))
-    what = Assumption("unmeasured usage", "what the older version requests", "--usage")
+    amounts = "what the older version requests, or 64Mi without a request"
+    what = Assumption("unmeasured usage", amounts, "--usage")
     assert answer.assumptions == (MEMORY, what, KUBELET)
     assert [each.workload for each in answer.workloads if each.fails] == ["Pod default/web"]
 

@@ -69,6 +69,25 @@ def test_it_does_so_by_the_rules_of_1_37(cluster):
     assert_both_agree(pods, replace(surroundings, profile=profile_for((1, 37))))
 
 
+@pytest.mark.parametrize(
+    "like",
+    [
+        {"owners": (REPLICA_SET,)},
+        {
+            "topology_spread_constraints": tuple(
+                spread(1, "w", key, when="ScheduleAnyway") for key in (ZONE, LABEL_HOSTNAME)
+            )
+        },
+    ],
+)
+def test_it_does_so_where_some_nodes_lack_a_label_that_pods_are_spread_over(like):
+    """Such a node takes part where the scheduler spreads of its own accord, and else is the last choice."""
+    nodes = (node("a", labels={ZONE: "a"}), node("b", labels={ZONE: "b"}), node("plain", "8", "16Gi"))
+    pods = [pod(f"w{index}", "100m", labels={"app": "w"}, **like) for index in range(6)]
+    placement = assert_both_agree(pods, Surroundings(nodes))
+    assert ("plain" in {outcome.node for outcome in placement.outcomes}) is ("owners" in like)
+
+
 def larger_cluster(seed: int):
     """Make 30 nodes and 500 pods of twenty workloads in any order: more than fit, of several priorities."""
     chance = random.Random(seed)  # noqa: S311 - the same cluster every time

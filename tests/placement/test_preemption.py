@@ -4,14 +4,18 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from placement.clusters import away, budget, clusters, node, pod, term
+from placement.clusters import ZONE, away, budget, clusters, node, pod, term
 from podqos.model.disruption import PodDisruptionBudgetSpec
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.profile import profile_for
 from podqos.model.selector import LabelSelector
+from podqos.placement.budgets import Budgets
+from podqos.placement.filters import Cluster
+from podqos.placement.node_state import NodeState
 from podqos.placement.outcome import Status
 from podqos.placement.place import QueueOrder, Surroundings, place
-from podqos.placement.preemption import NoCandidate
+from podqos.placement.pod_view import Views
+from podqos.placement.preemption import NoCandidate, Preemption
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
@@ -176,6 +180,45 @@ def test_in_the_order_of_arrival_a_later_pod_displaces_an_earlier_one():
         == [outcome.node for outcome in by_arrival.outcomes]
     )
     assert (len(by_priority.displacements), len(by_arrival.displacements)) == (0, 1)
+
+
+def displaced_by_all(pods, *nodes) -> list[tuple[str, str]]:
+    """Return who displaces whom, in order."""
+    placement = place(pods, Surroundings(nodes), bare={one_pod.key for one_pod in pods}, order=QueueOrder.ARRIVAL)
+    return [(displacement.by, displacement.pod) for displacement in placement.displacements]
+
+
+def test_what_was_found_for_one_workload_is_not_taken_for_another():
+    """The first leaves n1 alone, where one victim would have been enough for it; the second needs both."""
+    pods = [low("a", "n0", "4"), low("b", "n1", "2", 5), low("c", "n1", "2", 6)]
+    pods += [pod("small", "2", priority=1000), pod("large", "4", priority=1000, node_selector={LABEL_HOSTNAME: "n1"})]
+    assert displaced_by_all(pods, node("n0"), node("n1")) == [
+        ("default/small", "default/a"),
+        ("default/large", "default/c"),
+        ("default/large", "default/b"),
+    ]
+
+
+def test_what_was_found_for_a_workload_is_not_kept_where_the_pods_of_other_nodes_matter():
+    """Both nodes of zone a would do for the first replica, and neither for the second."""
+    nodes = [node(f"n{index}", labels={ZONE: zone}) for index, zone in enumerate("aab")]
+    pods = [low(f"a{index}", f"n{index}", "4", priority=index) for index in range(3)]
+    apart = {"labels": {"app": "web"}, "affinity": away(term("web", ZONE)), "priority": 1000}
+    pods += [pod(f"web{index}", "4", **apart) for index in range(2)]
+    assert displaced_by_all(pods, *nodes) == [("default/web0", "default/a0"), ("default/web1", "default/a2")]
+
+
+def test_a_nominated_pod_may_have_the_room_that_others_of_its_workload_must_leave_to_it():
+    views = Views()
+    states = [NodeState(node(f"n{index}")) for index in range(2)]
+    for index, state in enumerate(states):
+        state.add(views.of(low(f"a{index}", state.name, "4")))
+    first, second = (views.of(pod(f"web{index}", "4", priority=1000)) for index in range(2))
+    cluster = Cluster(states)
+    for view, state in zip((first, second), states, strict=True):
+        cluster.nominations.add(view, state.name)
+    preemption = Preemption(cluster, Budgets())
+    assert [preemption.candidate(view).state.name for view in (first, second)] == ["n0", "n1"]
 
 
 @given(clusters())

@@ -199,6 +199,12 @@ def test_pods_of_a_replica_set_or_a_service_are_spread_by_default_and_others_are
     assert points(Plugin.POD_TOPOLOGY_SPREAD, job, ZONES, there) == {}
 
 
+def test_a_pod_without_labels_has_no_like_whoever_owns_it():
+    there = pod("w", on="a")
+    owned = pod("p", owners=(REPLICA_SET,))
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, owned, ZONES, there) == {}
+
+
 def test_pods_of_another_template_do_not_count_by_default():
     other = pod("w", labels={"app": "web", "pod-template-hash": "5d9"}, on="a")
     owned = pod("p", labels={"app": "web"}, owners=(REPLICA_SET,))

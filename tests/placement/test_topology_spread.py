@@ -51,6 +51,12 @@ def test_a_node_without_the_label_takes_no_part_and_no_pod():
     assert found == {"n1": MissingTopologyLabel(ZONE)}
 
 
+def test_of_a_node_that_lacks_one_of_the_labels_that_one_is_named_however_even_the_others_are():
+    constraints = (spread(1), spread(1, key="rack"))
+    found = reasons(pod("p", labels=WEB, topology_spread_constraints=constraints), [], zones("a"))
+    assert found == {"n0": MissingTopologyLabel("rack")}
+
+
 @pytest.mark.parametrize(
     ("other", "counts"),
     [

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.classes import NearlyGuaranteed
 from podqos.advice.checks.configuration import FailOn
 from podqos.advice.checks.finding import Consequence, Effect, PodStanding
 from podqos.advice.checks.sizes import NoDiskLimit
@@ -43,7 +44,7 @@ _HIGH = PodStanding(QOSClass.GUARANTEED, 0, -997, "proxy")
 def test_the_table_begins_with_a_verdict_groups_by_workload_and_ends_in_a_summary():
     lines = list(table(report_of(PLAIN, NOTE, KNOWN), Style()))
     assert lines == [
-        "Deployment shop/web: proxy has no cpu limit",
+        "Deployment shop/web: one container keeps the pod from being Guaranteed",
         "",
         "Deployment shop/web",
         "  apps/web.yaml:12:9: warning PQ101 accidental-burstable, container proxy",
@@ -125,62 +126,100 @@ def test_what_many_share_is_said_once_with_the_places():
     assert sum("Deployment shop/web-" in line for line in table(report_of(*items), Style(), verbose=True)) == 13
 
 
+_CAUSED = replace(PLAIN, facts=NearlyGuaranteed(in_order=("web",), spoilers=()))
+_SO = ", because its own amounts keep it from being Guaranteed"
+_ALSO = "; one container keeps the pod from being Guaranteed"
+_SHORT = "when all pods use what they may"
+_BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web")
+
+
 @pytest.mark.parametrize(
-    ("effects", "said"),
+    ("effects", "fate", "said"),
     [
-        (Consequence(Effect.NOT_CREATED), "no pod of Deployment shop/web is created or scheduled: proxy has"),
+        (Consequence(Effect.NOT_CREATED), Fate.NOT_CREATED, f"no pod of {{}} is created or scheduled:{_ALSO[1:]}"),
+        (Consequence(Effect.FEWER), Fate.FEWER, f"{{}}:{_ALSO[1:]}"),
         (
-            Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web"),
-            "Deployment shop/web is evicted and killed first when all pods use what they may, because proxy has",
+            replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=False),
+            Fate.FIRST,
+            f"{{}} is evicted and killed first {_SHORT}{_SO}",
         ),
         (
-            Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/api", evicted_before="shop/db"),
-            "Deployment shop/web is evicted before shop/db when all pods use what they may, because proxy has",
+            replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=True),
+            Fate.FIRST,
+            f"{{}} is evicted first {_SHORT}{_SO}",
+        ),
+        (
+            replace(_BOTH_FIRST, evicted_first_anyway=True, killed_first_anyway=True),
+            Fate.FIRST,
+            f"{{}} is evicted and killed first {_SHORT}{_ALSO}",
+        ),
+        (_BOTH_FIRST, Fate.FIRST, f"{{}} is evicted and killed first {_SHORT}{_ALSO}"),
+        (
+            Consequence(Effect.ORDER, _LOW, _HIGH, "shop/db", evicted_first_anyway=False),
+            Fate.EARLIER,
+            f"{{}} is evicted before shop/db {_SHORT}{_SO}",
         ),
         (
             Consequence(Effect.ORDER, _LOW, killed_before="shop/db"),
-            "Deployment shop/web is killed before shop/db when all pods use what they may, and proxy has",
+            Fate.EARLIER,
+            f"{{}} is killed before shop/db {_SHORT}{_ALSO}",
         ),
         (
             Consequence(Effect.STANDING, _LOW, _HIGH),
-            "Deployment shop/web is evicted once it uses more than it requests, because proxy has",
+            Fate.BY_CLASS,
+            f"{{}} is evicted once it uses more than it requests{_SO}",
         ),
-        (Consequence(Effect.STANDING, _HIGH), "Deployment shop/web: proxy has"),
+        (
+            Consequence(Effect.STANDING, _LOW, _LOW),
+            Fate.BY_CLASS,
+            f"{{}} is evicted once it uses more than it requests{_ALSO}",
+        ),
+        (Consequence(Effect.STANDING, _HIGH, _LOW), Fate.SAFER, f"{{}} is safer than its manifest says{_SO}"),
+        (
+            replace(_BOTH_FIRST, now=_HIGH, repaired=_LOW, evicted_first_anyway=False),
+            Fate.SAFER,
+            f"{{}} is safer than its manifest says{_SO}",
+        ),
+        (Consequence(Effect.STANDING, _HIGH), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
+        (Consequence(Effect.NONE, _LOW), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
         (
             Consequence(Effect.DISK, disk_request="0"),
-            "Deployment shop/web is among the first to be evicted when the disk fills up, and proxy has",
+            Fate.DISK,
+            f"{{}} is among the first to be evicted when the disk fills up{_ALSO}",
         ),
-        (Consequence(Effect.NODE, first_killed="shop/web"), "Deployment shop/web: proxy has"),
+        (Consequence(Effect.NODE, first_killed="shop/web"), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
     ],
 )
-def test_the_verdict_says_what_becomes_of_the_worst_off_and_why(effects, said):
-    found = verdict([replace(PLAIN, effects=effects), NOTE])
+def test_the_verdict_says_what_becomes_of_the_worst_off_and_because_of_what_if_it_is_so(effects, fate, said):
+    found = verdict([replace(_CAUSED, effects=effects), NOTE])
     assert found is not None
-    assert found.text == f"{said} no cpu limit"
-    assert (found.check, found.severity, found.others) == ("PQ101", PLAIN.severity, 0)
+    assert found.text == said.format("Deployment shop/web")
+    assert (found.fate, found.check, found.others) == (fate, "PQ101", 0)
 
 
-_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web")
+_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", evicted_first_anyway=False)
 
 
 @pytest.mark.parametrize(
     ("others", "said"),
     [
-        ((("shop", "api"),), "Deployment shop/web, like Deployment shop/api, is evicted first"),
-        ((("shop", "api"), ("shop", "db")), "Deployment shop/web, like 2 others, is evicted first"),
+        ((("shop", "api"),), "; so is Deployment shop/api"),
+        ((("shop", "api"), ("shop", "db")), "; so are 2 others"),
     ],
     ids=["one", "several"],
 )
 def test_the_verdict_counts_the_others_of_the_same_fate(others, said):
-    items = [replace(PLAIN, effects=_FIRST)]
+    items = [replace(_CAUSED, effects=_FIRST)]
     items += [
-        replace(PLAIN, name=name, line=13, check="PQ102", effects=replace(_FIRST, first_evicted=f"{namespace}/{name}"))
+        replace(
+            _CAUSED, name=name, line=13, check="PQ102", effects=replace(_FIRST, first_evicted=f"{namespace}/{name}")
+        )
         for namespace, name in others
     ]
     hidden = replace(NOTE, name="noted", effects=replace(_FIRST, first_evicted="shop/noted"))
     found = verdict([*items, hidden, SUPPRESSED])
     assert found is not None
-    assert found.text == f"{said} when all pods use what they may, because proxy has no cpu limit"
+    assert found.text == f"Deployment shop/web is evicted first {_SHORT}{_SO}{said}"
     assert (found.fate, found.others) == (Fate.FIRST, len(others))
 
 

@@ -212,7 +212,7 @@ def test_a_limit_of_the_pods_own_has_no_place_in_an_order_and_is_raised_to_save_
     assert (kill.pod, kill.kubelet_place) == ("default/writer", None)
     assert kill.savings[0].change.startswith("An ephemeral-storage limit of ")
     assert kill.savings[0].change.endswith(" for main")
-    assert kill.savings[0].effect == "nothing would have been evicted"
+    assert kill.savings[0].effect == "in the same run no other pod died instead"
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------

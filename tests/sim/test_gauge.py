@@ -21,8 +21,8 @@ class Clockwork:
         self.queue = EventQueue(END_US)
         self.passed: list[int] = []
 
-    def plan(self, time_us, priority, action) -> None:
-        self.queue.plan(time_us, 0, priority, action)
+    def plan(self, time_us, priority, action, *turn) -> None:
+        self.queue.plan(time_us, 0, priority, action, *turn)
 
     def run(self, until_us: int = END_US) -> None:
         while self.queue.next is not None and self.queue.next[0] <= until_us:
@@ -86,6 +86,17 @@ def test_what_is_taken_is_owed_until_the_curve_has_fallen_below_it():
     assert gauge.at(150) == 0
     works.run(250)
     assert gauge.at(250) in {24, 25}
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_marks_of_one_moment_are_passed_in_the_order_in_which_they_were_made_whenever_they_were_planned(order):
+    works, gauges, passed = Clockwork(), (Gauge(), Gauge()), []
+    for index, gauge in enumerate(gauges):
+        Mark(gauge, works.plan, lambda time_us, index=index: passed.append((index, time_us))).above(10, 0)
+    for index in order:
+        Allocation(Curve(((0, 0), (100, 100))), (gauges[index],), works.plan, 0)
+    works.run()
+    assert passed == [(0, 11), (1, 11)]
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,14 @@ from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.cluster.long_journal import LongJournal
-from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
+from podqos.sim.scenario.demand import SystemDemand
+from podqos.sim.scenario.replicas import places
 from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, Scenario
 from sim.test_properties import scenarios
 from sim.worlds import GI, MI, node, ramp, scenario, using, workload
@@ -120,6 +123,7 @@ FULL = {
         workload("b", using(REST)),
         workload("c", using(400 * MI + more)),
     ],
+    "the machine, with daemons": lambda more: [workload("a", using(700 * MI + more))],
     "a limit": lambda more: [workload(LIMITED, using(ramp(0, 100 * MI + more, EVEN_SECONDS)))],
     "a quota": lambda more: [workload(LIMITED, using(0, cpu_milli=ramp(0, 1000 + more, 60)))],
     "the disk": lambda more: [
@@ -130,7 +134,10 @@ FULL = {
 
 @pytest.mark.parametrize("pods", FULL.values(), ids=FULL)
 def test_a_node_that_is_full_to_the_last_unit_is_idle_and_one_more_makes_it_worth_a_look(pods):
-    full, over = (scenario(*pods(more), seconds=100) for more in (0, 1))
+    system = (
+        SystemDemand(anon_bytes=constant(300 * MI)) if pods is FULL["the machine, with daemons"] else SystemDemand()
+    )
+    full, over = (scenario(*pods(more), seconds=100, spec=node(system=system)) for more in (0, 1))
     assert (idle_nodes(full), idle_nodes(over)) == (1, 0)
     assert encode(simulate(full).entries) == all_awake(full)
     kinds = simulate(over).tallies.kinds
@@ -141,6 +148,16 @@ def test_pods_that_are_not_all_admitted_make_a_node_worth_a_look():
     full = [workload(pod(f"p{number}", "memory=400Mi"), using()) for number in range(3)]
     assert idle_nodes(scenario(*full[:2])) == 1
     assert idle_nodes(scenario(*full)) == 0
+
+
+def test_pods_are_bound_in_turn_by_the_numbers_of_nodes_whichever_of_them_are_simulated():
+    made = fleet(using(), count=4)
+    (spread,) = made.workloads
+    known = KnownNodes(made)
+    every = {*places(spread, known.turns(spread, [f"n-{number}" for number in range(4)]))}
+    assert len(every) == 8
+    some = {*places(spread, known.turns(spread, ["n-1", "n-3"]))}
+    assert some == {(number, name) for number, name in every if name in {"n-1", "n-3"}}
 
 
 def test_init_containers_end_at_the_beginning():

@@ -237,7 +237,7 @@ def test_a_file_of_okd_says_which_versions_rules_it_gets(capsys, tmp_path, name)
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
-        (NO_GRACE, "(add memory.available to eviction-soft-grace-period; without it the kubelet does not start)"),
+        (NO_GRACE, "(add memory.available to eviction-soft-grace-period)"),
         ("kubeletArguments:\n  cgroups-per-qos: ['false']\n", '(write enforce-node-allocatable: [""])'),
     ],
     ids=["a soft threshold without grace", "no cgroups per class"],

@@ -91,6 +91,22 @@ def zone(name, free, least, reserve="0 0 0 0", node=0):
             104 << 10,
             8500 << 10,
         ),
+        # Movable memory that is not for user space does not come from high memory.
+        (
+            [*zone("Normal", 900, 1000, "0 0 500 500"), *zone("HighMem", 9000, 500)],
+            {"gfp": 0xCC8},
+            ShortageKind.ZONES,
+            104 << 10,
+            8500 << 10,
+        ),
+        # Nor does high memory that cannot be moved come from the movable zone.
+        (
+            [*zone("HighMem", 900, 1000), *zone("Movable", 9000, 500)],
+            {"gfp": 0xCC2},
+            ShortageKind.ZONES,
+            104 << 10,
+            8500 << 10,
+        ),
         (
             [*zone("Normal", 900, 1000), *zone("Normal", 9000, 1000, node=1)],
             {"summary": "constraint=CONSTRAINT_CPUSET"},
@@ -116,8 +132,8 @@ def zone(name, free, least, reserve="0 0 0 0", node=0):
         (zone("Normal", 9000, 1000), {"order": -1, "gfp": 0xCC0}, ShortageKind.SYSRQ, None, 0),
     ],
     ids=[
-        "short", "eight-pages", "at-its-mark", "fewer-reserves", "reserve", "dma", "dma32", "highmem", "cpuset",
-        "in-pieces", "one-piece", "page-fault", "by-hand",
+        "short", "eight-pages", "at-its-mark", "fewer-reserves", "reserve", "dma", "dma32", "highmem",
+        "movable-only", "high-only", "cpuset", "in-pieces", "one-piece", "page-fault", "by-hand",
     ],
 )  # fmt: skip
 def test_which_zones_were_short_and_by_how_much(zones, changes, kind, lacking, elsewhere):
@@ -207,6 +223,13 @@ def test_a_larger_neighbour_above_its_request_that_asked_for_the_memory_is_the_c
     assert causes(asked) == [(Cause.NEIGHBOUR, 220_000 * PAGE_BYTES, four_tenths), OWN]
     within = [line.replace("  220000 ", "  100000 ") for line in asked]
     assert [each[0] for each in causes(within)] == [Cause.OWN_USE]
+
+
+@pytest.mark.parametrize(("score", "thousandths"), [(1000, 0), (999, 0), (998, 2), (500, 500)])
+def test_a_score_says_how_much_of_the_node_is_requested_and_999_that_it_is_next_to_nothing(score, thousandths):
+    victim = (102, 1000, 255_000, 300, 0, score, "java")
+    expected = -(-(1 << 30) * thousandths // 1000)
+    assert causes(on_node(SANDBOX, victim=victim))[0] == (Cause.OWN_USE, 255_000 * PAGE_BYTES, expected)
 
 
 def test_where_the_size_of_the_node_is_unknown_the_score_says_which_share_is_requested():

@@ -59,13 +59,15 @@ def test_a_best_effort_pod_is_spared_by_using_less_requesting_more_or_being_guar
     assert all(counterfactual.saves for counterfactual in counterfactuals.values())
 
 
-def test_limits_as_low_as_the_requests_do_not_save_a_pod_that_uses_more():
+def test_made_guaranteed_a_pod_that_uses_more_than_it_requests_gets_what_it_uses_with_headroom():
+    """A limit as low as its request, or as what is in use, would kill it at the next allocation."""
     node = snapshot(using(pod("batch", "cpu=1,memory=1Gi"), "6Gi"), using(pod("other", "memory=8Gi"), "4Gi"))
     counterfactual = _by_change(_kernel(node, "batch").counterfactuals)[PodChange.GUARANTEED]
     assert counterfactual.oom_score_adj == -997
     assert counterfactual.decision.instead == "default/other"
-    assert counterfactual.over_limit_bytes == 5 * GI
-    assert not counterfactual.saves
+    assert counterfactual.pod.spec.containers[0].resources.limits["memory"].value == -(-6 * GI * 6 // 5 // MI) * MI
+    assert counterfactual.added["memory"] == -(-6 * GI * 6 // 5 // MI) * MI - GI
+    assert counterfactual.saves
 
 
 def test_a_guaranteed_pod_can_only_use_less():
@@ -223,8 +225,8 @@ def test_the_request_is_that_of_the_container_furthest_over_its_own(limits):
     assert (counterfactual.container, counterfactual.amount) == ("proxy", 2 * GI + MI)
 
 
-def test_made_guaranteed_the_container_furthest_over_its_limit_counts():
-    """The other is far below its own, and one above is enough to be killed."""
+def test_made_guaranteed_each_container_gets_its_own_limit_above_its_own_use():
+    """What one has to spare is of no use to the other."""
     containers = container("app", requests="cpu=1,memory=4Gi"), container("proxy", requests="cpu=1,memory=1Gi")
     mesh = pod_of("mesh", *containers)
     stats = replace(
@@ -237,8 +239,9 @@ def test_made_guaranteed_the_container_furthest_over_its_limit_counts():
     other = pod("other", "memory=1Gi")
     moment = short_of(Signal.MEMORY, (mesh, stats), (other, stats_of(other, 1024)))
     counterfactual = _by_change(kubelet_counterfactuals(moment, "mesh"))[PodChange.GUARANTEED]
-    assert counterfactual.over_limit_bytes == 6 * GI
-    assert not counterfactual.saves
+    limits = {each.name: each.resources.limits["memory"].value for each in counterfactual.pod.spec.containers}
+    assert limits == {"app": 4 * GI, "proxy": -(-7 * GI * 6 // 5 // MI) * MI}
+    assert counterfactual.saves
 
 
 def test_with_pod_level_resources_it_is_the_pods_own_request():

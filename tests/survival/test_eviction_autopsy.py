@@ -51,9 +51,9 @@ def stats_of(pod: FatedPod, **used: int) -> PodStats:
     return PodStats(containers=each, memory=MemoryStats(working_set_bytes=sum(used.values()) * MI))
 
 
-def evicted(pod: FatedPod, **used: int) -> EvictionTrace:
+def evicted(pod: FatedPod, short: Shortage = SHORT, **used: int) -> EvictionTrace:
     """Return the event of an eviction, in the words of today's kubelet."""
-    text = pressure_text(SHORT, pod, stats_of(pod, **used)).message
+    text = pressure_text(short, pod, stats_of(pod, **used)).message
     trace = event_trace(
         Event(
             reason="Evicted",
@@ -209,10 +209,20 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     assert not any(each.is_assumed for each in found.saved_by)
 
 
+@pytest.mark.parametrize("available", ["0", "100Mi", "120Mi"])
+def test_a_message_whose_amounts_are_no_shortage_says_nothing_of_the_threshold_or_the_node(available):
+    """The kubelet rounds them, and nothing left at all is a figure that was not there."""
+    web, hog = pod("web", request="1Gi"), pod("hog", request="1Gi")
+    known = KnownNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
+    short = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse(available))
+    found = examine_eviction([evicted(web, short, main=2048)], known)
+    assert {each.change for each in found.saved_by} == {SavedBy.REQUEST, SavedBy.USAGE, SavedBy.PRIORITY}
+
+
 def test_a_saving_that_rests_on_an_assumption_says_so():
     web, other = pod("web"), pod("other", request="1Gi", priority=-1)
     found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, other)))
-    assert [each.is_assumed for each in found.saved_by if each.instead] == [True]
+    assert [each.is_assumed for each in found.saved_by if each.instead] == [True, True]
     assert {each.instead for each in found.saved_by} == {"shop/other", ""}
 
 

@@ -76,6 +76,7 @@ function saving(each: Saving): HTMLElement {
     { class: each.saves ? "saves" : "not" },
     h("b", {}, each.change),
     h("span", {}, ` ${each.effect}`),
+    each.saves && each.costs.length > 0 ? h("span", { class: "quiet" }, `; costs ${each.costs.join("; ")}`) : null,
     each.edits.length > 0 ? h("pre", {}, each.edits.join("\n")) : null,
   );
 }

@@ -38,6 +38,7 @@ from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import Plain, format_path, parse_path
 from podqos.manifest.problems import Severity
+from podqos.manifest.runtime_memory import written
 from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.policy.judge import judge
 from podqos.policy.model import Policy
@@ -161,7 +162,8 @@ class Reviewer:
             workload = _readable(holder, value, request.namespace, "object")
         name = workload.metadata.name or workload.metadata.generate_name
         located = LocatedWorkload(workload, CheckedObject(workload.kind, name, workload.metadata.namespace))
-        view = View(located, self._context, compares=False, weighs=False)
+        whole = written(bytes(request.object), lambda: _object(request))
+        view = View(located, self._context, compares=False, weighs=False, written=whole)
         user = request.user_info
         subject = replace(view.judged, user=user.username, groups=user.groups or ())
         decision = ReviewDecision(

@@ -199,6 +199,7 @@ class AdmissionRun:
     def _check_policies(self) -> None:
         """Raise an error if the policies are not in order."""
         self._objects.check_policies()
+        self._objects.check_kubelets()
         errors = self._objects.policy_errors
         if errors:
             raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.autoscaled import ReplicaChange
+from podqos.advice.sizing.bounds import QuotaShortfall
 from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because, Description, PriorityTier
 from podqos.advice.sizing.node_settings import NodeThresholds, Setting
@@ -65,6 +67,8 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     """What became of the advice when it was tried; null where nothing changes."""
     rollout: Rollout | None = None
     """What bringing it to running pods takes; null where nothing changes."""
+    autoscaled: ReplicaChange | None = None
+    """How many replicas an autoscaler makes of the advised requests; null where that does not depend on them."""
 
 
 class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
@@ -87,6 +91,8 @@ class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel")
     prices: Prices | None = None
     steps: tuple[Step, ...] = ()
     """In which order to go about it."""
+    short_quotas: tuple[QuotaShortfall, ...] = ()
+    """Quotas that have less left than is added."""
     settings: tuple[SettingAdvice, ...] = ()
     """Settings of kubelets and of the cluster that would help."""
 

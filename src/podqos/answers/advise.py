@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from podqos.admission.chain import admit
+from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
@@ -34,12 +35,13 @@ from podqos.advice.sizing.severity import distance
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
-from podqos.answers.advice_effects import Prices, effect_of, total_of
+from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
 from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
 from podqos.answers.advice_settings import Settled, settings_of
+from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
 from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
@@ -52,11 +54,12 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.pod import Container, ObjectMeta, Pod, QOSClass
-from podqos.model.policy import PriorityClass
+from podqos.model.policy import PriorityClass, ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import NO_RESOURCES, ResourceList
 from podqos.naming import naming, stated_with
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
+from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import DAEMON_SET
@@ -111,6 +114,7 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     What does not pass its trial is not advised.
     """
     profile = request.profile
+    objects.check_kubelets()
     advising = _Adviser(objects, profile, request.goal)
     sized = [advising.advise(subject) for subject in advising.subjects(request)]
     others = tuple(advising.others(sized))
@@ -129,11 +133,14 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         assumptions += (KUBELET_SETTINGS,)
     nodes = () if ground is None else ground.nodes
     workloads = tuple(
-        _with_effect(
-            _workload_advice(each, drifts[each.subject.identity]),
+        advising.surrounded(
             each,
-            replicas_on(each.subject.found.workload, nodes, profile),
-            request.prices,
+            _with_effect(
+                _workload_advice(each, drifts[each.subject.identity]),
+                each,
+                replicas_on(each.subject.found.workload, nodes, profile),
+                request.prices,
+            ),
         )
         for each in results
     )
@@ -155,7 +162,19 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         prices=request.prices,
         settings=advising.settings(results, others, climbed, trials),
         steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
+        short_quotas=short_quotas(objects.of(ResourceQuota), _added(results, workloads)),
     )
+
+
+def _added(results: Sequence[_Result], workloads: Sequence[WorkloadAdvice]) -> dict[str, Amounts]:
+    """Return what all pods of a namespace request more."""
+    added: dict[str, Amounts] = {}
+    for result, advice in zip(results, workloads, strict=True):
+        if advice.effect is not None:
+            more, namespace = advice.effect.total or advice.effect.per_replica, result.subject.identity.namespace
+            before = added.get(namespace, Amounts())
+            added[namespace] = Amounts(before.cpu_milli + more.cpu_milli, before.memory_bytes + more.memory_bytes)
+    return added
 
 
 def advised_manifests(
@@ -258,6 +277,7 @@ class _Adviser:
 
     def __init__(self, objects: Objects, profile: Profile, goal: Goal | None) -> None:
         self._objects, self._profile, self._goal = objects, profile, goal
+        self._autoscalers = Autoscalers(objects)
         self.to_create: dict[str, PriorityTier] = {}
 
     def subjects(self, request: AdviceRequest) -> list[_Subject]:
@@ -358,6 +378,8 @@ class _Adviser:
         )
         if self._goal is not None:
             advice = toward(self._goal, advice, subject.usages)
+        ranges = self._policies(subject.found).limit_ranges
+        advice = within_bounds(advice, ranges, self._autoscalers.vertical(subject.found), subject.usages)
         after, refusal = self._stored(advice.pod, subject.found)
         return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
 
@@ -456,12 +478,30 @@ class _Adviser:
 
     def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""
-        policies = self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
+        policies = self._policies(found)
         created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
         policies = replace(policies, priority_classes=(*policies.priority_classes, *created))
         admission = admit(pod, policies, self._profile, question=Question.SURVIVAL)
         refusal = admission.refusal
         return admission.pod, "" if refusal is None else refusal.message
+
+    def _policies(self, found: FoundWorkload) -> Policies:
+        return self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
+
+    def surrounded(self, result: _Result, advice: WorkloadAdvice) -> WorkloadAdvice:
+        """Return advice with what it means for the runtime of each container, and for an autoscaler."""
+        found = result.subject.found
+        if result.older is None or result.older == result.after:
+            return advice
+        value = self._objects.plain(found)
+        for step in (*filter(None, found.workload.pod_path.split(".")), "spec"):
+            value = value.get(step) if isinstance(value, dict) else None
+        scaler = self._autoscalers.horizontal(found)
+        return replace(
+            advice,
+            containers=with_runtime_changes(advice.containers, value),
+            autoscaled=autoscaled(scaler, advice.replicas, (result.older, result.after), result.subject.usages),
+        )
 
 
 def _as_known(written: Pod, stored: Pod) -> Pod:

@@ -54,7 +54,13 @@ def edits_of(workload: Workload, advice: WorkloadAdvice) -> list[FieldEdit]:
     for field, containers in zip(_LISTS, (spec.containers, spec.init_containers), strict=True):
         for index, container in enumerate(containers):
             path = workload.at(f"spec.{field}[{index}].resources")
-            edits += _resource_edits(path, by_name[container.name])
+            own = by_name[container.name]
+            edits += _resource_edits(path, own)
+            edits += [
+                FieldEdit(workload.at(change.path), change.field_text)
+                for change in own.runtime_changes
+                if change.field_text
+            ]
     return edits
 
 

@@ -36,6 +36,7 @@ from podqos.answers.findings import CheckReport, FindingReport, finding_report
 from podqos.answers.verdict import verdict
 from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.runtime_memory import Written, written
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.disruption import PodDisruptionBudget
@@ -272,9 +273,24 @@ class Checked:
             by_source.setdefault(each.subject.source, []).append(each)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
-            return [check_workload(each, context_of(each.subject.source), keep_pod=keep_pods) for each in group]
+            return [
+                check_workload(
+                    each, context_of(each.subject.source), keep_pod=keep_pods, written=self._written(each.subject)
+                )
+                for each in group
+            ]
 
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
+
+    def _written(self, subject: CheckedObject) -> Written | None:
+        """Return the whole object, where its text mentions what only commands and environments say."""
+        source, place = self._sources[subject.source], subject.place
+        if place is None:
+            return None
+        # Places count in the text with simple line ends and without a mark.
+        is_simple = source.data[:1] != b"\xef" and b"\r" not in source.data
+        text = source.data[place.chunk.start : place.chunk.end] if is_simple else source.data
+        return written(text, lambda: source.plain(place))
 
     def _spread(self, task: Callable[[Input], Result], inputs: Sequence[Input]) -> Sequence[Result]:
         return self._spread_over(task, inputs, sum(len(source.data) for source in self._sources.values()))

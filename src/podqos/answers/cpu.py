@@ -39,6 +39,7 @@ class CpuRequest(Struct, frozen=True, kw_only=True):
 def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     """Return what each pod of a node wants and gets. Raises InputError where there are no pods."""
     cores, kubelet, profile = request.cores, request.kubelet, request.profile
+    objects.check_kubelets()
     pods = node_pods(objects, profile=profile, node=request.node)
     if not pods:
         raise InputError("there are no pods", fix="name manifests that hold some")

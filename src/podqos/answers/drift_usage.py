@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from podqos.answers.drift_versions import Entries
 from podqos.errors import InputError
 from podqos.model.assumption import Assumption
+from podqos.model.pod import Pod
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.naming import stated_with
 from podqos.survival.drift.drift import Version
-from podqos.survival.node.assumed_usage import assumed_usage
+from podqos.survival.node.assumed_usage import assumed_amounts, is_unmeasured, with_assumed
 from podqos.survival.node.usage import from_usage
 from podqos.survival.node.usage_file import UsageRow
 
@@ -34,7 +35,7 @@ def both_versions(
                 f"there is no pod {row.pod}", where=row.where, fix="name a pod or workload of either version"
             )
     versions = []
-    is_assumed = False
+    unmeasured: list[Pod] = []
     for version, own, other in zip((old, new), directories, reversed(directories), strict=True):
         fitting = [fitted for row in rows if (fitted := _fitted(row, own, other)) is not None]
         known = from_usage([pod for entry in version.values() for pod in entry.pods], fitting, node)
@@ -44,13 +45,11 @@ def both_versions(
             if identity in old
             for uid in entry.workload.uids
         }
-        pods = tuple(
-            assumed_usage(entry.pod, older.get(entry.pod.metadata.uid)) if entry.stats is None else entry
-            for entry in known.pods
-        )
-        is_assumed = is_assumed or any(entry.stats is None for entry in known.pods)
+        pods = tuple(with_assumed(entry, older.get(entry.pod.metadata.uid)) for entry in known.pods)
+        unmeasured += [older.get(each.pod.metadata.uid, each.pod) for each in known.pods if is_unmeasured(each, ())]
         versions.append(Version(tuple(entry.workload for entry in version.values()), Snapshot(node, pods)))
-    return (versions[0], versions[1]), (USAGE,) if is_assumed else ()
+    usage = replace(USAGE, value=assumed_amounts(unmeasured, USAGE.value))
+    return (versions[0], versions[1]), (usage,) if unmeasured else ()
 
 
 def _containers_by_name(version: Entries) -> dict[str, list[str]]:

@@ -39,6 +39,7 @@ def version_workloads(
     """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
     entries: Entries = {}
     taken: set[str] = set()
+    objects.check_kubelets()
     for found in objects.latest():
         stored = _stored(found, objects, injectors, profile)
         if stored is not None:

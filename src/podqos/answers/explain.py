@@ -183,6 +183,7 @@ def explain(objects: Objects, options: ExplainOptions | None = None) -> Explanat
     """
     nodes = (options or ExplainOptions()).nodes(nodes_among(objects))
     objects.check_policies()
+    objects.check_kubelets()
     explained = explain_objects(objects, nodes)
     assumptions = (*nodes.assumptions, *policy_scopes(objects), *further_assumptions(explained, objects))
     return explanation_list(explained, nodes.settings, assumptions)

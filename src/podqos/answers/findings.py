@@ -70,12 +70,16 @@ class Fate(StrEnum):
     """There will be none."""
     FIRST = "first"
     """They are evicted first, or killed first, when memory runs short."""
+    FEWER = "fewer"
+    """Not all of them will be there."""
     EARLIER = "earlier"
     """They are evicted or killed before pods that would otherwise go first."""
     DISK = "disk"
     """They are among the first to be evicted when the disk fills up."""
     BY_CLASS = "by-class"
     """They are evicted when their QoS class says."""
+    SAFER = "safer"
+    """They are better off than their manifest says."""
     NONE = "none"
     """No pod is worse off by itself."""
 
@@ -93,7 +97,7 @@ class CheckVerdict(Struct, frozen=True, rename="camel"):
     name: str
     reason: str
     is_cause: bool
-    """Whether the reason alone leads to this fate."""
+    """Whether the finding leads to this fate: without it, as it was tried, the pods would have another."""
     others: int
     """How many further objects have the same fate, by findings of any check."""
     fingerprint: str

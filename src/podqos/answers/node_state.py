@@ -16,6 +16,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.pod import Pod
+from podqos.model.policy import LimitRange
 from podqos.model.profile import Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
@@ -36,7 +37,7 @@ from podqos.objects.node_pods import chosen_node, node_pods
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.survival.node.assumed_usage import assumed_usage
+from podqos.survival.node.assumed_usage import assumed_amounts, assumed_usage, is_unmeasured, with_assumed
 from podqos.survival.node.pods import NodePod, names_by_workload, without_process
 from podqos.survival.node.snapshots import from_summary, node_of
 from podqos.survival.node.usage import BeyondLimit, from_usage, strangers
@@ -68,6 +69,10 @@ class NodeState(Struct, frozen=True):
     """By uid of a pod the workload it is of: its kind and ``namespace/name``. Empty where only pods are known."""
     allocatable_bytes: int | None = None
     """How much memory its Node object states as allocatable; None where there is no such object."""
+    unmeasured: frozenset[str] = frozenset()
+    """Pods whose usage is assumed, wholly or of some containers, as ``namespace/name``."""
+    limit_ranges: Mapping[str, tuple[LimitRange, ...]] = {}
+    """By namespace those that bound its pods."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for kill orders."""
@@ -115,29 +120,23 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
     kubelet = options.kubelet or kubelet_among(objects)
     if rows is None:
         snapshot = Snapshot(machine, tuple(_assumed(each.pod) for each in pods))
-        state = NodeState(snapshot, (*assumed, USAGE), kubelet=kubelet, allocatable_bytes=allocatable_bytes)
-        return _of_pods(pods, state)
+        usage = replace(USAGE, value=assumed_amounts(each.pod for each in pods))
+        state = NodeState(snapshot, (*assumed, usage), kubelet=kubelet, allocatable_bytes=allocatable_bytes)
+        return _of_pods(objects, pods, replace(state, unmeasured=frozenset(each.pod.key for each in pods)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
     if options.refuse_impossible:
         refuse_beyond(beyond)
     objects.note(*map(_beyond_limit, beyond))
-    # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
-    workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
-    replicas = {entry.pod.key for entry in pods if entry.workload in workloads}
-    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None and _runs(entry.pod)]
-    beside = [key for key in unknown if key in replicas]
-    snapshot = Snapshot(
-        machine,
-        tuple(_assumed(each.pod) if each.pod.key in beside else _started(each) for each in measured.pods),
-    )
+    unknown = [each.pod for each in measured.pods if is_unmeasured(each, without_process(each.pod))]
+    snapshot = Snapshot(machine, tuple(_completed(each) for each in measured.pods))
     assumptions = (
         *assumed,
-        *_about_pods("usage", beside, "what they request"),
-        *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
+        *_about_pods("usage", [pod.key for pod in unknown], assumed_amounts(unknown, "what they request")),
         *_left_out(strangers(pods, rows)),
     )
-    return _of_pods(pods, NodeState(snapshot, assumptions, kubelet=kubelet, allocatable_bytes=allocatable_bytes))
+    state = NodeState(snapshot, assumptions, kubelet=kubelet, allocatable_bytes=allocatable_bytes)
+    return _of_pods(objects, pods, replace(state, unmeasured=frozenset(pod.key for pod in unknown)))
 
 
 _OF_STATE = ("usage", "node", "node_memory_bytes", "system_memory_bytes", "refuse_impossible")
@@ -173,7 +172,7 @@ def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, 
     nodes = [] if node_memory_bytes is not None else [each for each in objects.of(Node) if each.name == machine.name]
     allocatable_bytes = stated_allocatable(nodes, machine.memory_bytes)
     state = NodeState(snapshot, is_kubelets=True, kubelet=options.kubelet, allocatable_bytes=allocatable_bytes)
-    return _of_pods(pods, state)
+    return _of_pods(objects, pods, state)
 
 
 def cluster_node_state(found: ClusterNode, options: NodePodsOptions) -> NodeState:
@@ -281,15 +280,14 @@ def usage_by_node(workloads: Iterable[FoundWorkload], rows: Iterable[UsageRow]) 
     return found_rows
 
 
-def _runs(pod: Pod) -> bool:
-    """Whether a container of a node's pod has a process."""
-    idle = without_process(pod)
-    return any(each.name not in idle for each in pod.running_containers)
-
-
 def _assumed(pod: Pod) -> PodUsage:
     """Return a pod whose containers use what they request, where they have a process."""
     return _started(assumed_usage(pod, idle=without_process(pod)))
+
+
+def _completed(entry: PodUsage) -> PodUsage:
+    """Return a pod of which containers without a figure use what they request, where they have a process."""
+    return _started(with_assumed(entry, idle=without_process(entry.pod)))
 
 
 def _started(usage: PodUsage) -> PodUsage:
@@ -303,11 +301,22 @@ def _started(usage: PodUsage) -> PodUsage:
     return replace(usage, containers=tuple(containers))
 
 
-def _of_pods(pods: Sequence[NodePod], state: NodeState) -> NodeState:
-    """Return a state that knows whose pods it has, and which of them an answer is not about."""
+def _of_pods(objects: Objects, pods: Sequence[NodePod], state: NodeState) -> NodeState:
+    """Return a state that knows whose pods it has, which of them an answer is not about, and what bounds them."""
     neighbours = frozenset(each.pod.key for each in pods if not each.is_chosen)
     owners = {each.pod.metadata.uid: (each.kind, each.workload) for each in pods}
-    return _checked(replace(state, neighbours=neighbours, owners=owners))
+    return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=_limit_ranges(objects)))
+
+
+def _limit_ranges(objects: Objects) -> dict[str, tuple[LimitRange, ...]]:
+    """Return the LimitRanges that the workloads' namespaces have, as stored."""
+    if not objects.of(LimitRange):
+        return {}
+    bounds = {}
+    for found in objects.latest(warn=False):
+        namespace = found.workload.metadata.namespace
+        bounds[namespace] = objects.namespace_policies(found.source).of(namespace).stored_limit_ranges()
+    return bounds
 
 
 def _checked(state: NodeState) -> NodeState:

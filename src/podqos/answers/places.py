@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from podqos.agent.journal import By
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
@@ -25,6 +26,7 @@ from podqos.survival.node.pods import without_process
 from podqos.survival.orders.headroom import Headroom
 from podqos.survival.orders.orders import Disagreement, KillKey, Orders
 from podqos.survival.orders.outlook import Outlook
+from podqos.words.counterfactual import Saving
 from podqos.words.qos import oom_rule
 from podqos.words.ranking import why_evicted_first, why_killed_first
 
@@ -110,6 +112,18 @@ class IdleContainer(Struct, frozen=True, rename="camel"):
     """What its node says, such as CrashLoopBackOff; empty where it has not started yet."""
 
 
+class PodRemedies(Struct, frozen=True, rename="camel"):
+    """What saves a pod from the kubelet, or from the kernel; each way was tried."""
+
+    by: By
+    pod: str
+    container: str | None
+    """Which the kernel kills."""
+    place: int
+    remedies: tuple[Saving, ...]
+    """Lines of the manifest first, then what it could use less; also what was tried and does not help."""
+
+
 class RankReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos rank -o json``."""
 
@@ -135,6 +149,8 @@ class RankReport(Struct, frozen=True, rename="camel"):
     """What the kernel could not kill: it has not started, waits to be started again, or has ended."""
     problem: str = ""
     """What contradicts itself: pods of a cluster that are assumed to use more than their node has."""
+    remedies: tuple[PodRemedies, ...] = ()
+    """What saves the pod that is first in each order."""
 
 
 def idle_containers(snapshot: Snapshot) -> tuple[IdleContainer, ...]:

@@ -33,6 +33,8 @@ class RankRequest(NodePodsOptions, frozen=True, kw_only=True):
     pods_memory_bytes: int | None = None
     """What all pods may use together, if the kubelet's configuration does not limit it."""
     cgroup_version: CgroupVersion = CgroupVersion.V2
+    remedies: bool = False
+    """Whether to try what saves the first pod of each order."""
 
 
 class RankKeywords(NodePodsKeywords, total=False):
@@ -44,6 +46,7 @@ class RankKeywords(NodePodsKeywords, total=False):
     layout: Layout
     pods_memory_bytes: int | None
     cgroup_version: CgroupVersion
+    remedies: bool
 
 
 def rank(objects: Objects | NodeState, request: RankRequest) -> RankReport:
@@ -70,6 +73,11 @@ def rank(objects: Objects | NodeState, request: RankRequest) -> RankReport:
     own_score = kubelet.config.oom_score_adj
     report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet, profile))
     report = replace(report, problem=beyond_memory(state, profile))
+    if request.remedies:
+        from podqos.answers.remedies import first_remedies, node_now
+
+        now = node_now(state, orders, settings, kubelet)
+        report = replace(report, remedies=tuple(first_remedies(now, state)))
     return _about(report, state.neighbours) if state.neighbours else report
 
 
@@ -80,6 +88,7 @@ def _about(report: RankReport, neighbours: Collection[str]) -> RankReport:
         eviction_order=tuple(each for each in report.eviction_order if each.pod not in neighbours),
         kill_order=tuple(each for each in report.kill_order if each.pod not in neighbours),
         without_process=tuple(each for each in report.without_process if each.pod not in neighbours),
+        remedies=tuple(each for each in report.remedies if each.pod not in neighbours),
         disagreements=tuple(
             each for each in report.disagreements if not {each.evicted_first, each.killed_first} <= {*neighbours}
         ),

@@ -26,6 +26,7 @@ from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.second_run import run_again
 from podqos.sim.series import (
     EvictionRank,
     KernelRank,
@@ -38,7 +39,7 @@ from podqos.sim.series import (
 from podqos.sim.summary import first_pods, outage_ends, run_summary
 from podqos.survival.orders.orders import both_orders
 from podqos.survival.orders.outlook import outlook
-from podqos.words.counterfactual import kubelet_in_time, saving
+from podqos.words.counterfactual import Telling, kubelet_in_time, saving
 from podqos.words.journal import cause, line, reasons, subject, verb
 from podqos.words.outcome import headline
 from podqos.words.qos import oom_rule
@@ -57,7 +58,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     scenario, nodes = run.scenario, recorded_nodes(run, records)
     pods = tuple(pod for node in nodes.values() for pod in _pods(node))
     of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
-    kills = tuple(_kill(found, nodes[found.entry.node]) for found in hindsights(of_shown, nodes))
+    kills = tuple(_kill(found, nodes[found.entry.node]) for found in run_again(run, hindsights(of_shown, nodes)))
     firsts, summary = first_pods(of_shown), run_summary(run)
     ends = outage_ends(run, of_shown)
     return RunView(
@@ -125,7 +126,7 @@ def _kill(found: Hindsight, node: RecordedNode) -> Kill:
         kubelet_place=found.kubelet_place,
         would_evict=None if would_evict is None else would_evict.pod,
         savings=(
-            *(saving(each, by) for each in found.counterfactuals),
+            *(saving(each, Telling(by)) for each in found.counterfactuals),
             *(() if found.in_time is None else (kubelet_in_time(found.in_time, entry.pod),)),
         ),
         cause=cause(entry),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podqos.advice.checks.finding import Consequence, Effect, FindingSeverity
+from msgspec import Struct
+
+from podqos.advice.checks.finding import Consequence, Effect, FindingSeverity, PodStanding
 from podqos.answers.findings import CheckVerdict, Fate, FindingReport
-from podqos.model.pod import QOSClass
+from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.wording import counted
 from podqos.words.consequences import when_evicted
 
@@ -27,28 +29,40 @@ def verdict(items: Iterable[FindingReport]) -> CheckVerdict | None:
     if not open_items:
         return None
     worst = min(open_items, key=badness)
-    found = worst.effects
-    fate, words = _fate(worst)
+    outcome = _outcome(worst)
     others = {
         (item.subject, item.source): item.subject
         for item in open_items
-        if _is_worth_telling(item, worst) and _fate(item) == (fate, words)
+        if _is_worth_telling(item, worst) and _is_alike(_outcome(item), outcome)
     }
     others.pop((worst.subject, worst.source), None)
-    is_cause = found.repaired is not None or (found.now is not None and found.now.qos_class is QOSClass.BEST_EFFORT)
     return CheckVerdict(
-        text=_sentence(worst, fate, words, list(others.values()), is_cause=is_cause),
-        fate=fate,
+        text=_sentence(worst, outcome, list(others.values())),
+        fate=outcome.fate,
         severity=worst.severity,
         check=worst.check,
         kind=worst.kind,
         namespace=worst.namespace,
         name=worst.name,
         reason=worst.reason,
-        is_cause=is_cause,
+        is_cause=outcome.is_cause,
         others=len(others),
         fingerprint=worst.fingerprint,
     )
+
+
+class _Outcome(Struct, frozen=True, gc=False):
+    """What becomes of the subject of a finding."""
+
+    fate: Fate
+    words: str = ""
+    """Empty where no pod of it is worse off."""
+    is_cause: bool = False
+    """Whether the finding leads to it."""
+
+
+def _is_alike(one: _Outcome, other: _Outcome) -> bool:
+    return (one.fate, one.words) == (other.fate, other.words)
 
 
 def _is_worth_telling(item: FindingReport, worst: FindingReport) -> bool:
@@ -56,22 +70,39 @@ def _is_worth_telling(item: FindingReport, worst: FindingReport) -> bool:
     return FindingSeverity.INFO not in {item.severity, worst.severity} or item.severity is worst.severity
 
 
-def _sentence(item: FindingReport, fate: Fate, words: str, others: Sequence[str], *, is_cause: bool) -> str:
-    if fate is Fate.NOT_CREATED:
+def _sentence(item: FindingReport, outcome: _Outcome, others: Sequence[str]) -> str:
+    """Return the headline: what becomes of the subject, and because of what, if that is so.
+
+    What exactly was found is said below, as the reason; here is only what kind of finding it is.
+    """
+    finding = _as_clause(item.title)
+    if outcome.fate is Fate.NOT_CREATED:
         subject = item.subject if item.kind == "Pod" else f"no pod of {item.subject}"
-        return f"{subject} is {words}: {item.reason}"
-    if fate is Fate.NONE:
-        return f"{item.subject}: {item.reason}"
-    named = len(others) == 1 and others[0] != item.subject
-    like = others[0] if named else counted(len(others), "other")
-    alike = f", like {like}," if others else ""
-    return f"{item.subject}{alike} is {words}, {'because' if is_cause else 'and'} {item.reason}"
+        return f"{subject} is {outcome.words}: {finding}"
+    if not outcome.words:
+        return f"{item.subject}: {finding}"
+    text = f"{item.subject} is {outcome.words}"
+    text = f"{text}, because {item.facts.cause()}" if outcome.is_cause else f"{text}; {finding}"
+    if not others:
+        return text
+    is_named = len(others) == 1 and others[0] != item.subject
+    return (
+        f"{text}; so {'is' if len(others) == 1 else 'are'} {others[0] if is_named else counted(len(others), 'other')}"
+    )
+
+
+def _as_clause(title: str) -> str:
+    """Return a title as a part of a sentence: names keep their capitals."""
+    first, _, rest = title.partition(" ")
+    return f"{first.lower()} {rest}" if first[1:] == first[1:].lower() else title
 
 
 def _harm(item: FindingReport) -> int:
     found = item.effects
-    if found.effect is Effect.NOT_CREATED:
+    if found.effect in {Effect.NOT_CREATED, Effect.FEWER}:
         return 0
+    if _is_safer(found):
+        return 5
     if _ways_first(item):
         return 1
     if found.evicted_before or found.killed_before:
@@ -81,31 +112,55 @@ def _harm(item: FindingReport) -> int:
     return 4 if found.now is not None and found.now.qos_class is QOSClass.BEST_EFFORT else 5
 
 
-def _ways_first(item: FindingReport) -> list[str]:
-    """Return in which orders the subject is first."""
+def _ways_first(item: FindingReport) -> dict[str, bool]:
+    """Return in which orders the subject is first, and whether the finding makes it so."""
     found = item.effects
     if found.effect is not Effect.ORDER:
-        return []
+        return {}
     key = item.subject.partition(" ")[2]
-    return [way for way, first in (("evicted", found.first_evicted), ("killed", found.first_killed)) if first == key]
+    ways = (
+        ("evicted", found.first_evicted, found.evicted_first_anyway),
+        ("killed", found.first_killed, found.killed_first_anyway),
+    )
+    return {way: anyway is False for way, first, anyway in ways if first == key}
 
 
-def _fate(item: FindingReport) -> tuple[Fate, str]:
-    """Return what becomes of the subject, in a word and in words; no words where no pod of it is worse off."""
-    found = item.effects
+def _is_safer(found: Consequence) -> bool:
+    """Whether the pods would be worse off without the finding."""
+    now, repaired = found.now, found.repaired
+    return now is not None and repaired is not None and CLASS_RANK[now.qos_class] > CLASS_RANK[repaired.qos_class]
+
+
+def _outcome(item: FindingReport) -> _Outcome:
+    """Return what becomes of the subject, and whether because of the finding: only where that was compared."""
+    found, has_cause = item.effects, bool(item.facts.cause())
     if found.effect is Effect.NOT_CREATED:
-        return Fate.NOT_CREATED, f"{'not ' * (item.kind == 'Pod')}created or scheduled"
+        return _Outcome(Fate.NOT_CREATED, f"{'not ' * (item.kind == 'Pod')}created or scheduled", is_cause=True)
+    if found.effect is Effect.FEWER:
+        return _Outcome(Fate.FEWER)
+    if _is_safer(found) and has_cause:
+        return _Outcome(Fate.SAFER, "safer than its manifest says", is_cause=True)
     ways = _ways_first(item)
+    caused = [way for way, is_caused in ways.items() if is_caused] if has_cause else []
     if ways:
-        return Fate.FIRST, f"{' and '.join(ways)} first {_SHORT}"
+        return _Outcome(Fate.FIRST, f"{' and '.join(caused or ways)} first {_SHORT}", is_cause=bool(caused))
     if found.effect is Effect.DISK:
-        return Fate.DISK, "among the first to be evicted when the disk fills up"
+        return _Outcome(Fate.DISK, "among the first to be evicted when the disk fills up")
     earlier = _earlier(found)
     if earlier:
-        return Fate.EARLIER, f"{earlier} {_SHORT}"
-    if found.now is None or found.now.is_spared or found.now.qos_class is QOSClass.GUARANTEED:
-        return Fate.NONE, ""
-    return Fate.BY_CLASS, when_evicted(found.now)
+        was_compared = found.evicted_first_anyway is not None
+        return _Outcome(Fate.EARLIER, f"{earlier} {_SHORT}", is_cause=has_cause and was_compared)
+    now = found.now
+    if now is None or now.is_spared or now.qos_class is QOSClass.GUARANTEED or found.effect is Effect.NONE:
+        return _Outcome(Fate.NONE)
+    return _Outcome(Fate.BY_CLASS, when_evicted(now), is_cause=has_cause and _is_by_class(now, found.repaired))
+
+
+def _is_by_class(now: PodStanding, repaired: PodStanding | None) -> bool:
+    """Whether the finding decides the class that says when pods are evicted."""
+    if repaired is None:
+        return now.qos_class is QOSClass.BEST_EFFORT
+    return CLASS_RANK[now.qos_class] < CLASS_RANK[repaired.qos_class]
 
 
 def _earlier(found: Consequence) -> str:

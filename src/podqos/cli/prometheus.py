@@ -46,7 +46,7 @@ def queried(arguments: argparse.Namespace, namespace: str | None) -> QueriedUsag
 
 def _moment(text: str, option: str, before: float) -> float:
     """Return a time in seconds since 1970: a date, or so long before another time."""
-    from podqos.sim.scenario_format.samples import read_time
+    from podqos.manifest.times import read_time
 
     try:
         time_us, is_date = read_time(text)

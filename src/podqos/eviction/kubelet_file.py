@@ -38,7 +38,11 @@ def check_alone(settings: KubeletSettings) -> None:
 
 def check_settings(config: KubeletConfiguration, profile: Profile = LATEST) -> None:
     """Raise ``InvalidConfiguration`` for the first setting with which the kubelet does not start."""
-    parse_thresholds(config, profile)
+    try:
+        parse_thresholds(config, profile)
+    except InvalidConfiguration as error:
+        what = f"{error.what}: the kubelet does not start"
+        raise InvalidConfiguration(what, where=error.where, fix=error.fix) from None
     if not config.cgroups_per_qos and config.enforce_node_allocatable:
         what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
         raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")

@@ -104,7 +104,7 @@ def parse_thresholds(settings: KubeletConfiguration, profile: Profile = LATEST) 
             raise InvalidConfiguration(
                 f"grace period must be specified for the soft eviction threshold {signal}",
                 where=f'evictionSoft["{signal}"]',
-                fix=f"add {signal} to evictionSoftGracePeriod; without it the kubelet does not start",
+                fix=f"add {signal} to evictionSoftGracePeriod",
             )
         parsed.append(Threshold(signal, value, grace_periods[signal], min_reclaims.get(signal)))
     if "pods" in settings.enforce_node_allocatable:

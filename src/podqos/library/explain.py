@@ -90,6 +90,7 @@ def explain_files(
     objects = load_all((inputs,), request, partial(one_by_one, progress=progress))
     nodes = options.nodes(nodes_among(objects))
     objects.check_policies()
+    objects.check_kubelets()
     assumptions = (*nodes.assumptions, *policy_scopes(objects))
     return _explained_files([_piece(explain_objects(objects, nodes, detail))], nodes, objects, assumptions)
 
@@ -142,6 +143,7 @@ class _ManyFiles:
         objects = objects_of(map(TakenFile, sources), self._request, self._inputs.problems)
         nodes = self._options.nodes(nodes_among(objects))
         objects.check_policies()
+        objects.check_kubelets()
         has_autoscalers = any(found.other.kind in AUTOSCALERS for found in objects.others)
         if has_autoscalers and self._detail is not Detail.DECISIONS:
             from podqos.objects.autoscaling import Autoscalers

@@ -17,7 +17,9 @@ def rank(objects: Objects | NodeState, usage: Usage | None = None, **options: Un
 
     ``usage`` is a usage file or its rows; without it pods are assumed to use what they request. ``policy`` None is that
     of the Kubernetes version. ``hard``: whether a hard threshold was met. ``pods_memory_bytes`` limits all pods
-    together, if the kubelet's configuration does not. ``node``, ``system_memory_bytes`` and ``refuse_impossible`` are
+    together, if the kubelet's configuration does not. ``remedies``: whether to try what saves the first pod of each
+    order, which is the default here. ``node``, ``system_memory_bytes`` and ``refuse_impossible`` are
     as for ``node_state``.
     """
+    options.setdefault("remedies", True)
     return answers.rank(objects, RankRequest(usage=usage_rows(usage), **options))

@@ -62,10 +62,12 @@ DEFAULT_KUBELET = Kubelet()
 
 
 def kubelet_among(objects: Objects) -> Kubelet | None:
-    """Return the kubelet whose settings stand among the files; None where there are several, or none."""
-    if len(objects.kubelets) != 1:
-        return None
-    return kubelet_of(objects.kubelets[0])
+    """Return the kubelet whose settings stand among the files; None where there are several, or none.
+
+    All of them must start.
+    """
+    kubelets = [kubelet_of(each) for each in objects.kubelets]
+    return kubelets[0] if len(kubelets) == 1 else None
 
 
 def kubelet_of(found: KubeletObject) -> Kubelet:

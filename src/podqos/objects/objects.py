@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from podqos.errors import InvalidConfiguration
 from podqos.manifest.contents import Refused
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Position, Problem, Severity
@@ -288,6 +289,17 @@ class Objects:
         """Note everything wrong with the policies, wherever they apply."""
         if self._contents.policies is not None:
             self.notes.note_policies(self._contents.policies.problems())
+
+    def check_kubelets(self) -> None:
+        """Note kubelets among the files that do not start with their settings, for answers that need none of them."""
+        for kubelet in self.kubelets:
+            from podqos.eviction.kubelet_file import check_alone
+
+            source, place = kubelet.found.source, kubelet.found.other.place
+            try:
+                check_alone(kubelet.settings)
+            except InvalidConfiguration as error:
+                self.note(source.problem(place, error.where.replace('"', ""), error.what, error.fix))
 
     @property
     def policy_errors(self) -> list[Problem]:

@@ -38,7 +38,12 @@ def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable
     allocatable = node_allocatable(capacity, config)
     for resource in allocatable.over_reserved:
         withheld, there = allocatable.reservation[resource], capacity[resource]
-        what = f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"
+        what = too_much_withheld(resource, str(withheld), str(there))
         fix = "reserve less" + hint(", or describe the node as it is, for example " + naming("node_memory"))
         raise InvalidConfiguration(what, fix=fix)
     return allocatable
+
+
+def too_much_withheld(resource: str, withheld: str, there: str) -> str:
+    """Return that a kubelet withholds more from pods than its node has."""
+    return f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"

@@ -7,6 +7,7 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.causes import AutopsyCause, Cause, Shortage, ShortageKind
 from podqos.survival.autopsy.savings import SavedBy, Saving
+from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT, in_mebibytes, with_headroom
 from podqos.wording import listed, mebibytes
 
 _NAME_CHARACTERS = 24
@@ -21,9 +22,9 @@ _PARTS = {
 }
 _CHANGED = {
     SavedBy.USAGE: "at least {more} less in use",
-    SavedBy.LIMIT: "at least {more} more limit",
+    SavedBy.LIMIT: "a limit of {offered}: at least {more} more, and {percent} % to spare",
     SavedBy.NODE_SIZE: "at least {more} more memory in the machine",
-    SavedBy.CLASS: "class Guaranteed: limits equal to requests, of {amount} or more",
+    SavedBy.CLASS: "class Guaranteed: limits equal to requests, of {amount} or more; CPU is throttled at its limit",
     SavedBy.PRIORITY: "priority class system-node-critical",
     SavedBy.THRESHOLD: "a kubelet that evicts at {amount} free ({more} earlier)",
 }
@@ -125,6 +126,11 @@ def short_path(path: str) -> str:
     return f"…/{last}" if len(last) <= room else f"…/{last[: room // 2]}…{last[-(room // 4) :]}"
 
 
+def _offered(least_bytes: int | None) -> str:
+    """Return a limit that is more than just enough, in whole mebibytes."""
+    return "" if least_bytes is None else str(in_mebibytes(with_headroom(least_bytes)))
+
+
 def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
     """Return a change that would have saved the victim, and who would have died in its place."""
     more = "" if saving.more_bytes is None else amount(saving.more_bytes)
@@ -136,7 +142,9 @@ def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
     elif saving.change is SavedBy.NODE_SIZE and kill.scope is CgroupLevel.KUBEPODS:
         words = f"at least {more} more memory for pods: a larger node, or less reserved"
     else:
-        words = _CHANGED[saving.change].format(more=more, amount=total)
+        words = _CHANGED[saving.change].format(
+            more=more, amount=total, offered=_offered(saving.amount_bytes), percent=HEADROOM_PERCENT
+        )
     if saving.instead is not None:
         return f"{words}; then {process(saving.instead.name, saving.instead.pid)} would have died"
     return words

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from podqos.agent.journal import By
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import INODES, PIDS
-from podqos.model.resources import EPHEMERAL_STORAGE
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podqos.model.time_units import SECOND_US
 from podqos.placement.reasons import Insufficient
-from podqos.sim.hindsight import KubeletInTime
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
-from podqos.wording import mebibytes
+from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT, SOME_CPU
+from podqos.wording import listed, mebibytes, verb
+from podqos.words.durations import duration
 from podqos.words.journal import signed
 from podqos.words.qos import edits
 from podqos.words.ranking import amount, scheduled
 
+if TYPE_CHECKING:
+    from podqos.sim.hindsight import KubeletInTime
 
-class Saving(Struct, frozen=True):
+
+class Saving(Struct, frozen=True, rename="camel"):
     """A change to a pod or its node, verified by deciding again."""
 
     change: str
@@ -25,18 +33,101 @@ class Saving(Struct, frozen=True):
     effect: str
     """What would have followed."""
     saves: bool
-    """Whether the pod is spared at that moment with it."""
+    """Whether the pod is spared with it."""
     edits: tuple[str, ...] = ()
     """Lines of the manifest to write."""
+    kind: str = ""
+    """What is changed: a ``PodChange``, or ``threshold``."""
+    instead: tuple[str, ...] = ()
+    """The pods that are killed or evicted instead; empty where none is, or the change does not help."""
+    costs: tuple[str, ...] = ()
+    """What it takes: requests on the node, throttling, preemption."""
+    rests_on: tuple[str, ...] = ()
+    """How it was tried, and what of that is assumed."""
+    assumed: tuple[str, ...] = ()
+    """The pods it depends on whose usage is assumed."""
 
 
-def saving(counterfactual: Counterfactual, by: By) -> Saving:
+class Telling(Struct, frozen=True, gc=False):
+    """How a change is told."""
+
+    by: By
+    """Whose decision was repeated."""
+    would_have: bool = True
+    """Whether it is about what has happened, and not about what will."""
+    assumed: tuple[str, ...] = ()
+    """The pods whose usage is assumed."""
+
+
+def saving(counterfactual: Counterfactual, telling: Telling) -> Saving:
     """Word a change and its effect."""
+    second = counterfactual.second_run
+    instead: tuple[str, ...] = ()
+    if counterfactual.saves:
+        decided = counterfactual.decision.instead
+        instead = second.instead if second is not None else () if decided is None else (decided,)
     return Saving(
-        _change(counterfactual), _effect(counterfactual, by), counterfactual.saves, tuple(edits(counterfactual.edits))
+        _change(counterfactual),
+        _effect(counterfactual, telling),
+        counterfactual.saves,
+        tuple(edits(counterfactual.edits)),
+        kind=counterfactual.change.value,
+        instead=instead,
+        costs=tuple(_costs(counterfactual)),
+        rests_on=tuple(_rests_on(counterfactual, telling)),
+        assumed=telling.assumed,
     )
 
 
+def saving_words(saving: Saving) -> str:
+    """Return a change, its effect and what it costs, in a line that goes on from another."""
+    cost = f"; costs {'; '.join(saving.costs)}" if saving.saves and saving.costs else ""
+    assumed = (
+        f"; if {listed(saving.assumed)} {verb(saving.assumed, 'uses', 'use')} what is assumed" if saving.assumed else ""
+    )
+    return f"{saving.change[:1].lower()}{saving.change[1:]} → {saving.effect}{cost}{assumed}"
+
+
+def _costs(counterfactual: Counterfactual) -> Iterator[str]:
+    """Yield what a change takes beside what it gives."""
+    for is_known in (True, False):
+        more = [
+            f"{scheduled(number, name)} of {name}"
+            for name, number in counterfactual.added.items()
+            if (name in counterfactual.rooms_known) is is_known
+        ]
+        room = "" if counterfactual.lacks is not None else ", which has room" if is_known else ", if it has room"
+        if more:
+            yield f"{listed(more)} more requested on the node{room}"
+    if counterfactual.change is PodChange.GUARANTEED:
+        added = [
+            each for each in counterfactual.edits if each.replaces is None and each.path.endswith(f".limits.{CPU}")
+        ]
+        if len(added) == 1:
+            yield "a CPU limit that was not there: it is throttled above it"
+        elif added:
+            yield "CPU limits that were not there: it is throttled above them"
+    if counterfactual.change is PodChange.PRIORITY:
+        yield f"a PriorityClass with value {counterfactual.amount}, whose pods may preempt others"
+
+
+def _rests_on(counterfactual: Counterfactual, telling: Telling) -> Iterator[str]:
+    """Yield how a change was tried, and what of it is assumed."""
+    whose = "kernel" if telling.by is By.KERNEL else "kubelet"
+    if counterfactual.second_run is not None:
+        yield "the whole run, repeated with this change"
+    else:
+        yield f"the {whose}'s decision, repeated with this change: as much in use as at that moment"
+    if telling.assumed:
+        yield f"assumed usage of {listed(telling.assumed)}"
+    if counterfactual.change is PodChange.GUARANTEED:
+        yield f"memory limits at least {HEADROOM_PERCENT} % above what is in use"
+        if any(each.value is None for each in counterfactual.edits):
+            yield f"a CPU limit of {SOME_CPU} where nothing is stated: choose what it needs"
+
+
+FATES = {By.KUBELET: "evicted by the kubelet", By.KERNEL: "killed by the kernel"}
+_MOST_NAMED = 3
 _LESS = {EPHEMERAL_STORAGE: "{} less disk", INODES: "{} fewer inodes", PIDS: "{} fewer processes"}
 _LIMITS = {
     LocalStorageLimit.EMPTY_DIR: "A sizeLimit of {} for the emptyDir {}",
@@ -57,33 +148,53 @@ def _change(counterfactual: Counterfactual) -> str:
             return "Make it Guaranteed"
         case PodChange.PRIORITY:
             return f"A priority of {number}"
+        case PodChange.LIMIT if resource == MEMORY:
+            whose = "" if counterfactual.container is None else f" for {counterfactual.container}"
+            return f"A memory limit of {mebibytes(number)}{whose}"
         case PodChange.LIMIT:
             return _LIMITS[LocalStorageLimit(resource)].format(mebibytes(number), counterfactual.container)
 
 
-def _effect(counterfactual: Counterfactual, by: By) -> str:
-    decision = counterfactual.decision
+def _effect(counterfactual: Counterfactual, telling: Telling) -> str:
+    decision, by = counterfactual.decision, telling.by
     parts = []
     if counterfactual.oom_score_adj is not None:
         parts.append(f"oom_score_adj {signed(counterfactual.oom_score_adj)}")
     if decision.instead is not None or not decision.spared:
         whose = "kernel's" if by is By.KERNEL else "kubelet's"
         parts.append(f"place {decision.place} of {decision.others + 1} in the {whose} order")
-    verb = "killed" if by is By.KERNEL else "evicted"
+    fate = "killed" if by is By.KERNEL else "evicted"
+    would = f"would have been {fate}" if telling.would_have else f"is {fate}"
+    told = ", ".join(parts)
+    but = f"{told}, but " if parts else "but "
+    second = counterfactual.second_run
     if not decision.spared and decision.instead is not None:
-        return f"{', '.join(parts)}, but {decision.instead}, which changes with it, would have been {verb}"
+        return f"{but}{decision.instead}, which changes with it, {would}"
     if not decision.spared:
-        still = "still the first" if decision.place == 1 else f"still {verb}"
-        return f"{', '.join(parts)}: {still}"
-    if counterfactual.over_limit_bytes is not None:
-        return f"{', '.join(parts)}, but {mebibytes(counterfactual.over_limit_bytes)} over the limit that comes with it"
+        still = "still the first" if decision.place == 1 else f"still {fate}"
+        return f"{told}: {still}"
+    if counterfactual.refused:
+        return f"{but}the API server refuses it: {counterfactual.refused}"
     if counterfactual.lacks is not None:
-        return f"{', '.join(parts)}, but {_no_room(counterfactual.lacks)}"
+        return f"{but}{_no_room(counterfactual.lacks)}"
+    if second is not None and second.died_us is not None:
+        return f"{but}it dies all the same, {duration(round(second.died_us / SECOND_US, 1))} into the run"
+    if second is not None and not second.instead:
+        return "; ".join([*([told] if told else []), "in the same run no other pod died instead"])
+    if second is not None:
+        return "; ".join([*([told] if told else []), f"in the same run {_named(second.instead)} died instead"])
     if decision.instead is None:
-        return ", ".join([*parts, f"nothing would have been {verb}"])
+        nothing = f"nothing {would}" if by is not By.KERNEL or counterfactual.change is not PodChange.LIMIT else ""
+        return ", ".join(filter(None, [*parts, nothing or "it has room for what it asked for"]))
     if counterfactual.change is PodChange.LESS:
-        return f"{', '.join(parts)}; {decision.instead} would have been first"
-    return f"{', '.join(parts)}; {decision.instead} would have been {verb} instead"
+        first = "would have been first" if telling.would_have else "is first"
+        return f"{told}; {decision.instead} {first}"
+    return f"{told}; {decision.instead} {would} instead"
+
+
+def _named(pods: Sequence[str]) -> str:
+    more = [f"{len(pods) - _MOST_NAMED} more"] if len(pods) > _MOST_NAMED else []
+    return listed([*pods[:_MOST_NAMED], *more])
 
 
 def _no_room(lacks: Insufficient) -> str:
@@ -100,4 +211,8 @@ def kubelet_in_time(found: KubeletInTime, pod: str) -> Saving:
         change=f"evictionHard memory.available {mebibytes(found.threshold_bytes)}",
         effect=f"{fell}with this threshold the kubelet always acts in time and evicts {who}",
         saves=pod not in found.evicted,
+        kind="threshold",
+        instead=tuple(each for each in found.evicted if each != pod),
+        costs=("as much of what pods may request on the node",),
+        rests_on=("how memory fell in this run",),
     )

@@ -230,16 +230,17 @@ class LargerThanAnyNode(Fact, frozen=True, gc=False):
     request: str
     largest: str
     node: str
+    """Its name; empty where only its memory was stated."""
 
     def sentence(self, _: str) -> str:
         """Return its request beside the largest node."""
-        largest = f"the largest node, {self.node}, has {self.largest}"
+        largest = f"the largest node, {self.node}, has {self.largest}" if self.node else f"nodes have {self.largest}"
         return f"the pod requests {self.request} of {self.resource}; {largest}"
 
 
 def find_larger_than_any_node(view: View) -> None:
     """Find a pod that no node could hold, however empty."""
-    nodes = view.context.surroundings.nodes
+    nodes = view.context.surroundings.nodes or view.context.stated_nodes
     if not nodes:
         return
     requests = pod_requests(view.stored)
@@ -262,7 +263,8 @@ def find_larger_than_any_node(view: View) -> None:
 def larger_than_any_node() -> Example:
     """PQ504: A pod fits no node, not even an empty one.
 
-    It stays pending forever: no preemption can make room for it.
+    It stays pending forever: no preemption can make room for it. Where no Nodes are given, a stated node memory counts
+    (--node-memory), less what a given kubelet configuration withholds from pods.
 
     Fix: Lower its requests, or add a larger node.
     """

@@ -15,14 +15,17 @@ from podqos.advice.checks import (
     amounts,
     capacity,
     classes,
+    databases,
     demands,
     kubelet,
     policies,
     priority,
     resize,
+    runtimes,
     scaling,
     sizes,
     toleration,
+    unsized,
 )
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import Fact
@@ -30,7 +33,10 @@ from podqos.errors import InvalidArgument
 from podqos.naming import naming, stated_with
 from podqos.wording import nearest
 
-_MODULES = (amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration)
+_MODULES = (
+    *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
+    *(databases, runtimes, unsized),
+)
 
 CHECKS: dict[str, Check] = {
     check.id: check

@@ -18,6 +18,7 @@ from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
 from podqos.advice.checks.capacity import sums
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
+from podqos.advice.checks.databases import TOLD_BY, burstable_among_guaranteed, find_burstable_among_guaranteed
 from podqos.advice.checks.demands import find_over_budget
 from podqos.advice.checks.finding import Finding, in_order
 from podqos.advice.checks.policies import find_conflicting_defaults
@@ -25,6 +26,7 @@ from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.view import Context, Variant, View
+from podqos.manifest.runtime_memory import Written
 
 
 @cache
@@ -37,7 +39,7 @@ def _rules(disabled: frozenset[str], only: frozenset[str]) -> tuple[tuple[Worklo
 
 
 # Rules that hold workloads, or the policies they are under, against each other.
-_WITHIN_UNITS = (compare_priorities, find_conflicting_defaults)
+_WITHIN_UNITS = (compare_priorities, find_burstable_among_guaranteed, find_conflicting_defaults)
 # Rules that hold workloads against the nodes they may run on.
 _WITHIN_CLUSTERS = (sums, find_unplaceable_replicas, find_over_budget)
 
@@ -51,9 +53,14 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
     """Pods that findings compare with others; only where pods are compared."""
 
 
-def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
-    """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
-    view = View(found, context, compares=keep_pod)
+def check_workload(
+    found: LocatedWorkload, context: Context, *, keep_pod: bool, written: Written | None = None
+) -> CheckedWorkload:
+    """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others.
+
+    ``written`` is the whole object, where its commands and environments may say something.
+    """
+    view = View(found, context, compares=keep_pod, written=written)
     findings = findings_about(view)
     return CheckedWorkload(sketch_of(view), findings, tuple(view.variants))
 
@@ -90,11 +97,20 @@ def check_bundle(
             findings += {(each.check, each.subject, each.path, each.facts): each for each in found}.values()
         else:
             findings += rule(context, sketches)
+    findings = _without_repetition(findings, variants)
     if any(sketch.pod is not None for sketch in sketches):
         from podqos.advice.checks.comparison import compare
 
         findings = compare(findings, variants, sketches, context)
     return in_order(_as_applied(finding, options) for finding in findings if options.runs(finding.check))
+
+
+def _without_repetition(findings: list[Finding], variants: Sequence[Variant]) -> list[Finding]:
+    """Return the findings without what another check says of the same workload; variants count only what was before."""
+    told = {finding.subject for finding in findings if finding.check in TOLD_BY and finding.suppression is None}
+    kept = [each for each in findings if each.check != burstable_among_guaranteed.id or each.subject not in told]
+    assert all(kept[each.finding] is findings[each.finding] for each in variants)
+    return kept
 
 
 def _as_applied(finding: Finding, options: CheckOptions) -> Finding:

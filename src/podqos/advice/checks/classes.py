@@ -21,6 +21,7 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import Place, deciding_resources
 from podqos.qos.edits import Edit, edits_to_guaranteed
+from podqos.survival.node.assumed_usage import NOMINAL
 from podqos.wording import listed, verb
 
 # A request of at least this share of its limit was meant to be equal: 4G and 4Gi are 93 %.
@@ -28,6 +29,8 @@ _NEARLY = 0.9
 # What a container that states nothing is assumed to get in comparisons.
 _SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
 _UNTIL_DONE = ("Job", "CronJob")
+THE_POD = "the pod"
+"""What states resources where it is no container."""
 _DAEMON_SET = "DaemonSet"
 NOT_SCALED = "PQ601"
 """Says that an autoscaler lacks requests."""
@@ -69,6 +72,12 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
                 clauses.append(f"{spoiler.container} requests {request} {of_limit}")
         spoilt = listed([*(f"{name} has {' and '.join(limits)}" for name, limits in missing.items()), *clauses])
         return f"{spoilt}, unlike {listed(self.in_order)}" if self.in_order else spoilt
+
+    def cause(self) -> str:
+        """Return what keeps it from being safe."""
+        names = list(dict.fromkeys(spoiler.container for spoiler in self.spoilers if spoiler.container != THE_POD))
+        who = f"{listed(names)} {verb(names, 'keeps', 'keep')}" if names else "its own amounts keep"
+        return f"{who} it from being Guaranteed"
 
 
 def find_accidental_burstable(view: View) -> None:
@@ -146,7 +155,7 @@ def _is_nearly_complete(resources: ResourceRequirements) -> bool:
 def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoiler:
     request, limit = resources.requests.get(name), resources.limits.get(name)
     return Spoiler(
-        place.container or "the pod",
+        place.container or THE_POD,
         name,
         None if request is None else str(request),
         None if limit is None else str(limit),
@@ -204,6 +213,10 @@ class NothingSet(Fact, frozen=True, gc=False):
             return asked
         return f"{asked}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
 
+    def cause(self) -> str:
+        """Return what it lacks."""
+        return "it requests nothing"
+
 
 def find_best_effort(view: View) -> None:
     """Find BestEffort pods that are not expendable, each once: that users wait for it matters most.
@@ -228,7 +241,8 @@ def find_best_effort(view: View) -> None:
             if priority > 0:
                 facts = PriorityWithoutRequests(priority, priority_counts)
                 patch = view.choose(Choice.RESOURCES, *_request_paths(view))
-                view.report(priority_without_requests, "spec.priorityClassName", facts, patch)
+                covered = Repair(lambda: _covered(view.pod), is_assumed=True)
+                view.report(priority_without_requests, "spec.priorityClassName", facts, patch, repair=covered)
             return
     containers = view.pod.spec.containers
     autoscaler = view.scaled_by.name if view.scaled_by is not None and needs_requests else None
@@ -238,7 +252,16 @@ def find_best_effort(view: View) -> None:
         "spec.containers[0].resources" if containers else "spec",
         NothingSet(kind, names, view.serves, priority, autoscaler, priority_counts),
         view.choose(Choice.RESOURCES, *_request_paths(view)),
+        repair=Repair(lambda: _covered(view.pod), is_assumed=True),
     )
+
+
+def _covered(pod: Pod) -> Pod:
+    """Return the pod as it would be if it requested the memory that it is taken to use, and no more."""
+    memory = {MEMORY: NOMINAL}
+    resources = ResourceRequirements(limits=memory, requests=memory)
+    containers = tuple(replace(container, resources=resources) for container in pod.spec.containers)
+    return replace(pod, spec=replace(pod.spec, containers=containers))
 
 
 def _what_priority_does(priority: int, *, counts: bool) -> str:
@@ -324,6 +347,10 @@ class PriorityWithoutRequests(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return the class, and what the priority does."""
         return f"{QOSClass.BEST_EFFORT}; {_what_priority_does(self.priority, counts=self.priority_counts)}"
+
+    def cause(self) -> str:
+        """Return what it lacks."""
+        return "it requests nothing"
 
 
 @check("PQ302", "high-priority-best-effort", WARNING, f"{RANKING} (rankMemoryPressure)", OOM, rule=find_best_effort)

@@ -26,9 +26,9 @@ from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.placement.allocatable import node_allocatable
 from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.node.assumed_usage import NOMINAL_BYTES
 from podqos.survival.orders.orders import OOMDomain, Orders, both_orders
 
-_WITHOUT_ANYTHING_BYTES = 256 << 20
 _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
 
 
@@ -147,6 +147,10 @@ def _compared(
     first_evicted, first_killed = (
         places.first_with(order, peers, uid, finding.subject) for order in (places.eviction, places.kernel)
     )
+    anyway = (
+        places.first_with(order, peers, repaired, finding.subject) == finding.subject.key if repaired in order else None
+        for order in (places.eviction, places.kernel)
+    )
     return replace(
         finding,
         consequence=replace(
@@ -155,6 +159,8 @@ def _compared(
             killed_before=killed_before,
             first_evicted=first_evicted,
             first_killed=first_killed,
+            evicted_first_anyway=next(anyway),
+            killed_first_anyway=next(anyway),
         ),
     )
 
@@ -239,4 +245,4 @@ def _assumed_bytes(container: Container, pod: Pod) -> int:
     if own is not None and own.limits.get(MEMORY):
         return own.limits[MEMORY].value // len(pod.running_containers)
     request = container.resources.requests.get(MEMORY)
-    return 2 * request.value if request else _WITHOUT_ANYTHING_BYTES
+    return 2 * request.value if request else NOMINAL_BYTES

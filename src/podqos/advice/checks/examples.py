@@ -65,6 +65,12 @@ def daemon_set(requests: str = "", limits: str = "") -> str:
     return head + _template("logs", container("collector", requests, limits))
 
 
+def stateful_set(name: str, *containers: str, spec: str = "") -> str:
+    """Return a StatefulSet; ``spec`` are further fields of its pods."""
+    head = f"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: {name}}}\nspec:\n  serviceName: {name}\n"
+    return head + _template(name, "".join(containers)) + indent(spec, "    ")
+
+
 def _template(app: str, containers: str) -> str:
     selector = f"  selector: {{matchLabels: {{app: {app}}}}}\n  template:\n    metadata: {{labels: {{app: {app}}}}}\n"
     return f"{selector}    spec:\n      containers:\n{indent(containers, '    ')}"

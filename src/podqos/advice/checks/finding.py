@@ -60,6 +60,10 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
         """Return what was found, without a full stop; ``container`` is the finding's, or nothing."""
         raise NotImplementedError
 
+    def cause(self) -> str:
+        """Return in a few words why pods die earlier because of it, for a headline; empty where they need not."""
+        return ""
+
 
 EditValue: TypeAlias = str | int | bool | list[str] | dict[str, str] | None
 
@@ -126,6 +130,13 @@ class Choice(StrEnum):
     MOST_REPLICAS = "most-replicas", "lower maxReplicas, or make room for that many pods"
     QOS_CLASS = "qos-class", "choose Guaranteed, Burstable or BestEffort"
     DISRUPTIONS = "disruptions", "let at least one pod be evicted, or run more of them"
+    USAGE = (
+        "usage",
+        "look up the peak (kubectl top pod --containers, or container_memory_working_set_bytes) and request that much",
+    )
+    HEAP = "heap", "lower the setting, or raise the limit (kubectl top pod --containers shows what is used now)"
+    KNOWN_SETTING = "known-setting", "write the value into the manifest, or compare it with the limit yourself"
+    SHARE = "share", "write a share, or fewer than the node has (df -i; sysctl kernel.pid_max)"
 
 
 class Patch(Struct, frozen=True, gc=False, rename="camel"):
@@ -207,7 +218,7 @@ class AssumedUsage(StrEnum):
     """What pods are assumed to use where nothing is measured."""
 
     LIMITS = "limits"
-    """Each container its memory limit; without one twice its request; without either 256Mi."""
+    """Each container its memory limit; without one twice its request; without either 64Mi, as everywhere."""
 
 
 class Effect(StrEnum):
@@ -221,6 +232,8 @@ class Effect(StrEnum):
     """On which pods are evicted when the node's disk fills up."""
     NOT_CREATED = "not-created"
     """There will be no pod."""
+    FEWER = "fewer"
+    """Not all of its pods will be there."""
     NODE = "node"
     """On whether the kubelet or the kernel chooses the victims of a node."""
     NONE = "none"
@@ -247,6 +260,10 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     others to compare it with."""
     first_killed: str | None = None
     """The workload the kernel kills first; likewise."""
+    evicted_first_anyway: bool | None = None
+    """Whether it would be evicted first without the finding, too; null where that was not compared."""
+    killed_first_anyway: bool | None = None
+    """Likewise whether the kernel would kill it first."""
     usage: AssumedUsage = AssumedUsage.LIMITS
     """What the orders assume that pods use."""
 

@@ -1,4 +1,4 @@
-"""PQ401–PQ413: kubelet settings that leave the choice of victims to the kernel, or to chance."""
+"""PQ401–PQ414: kubelet settings that leave the choice of victims to the kernel, or to chance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
-from podqos.eviction.kubelet_file import check_settings
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
@@ -29,6 +28,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
 from podqos.naming import published
 from podqos.placement.allocatable import node_allocatable
+from podqos.placement.kubelet_start import check_starts, too_much_withheld
 from podqos.wording import listed, mebibytes
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from (_soft_without_grace(kubelet, signal) for signal in missing)
         return
     try:
+        check_starts(config, {}, profile=profile)
         thresholds = parse_thresholds(config, profile)
-        check_settings(config, profile)
         # What the shares of thresholds are of, as far as that is known.
         signals = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
         known = {signal: kubelet.capacity[name].value for signal, name in signals.items() if name in kubelet.capacity}
@@ -185,6 +185,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from _warned(kubelet, warning)
     yield from _kernel_first(kubelet, thresholds)
     yield from _minimum_reclaim(kubelet, thresholds)
+    yield from _above_what_there_is(kubelet)
     yield from _enforcement(kubelet)
     yield from _grace_cut(kubelet, sketches)
 
@@ -293,7 +294,7 @@ def _twice(text: str) -> str:
 
 @_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER, fix_on_request=True)
 def soft_after_hard() -> Example:
-    """PQ402: A soft threshold is not above the hard one.
+    """PQ402: A soft threshold comes too late.
 
     The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, meant to end
     pods gently and in time, never takes effect.
@@ -450,7 +451,7 @@ class OverReserved(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return both amounts."""
-        return f"{self.reserved} of {self.resource} is reserved, but the node has {self.capacity}"
+        return too_much_withheld(self.resource, self.reserved, self.capacity)
 
 
 def _held_back(kubelet: _Kubelet) -> Found:
@@ -766,4 +767,94 @@ def kubelet_refuses() -> Example:
     return Example(
         examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: -1Gi}}\n"),
         chosen={"evictionHard[memory.available]": "1Gi"},
+    )
+
+
+# ---- PQ414 -------------------------------------------------------------------------------------------------------
+
+_INODE_SIGNALS = (Signal.NODEFS_INODES, Signal.IMAGEFS_INODES)
+_MOST_PIDS = 1 << 22  # PID_MAX_LIMIT of a 64-bit kernel
+_BYTES_PER_THREAD = 8 * (16 << 10)  # the kernel allows one thread for each eight stacks that fit into memory
+_EXT4_BYTES_PER_INODE = 16 << 10
+_XFS_INODE_BYTES = 512
+# Which share of its space XFS gives to inodes at most, up to a size.
+_XFS_SHARES = ((10**12, 25), (50 * 10**12, 5))
+_XFS_LEAST_SHARE = 1
+_BYTE_UNITS = ("Ki", "Mi", "Gi", "Ti")
+
+
+class ThresholdAboveAll(Fact, frozen=True, gc=False):
+    """A threshold above the number of inodes or process ids that the node has at most."""
+
+    signal: str
+    threshold: str
+    count: int
+    """The threshold as a number."""
+    most: int
+    """How many the node has at most."""
+    of: str
+    """What has so many."""
+
+    def sentence(self, _: str) -> str:
+        """Return the threshold as a number, beside what there is."""
+        what = "process ids" if self.signal == Signal.PID.value else "inodes"
+        return (
+            f"{self.signal} is kept above {self.threshold}, {self.count:,} {what}; {self.of} has at most {self.most:,}"
+        )
+
+
+def _above_what_there_is(kubelet: _Kubelet) -> Found:
+    """Yield thresholds of inodes and process ids that are met from the start, whatever the node runs."""
+    config = kubelet.config
+    for setting, thresholds in (("evictionHard", config.eviction_hard or {}), ("evictionSoft", config.eviction_soft)):
+        for name, text in thresholds.items():
+            if text.endswith("%"):
+                continue
+            above = _above(kubelet, Signal(name), text)
+            if above is not None:
+                path = f"{setting}[{name}]"
+                share = ("10%",) if name == Signal.PID.value else ("5%",)
+                patch = Patch.choose(Choice.SHARE, (path,), share)
+                yield kubelet.finding(threshold_above_all, path, above, patch)
+
+
+def _above(kubelet: _Kubelet, signal: Signal, text: str) -> ThresholdAboveAll | None:
+    """Return what is wrong with an amount. Filesystems are taken to be made as their tools do unless told otherwise."""
+    count = Quantity.parse(text).value
+    if signal is Signal.PID:
+        most = min(_MOST_PIDS, kubelet.memory_bytes // _BYTES_PER_THREAD)
+        of = f"a kernel with {_in_mebibytes(kubelet.memory_bytes)} of memory"
+        return ThresholdAboveAll(signal.value, text, count, most, of) if count > most else None
+    if signal not in _INODE_SIGNALS:
+        return None
+    size = kubelet.capacity.get(EPHEMERAL_STORAGE, ASSUMED_FILESYSTEM)
+    ext4 = size.value // _EXT4_BYTES_PER_INODE
+    share = next((share for end, share in _XFS_SHARES if size.value < end), _XFS_LEAST_SHARE)
+    most = max(ext4, size.value * share // 100 // _XFS_INODE_BYTES)
+    if count > most:
+        return ThresholdAboveAll(signal.value, text, count, most, f"a filesystem of {size}")
+    # Nobody counts inodes in mebibytes: the size of the disk was meant.
+    if count > ext4 and text.endswith(_BYTE_UNITS):
+        return ThresholdAboveAll(signal.value, text, count, ext4, f"ext4 of {size}")
+    return None
+
+
+@_kubelet_check(
+    "PQ414", "threshold-above-capacity", ERROR, _THRESHOLDS, "Kubernetes: pkg/kubelet/stats/pidlimit/pidlimit_linux.go"
+)
+def threshold_above_all() -> Example:
+    """PQ414: A threshold is above what the node has.
+
+    Inodes and process ids are counted, not measured in bytes: nodefs.inodesFree<100Mi, as some guides print it, demands
+    104,857,600 free inodes, and an ext4 of 100Gi has 6,553,600. The threshold is met from the start: the node is under
+    DiskPressure or PIDPressure for ever, takes no new pods, and the kubelet evicts one pod after the other without ever
+    reaching it. Where the disk is not known, 100Gi is assumed (a Node states it as ephemeral-storage).
+
+    Fix: Write a share, such as 5% (the default for inodes), or a number below what the node has (df -i; the smaller of
+    sysctl kernel.pid_max and kernel.threads-max).
+    """
+    hard = "{memory.available: 1Gi, nodefs.available: 10%, nodefs.inodesFree: 100Mi}"
+    return Example(
+        examples.kubelet(f"{_RESERVED}evictionHard: {hard}\n"),
+        chosen={"evictionHard[nodefs.inodesFree]": "5%"},
     )

@@ -276,7 +276,7 @@ def quota_demands() -> Example:
     )
 
 
-@check("PQ207", "quota-too-small", ERROR, _QUOTA, effect=Effect.NOT_CREATED, rule=policies)
+@check("PQ207", "quota-too-small", ERROR, _QUOTA, effect=Effect.FEWER, rule=policies)
 def quota_too_small() -> Example:
     """PQ207: The quota has no room for all pods of the workload.
 

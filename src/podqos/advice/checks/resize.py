@@ -16,7 +16,7 @@ from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 from podqos.model.pod import PodStatus, QOSClass
 from podqos.qos.classes import classify, qos_class_of
-from podqos.wording import listed
+from podqos.wording import listed, verb
 
 
 class ClassChange(Fact, frozen=True, gc=False):
@@ -36,6 +36,10 @@ class ClassChange(Fact, frozen=True, gc=False):
             return classes
         who = listed(self.sources)
         return f"{classes} by {who}, through {listed(self.containers)}" if self.containers else f"{classes} by {who}"
+
+    def cause(self) -> str:
+        """Return who did it."""
+        return f"{listed(self.sources)} {verb(self.sources, 'changes', 'change')} its class" if self.sources else ""
 
 
 def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:

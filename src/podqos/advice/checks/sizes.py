@@ -12,6 +12,7 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
+from podqos.advice.checks.unsized import is_told_as_unsized
 from podqos.advice.checks.view import Repair, View
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, Pod, QOSClass
@@ -24,9 +25,9 @@ from podqos.wording import listed, shown_ratio, verb
 _MEBIBYTE = 1 << 20
 _MEGABYTE = 10**6
 # So close to 1000 that a container is killed almost as early as one without requests.
-_LIKE_NOTHING = 990
+LIKE_NOTHING = 990
 # How much lower the score of the container it serves must be.
-_FAR_BELOW = 20
+FAR_BELOW = 20
 _LOCAL_STORAGE = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (localStorageEviction)"
 
 
@@ -62,6 +63,10 @@ class LimitFarAboveRequest(Fact, frozen=True, gc=False):
             f"{container} may use {self.limit} of memory, {self.ratio:.1f}× the {self.request} it requests "
             f"(at most {self.allowed_ratio:g}×)"
         )
+
+    def cause(self) -> str:
+        """Return what is out of proportion."""
+        return "its memory limit is far above its request"
 
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
@@ -336,7 +341,8 @@ def find_small_sidecar(view: View) -> None:
     regular = scores[: len(spec.containers)]
     main = min(regular, key=lambda score: score.value)
     for index, score in enumerate(regular):
-        if score.value >= _LIKE_NOTHING and score.value - main.value >= _FAR_BELOW:
+        is_small = score.value >= LIKE_NOTHING and score.value - main.value >= FAR_BELOW
+        if is_small and not is_told_as_unsized(view, spec.containers[index]):
             view.report(
                 small_sidecar,
                 f"spec.containers[{index}].resources",
@@ -477,7 +483,7 @@ def find_no_cpu_request(view: View) -> None:
     if not request:
         return
     for container, path in running:
-        if CPU not in container.resources.requests:
+        if CPU not in container.resources.requests and not is_told_as_unsized(view, container):
             view.report(
                 no_cpu_request,
                 path,

@@ -62,6 +62,10 @@ class ComesBack(Fact, frozen=True, gc=False):
             "same node and is evicted again"
         )
 
+    def cause(self) -> str:
+        """Return what gets it evicted."""
+        return "it may use more memory than it requests"
+
 
 class _Amounts(Struct, frozen=True, gc=False):
     """The memory of a container that keeps running, or of the pod."""
@@ -170,7 +174,7 @@ def _text(amount: Quantity | None) -> str | None:
     fix_on_request=True,
 )
 def comes_back() -> Example:
-    """PQ118: An evicted pod returns to the same node and is evicted again.
+    """PQ118: A pod comes back while its node is short of memory.
 
     A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. DaemonSet
     pods tolerate it, because the controller adds the toleration; others do if their manifest says so. A pod that uses

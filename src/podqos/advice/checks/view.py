@@ -31,12 +31,16 @@ from podqos.advice.checks.finding import (
     PodStanding,
 )
 from podqos.advice.checks.units import Machines, is_implausible
-from podqos.errors import InvalidManifest
+from podqos.errors import InvalidConfiguration, InvalidManifest
 from podqos.eviction.usage import request_of
+from podqos.manifest.plain import Plain, parse_path
+from podqos.manifest.runtime_memory import Written
 from podqos.model.autoscaling import ResourceMetric
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, ObjectMeta, Pod, PodStatus, QOSClass, Workload
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.model.service import Service
 from podqos.policy.matching import matches
 from podqos.policy.subject import Subject
@@ -63,6 +67,8 @@ class Repair(Struct, frozen=True, gc=False):
     """Makes that pod. Called only where workloads are compared."""
     now: Pod | None = None
     """The pod that runs, where it is not the stored one."""
+    is_assumed: bool = False
+    """Whether amounts of the repaired pod are made up: it is compared with others, and not reported."""
 
 
 _NO_REPAIR = Repair(lambda: None)
@@ -115,6 +121,21 @@ class Context:
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
             self._services.setdefault(service.metadata.namespace, []).append(service)
+
+    @cached_property
+    def stated_nodes(self) -> tuple[Node, ...]:
+        """Nodes of which only the memory was stated, as each kubelet divides it; without any as one does by default."""
+        if self.options.node_memory_bytes is None:
+            return ()
+        from podqos.placement.allocatable import node_allocatable
+
+        capacity: ResourceList = {MEMORY: Quantity.of_units(self.options.node_memory_bytes, "BinarySI")}
+        divided = []
+        for kubelet in (each.configuration for each in self.surroundings.kubelets):
+            with suppress(InvalidConfiguration):  # which has a finding of its own
+                divided.append(node_allocatable(capacity, kubelet).allocatable)
+        divided = divided or [node_allocatable(capacity, KubeletConfiguration()).allocatable]
+        return tuple(Node(status=NodeStatus(capacity, allocatable)) for allocatable in divided)
 
     def has_policies(self, pod: Pod) -> bool:
         """Whether admission does more with a pod than give it its priority and what follows from the manifest."""
@@ -186,10 +207,19 @@ class View:
     """One workload.
 
     ``compares`` says whether its findings are to be compared with other workloads, ``weighs`` whether they say what
-    they mean for survival.
+    they mean for survival. ``written`` is the object with its commands and environments; None where they are not known,
+    or say nothing that counts.
     """
 
-    def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True, weighs: bool = True) -> None:
+    def __init__(
+        self,
+        found: LocatedWorkload,
+        context: Context,
+        *,
+        compares: bool = True,
+        weighs: bool = True,
+        written: Written | None = None,
+    ) -> None:
         self.workload = found.workload
         self.scaled_by = found.scaled_by
         self.subject = found.subject
@@ -197,6 +227,7 @@ class View:
         self.options = context.options
         self.compares = compares
         self.weighs = weighs
+        self.written = written
         self.pod = found.workload.pod
         self.at = found.workload.at
         """From the path of a pod's field to that in the object."""
@@ -326,7 +357,7 @@ class View:
                 self.subject,
                 self.at(path),
                 facts,
-                self._consequence(check.effect, before, after),
+                self._consequence(check.effect, before, None if repair.is_assumed else after),
                 patch,
                 container,
                 check.suppression((annotations, of_pod)) if annotations or of_pod else None,
@@ -373,6 +404,15 @@ class View:
             if container.is_sidecar or not only_running:
                 yield container, f"spec.initContainers[{index}].resources"
 
+    def written_containers(self) -> list[tuple[str, Plain]]:
+        """Return each container with everything it says, and its path from the pod; none where that is not known."""
+        if self.written is None:
+            return []
+        spec, written = self.pod.spec, self.written.read()
+        paths = [f"spec.containers[{index}]" for index in range(len(spec.containers))]
+        paths += [f"spec.initContainers[{index}]" for index in range(len(spec.init_containers))]
+        return [(path, _at(written, self.at(path))) for path in paths]
+
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
             return None
@@ -385,7 +425,7 @@ class View:
             return Consequence(effect)
         if effect is Effect.DISK:
             return self._disk_consequence()
-        if effect is Effect.NOT_CREATED:
+        if effect in {Effect.NOT_CREATED, Effect.FEWER}:
             return Consequence(effect)
         if now is None and repaired is None:
             return Consequence(effect, self.standing)
@@ -405,6 +445,16 @@ class View:
     def _standing_of(self, pod: Pod) -> PodStanding:
         qos_class = classify(pod, self.options.profile).qos_class
         return standing(pod, qos_class, pod.spec.priority or 0, self.context)
+
+
+def _at(value: Plain, path: str) -> Plain:
+    """Return what stands at a path of an object; None where nothing does."""
+    for step in parse_path(path):
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and step < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> PodStanding:

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.sizing.bounds import BoundedAmount
 from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
+from podqos.advice.sizing.memory_need import MemoryNeed
+from podqos.advice.sizing.runtime_settings import RuntimeChange
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk, Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.policy import PriorityClass
@@ -34,6 +37,14 @@ class ContainerAdvice(Struct, frozen=True, rename="camel"):
     doubts: tuple[Doubt, ...]
     needs_choice: bool
     """Whether amounts are missing that cannot be derived and without which the pod does not have the class."""
+    is_provisional: bool = False
+    """Whether there is too little data: margins are wide, and nothing gets smaller than it is today."""
+    memory_need: MemoryNeed | None = None
+    """How much memory it will need, and why; null where nothing was measured."""
+    bounded: tuple[BoundedAmount, ...] = ()
+    """Amounts that a LimitRange or a VerticalPodAutoscaler holds to something else than usage asks for."""
+    runtime_changes: tuple[RuntimeChange, ...] = ()
+    """Heaps and the like that have to change with the memory limit."""
 
 
 class PodAdvice(Struct, frozen=True):
@@ -88,6 +99,8 @@ def _container_advice(container: Container, sizing: Sizing, *, needs_choice: boo
         risk=sizing.risk,
         doubts=sizing.doubts,
         needs_choice=needs_choice,
+        is_provisional=sizing.is_provisional,
+        memory_need=sizing.need,
     )
 
 

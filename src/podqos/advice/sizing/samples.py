@@ -55,6 +55,19 @@ class ContainerSamples(Struct, frozen=True):
     cpu_milli: tuple[int, ...] = ()
     oom_kills: int = 0
     where: str = ""
+    node: str = ""
+    """Where the pod ran; empty where the samples do not tell."""
+    memory_times_us: tuple[int, ...] = ()
+    """The time of each memory sample, in order; empty where the samples have no times."""
+    cpu_times_us: tuple[int, ...] = ()
+    are_dates: bool = True
+    """Whether times count from 1970; otherwise from some beginning."""
+    restarts: int = 0
+    """How often the container was started again while it was measured."""
+    startup_peak_bytes: int | None = None
+    """The most memory within ``STARTUP_SECONDS`` of a start that was measured; None where none was."""
+    oom_limit_bytes: int | None = None
+    """The highest limit under which it was OOM-killed; None where that is unknown, which means the limit of today."""
 
 
 class _Bag(Struct):

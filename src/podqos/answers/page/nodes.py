@@ -34,6 +34,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.naming import published
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelet_among
 from podqos.objects.kubelet_settings import memory_allocatable
@@ -107,7 +108,7 @@ class PageNode:
         try:
             return rank(self.state, RankRequest(profile=self._profile))
         except InputError as error:
-            self.problem = str(error)
+            self.problem = error.worded(published)
             return None
 
     @cached_property
@@ -194,7 +195,7 @@ class PageNodes:
                 try:
                     state = cluster_state(cluster, name, profile=self.profile)
                 except InputError as error:
-                    problem = str(error)
+                    problem = error.worded(published)
             made = PageNode(node, objects, state, self.profile, problem, is_assumed=False)
             made.basis, made.noted = basis, tuple(objects.problems[noted:])
             yield made
@@ -252,7 +253,7 @@ class PageNodes:
             if any(each.severity is Severity.ERROR for each in objects.problems[noted:]):
                 problem = "the API server would store none of its pods"
         except InputError as error:
-            state, problem = None, str(error)
+            state, problem = None, error.worded(published)
         return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
 
     def _file_state(self, objects: Objects, node: Node, *, is_assumed: bool) -> NodeState:

@@ -14,7 +14,6 @@ from msgspec.structs import asdict, replace
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import check_named
-from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.admit import admit
 from podqos.answers.check import Checked, CheckRequest
@@ -23,21 +22,18 @@ from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
-from podqos.answers.page.editing import edited, patch_of, with_workloads
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
 from podqos.answers.page.nodes import PageNode, ShownNode
-from podqos.answers.page.places import Places, before, is_safer
+from podqos.answers.page.places import Places, before
 from podqos.answers.page.pod import PodPage, SaferEdit
+from podqos.answers.page.saving import PodToSave, ways_to_save
 from podqos.answers.page.shown import Shown, controller, owner, workload_of
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.answers.page.what_if_engine import WhatIfEngine
-from podqos.answers.rank import RankRequest, rank
-from podqos.errors import InputError
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_limits, pod_requests
-from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
@@ -47,10 +43,7 @@ from podqos.objects.objects import FoundWorkload
 from podqos.objects.selection import Selection
 from podqos.objects.spreading import Spread, one_by_one
 from podqos.qos.classes import qos_class_of
-from podqos.qos.edits import Edit
 from podqos.survival.autopsy.autopsy import Autopsies
-from podqos.survival.counterfactual.counterfactual import PodChange
-from podqos.survival.counterfactual.pod_changes import SOME_CPU, edits_for, in_mebibytes
 from podqos.survival.node.pods import NodePod
 from podqos.words.autopsy_story import AutopsyPage, page_of
 
@@ -209,7 +202,7 @@ class Page(Shown):
             kills=kills,
             killed_before=before(next(iter(kills), None), () if report is None else report.kill_order),
             problem="" if at is None else at.problem,
-            safer=() if at is None or places is None else tuple(self._safer(at, entry, found, places)),
+            safer=() if at is None or places is None else self._safer(at, entry, found, places),
             deaths=deaths.deaths,
             endings=deaths.containers,
             idle=() if report is None else tuple(each for each in report.without_process if each.pod == pod),
@@ -223,25 +216,12 @@ class Page(Shown):
         objects = self.nodes.objects.only(self.nodes.objects.workloads).with_selection(own)
         return next(iter(admit(objects, profile=self.nodes.profile).items), None)
 
-    def _safer(self, node: PageNode, entry: PodUsage, found: FoundWorkload, places: Places) -> Iterator[SaferEdit]:
-        """Yield what makes the pod go later in one of the orders and earlier in none, fewest lines first."""
+    def _safer(self, node: PageNode, entry: PodUsage, found: FoundWorkload, places: Places) -> tuple[SaferEdit, ...]:
+        """Return what saves the pod when its turn comes."""
         now = places.standing(entry.pod.key)
         if now is None or entry.pod.is_windows:
-            return
-        objects, workload = self.nodes.objects, found.workload
-        for change, edits in _safer_edits(workload.pod, entry, self.nodes.profile):
-            lines = tuple(replace(edit, path=workload.at(edit.path)) for edit in edits)
-            fields = [
-                FieldEdit(edit.path, str(edit.value), None if edit.replaces is None else str(edit.replaces))
-                for edit in lines
-            ]
-            try:
-                state = with_workloads(node, [edited(objects, found, fields)], {}, self.nodes.profile)
-                after = Places.of(rank(state, RankRequest(profile=self.nodes.profile))).standing(entry.pod.key)
-            except InputError:
-                continue
-            if after is not None and is_safer(now, after):
-                yield SaferEdit(change, lines, patch_of(objects, found, fields), after)
+            return ()
+        return tuple(ways_to_save(PodToSave(node, entry.pod, found, now, self.nodes.objects, self.nodes.profile)))
 
     # ---- what if -----------------------------------------------------------------------------------------------------
 
@@ -304,22 +284,3 @@ class Page(Shown):
 
 def _bytes(amount: Quantity | None) -> int:
     return 0 if amount is None else amount.value
-
-
-def _safer_edits(written: Pod, entry: PodUsage, profile: Profile) -> list[tuple[PodChange, tuple[Edit, ...]]]:
-    """Return what may make a pod safer: to request what it uses; to be Guaranteed."""
-    used = {each.name: each.working_set_bytes for each in entry.containers}
-    spec = written.spec
-    requests = []
-    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for number, container in enumerate(containers):
-            path = f"spec.{field}[{number}].resources.requests.{MEMORY}"
-            request = container.resources.requests.get(MEMORY) or container.resources.limits.get(MEMORY)
-            if used.get(container.name, 0) > _bytes(request):
-                requests.append(
-                    Edit(path, in_mebibytes(used[container.name]), container.resources.requests.get(MEMORY))
-                )
-    guaranteed = edits_for(written, used, profile) if used else ()
-    lines = tuple(edit if edit.value is not None else replace(edit, value=SOME_CPU) for edit in guaranteed)
-    found = [(PodChange.REQUEST, tuple(requests)), (PodChange.GUARANTEED, lines)]
-    return sorted((each for each in found if each[1]), key=lambda each: len(each[1]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.agent.journal import By
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.explanation import Explanation
 from podqos.answers.places import EvictionPlace, IdleContainer, KillPlace
@@ -15,6 +16,7 @@ from podqos.model.pod import QOSClass
 from podqos.qos.edits import Edit
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.words.autopsy_death import AutopsyDeath
+from podqos.words.counterfactual import Saving
 
 
 class PodStanding(Struct, frozen=True, rename="camel"):
@@ -44,14 +46,18 @@ class PatchText(Struct, frozen=True):
 
 
 class SaferEdit(Struct, frozen=True, rename="camel"):
-    """An edit with which a pod goes later."""
+    """A way to save a pod: an edit with which it goes later, or how much less it has to use."""
 
     change: PodChange
     edits: tuple[Edit, ...]
-    """The lines to write, from the object's root."""
+    """The lines to write, from the object's root; none for a priority, and where it has to use less."""
     patch: PatchText | None
     """Null where a line has no value yet, or the object has no kind."""
     after: PodStanding
+    by: By = By.KUBELET
+    """Whom it was tried against."""
+    remedy: Saving | None = None
+    """In words: what to change, what follows, who goes instead, what it costs and rests on."""
 
 
 class PodPage(Struct, frozen=True, rename="camel"):
@@ -79,7 +85,7 @@ class PodPage(Struct, frozen=True, rename="camel"):
     problem: str
     """Why it is in no order; empty where it is."""
     safer: tuple[SaferEdit, ...]
-    """Fewest lines first."""
+    """Lines to write first, then what it could use less. Each was tried."""
     deaths: tuple[AutopsyDeath, ...]
     """Of the past."""
     endings: tuple[str, ...]

@@ -22,6 +22,7 @@ from podqos.model.policy import Namespace
 from podqos.model.resources import MEMORY
 from podqos.model.service import Service
 from podqos.model.snapshot import PodUsage
+from podqos.naming import published
 from podqos.placement.demand import Amounts, counted, demand_of
 from podqos.placement.fit import lacking
 from podqos.placement.outcome import Placement, Status
@@ -107,7 +108,7 @@ class _Move:
             placed: Placement | None = self._place()
             message = ""
         except InvalidManifest as error:
-            placed, message = None, str(error)
+            placed, message = None, error.worded(published)
         to, waiting = {}, {}
         if placed is not None:
             to = {each.pod: each.node for each in placed.outcomes if each.status is Status.PLACED and each.node}

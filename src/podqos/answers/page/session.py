@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from podqos.answers.page.source import PageSource, SourceKind
 from podqos.manifest.problems import Severity
+from podqos.naming import published
 
 _MOST_PROBLEMS = 100
 
@@ -84,7 +85,7 @@ def source_info(
     """Return what a page is told of a source."""
     named = tuple(files) or tuple(each.path for each in source.files)
     problems = tuple(
-        ProblemInfo(str(each), each.severity, each.source, each.line, each.column)
+        ProblemInfo(each.worded(published), each.severity, each.source, each.line, each.column)
         for each in source.problems[:_MOST_PROBLEMS]
     )
     views = views_of(source)

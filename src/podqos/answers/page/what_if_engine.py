@@ -45,6 +45,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
+from podqos.naming import published
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -273,7 +274,7 @@ class WhatIfEngine:
             try:
                 after = Places.of(rank(state, RankRequest(profile=profile)))
             except InputError as error:
-                problem = str(error)
+                problem = error.worded(published)
         turns = [] if before is None or after is None else [*_turns(before, after)]
         sooner = sum(min(each) < 0 and max(each) <= 0 for each in turns)
         later = sum(min(each) >= 0 and max(each) > 0 for each in turns)

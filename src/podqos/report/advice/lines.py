@@ -14,7 +14,15 @@ from podqos.report.advice.table import table
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
-from podqos.words.advice import DOUBTS, new_cpu_limit
+from podqos.words.advice import (
+    DOUBTS,
+    autoscaled_words,
+    bounded_words,
+    need_words,
+    new_cpu_limit,
+    quota_words,
+    runtime_words,
+)
 
 # Moves that are listed.
 _TOLD = 3
@@ -34,6 +42,8 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
         lines += ["", style.strong("Steps, in order")]
         for number, step in enumerate(report.steps, start=1):
             lines += wrapped(step.text, style, "     ", f"  {number}. ")
+    for shortfall in report.short_quotas:
+        lines += ["", *wrapped(style.alarm(quota_words(shortfall)), style, "  ", "! ")]
     if report.priority_classes:
         names = ", ".join(f"{each.name} ({each.value})" for each in report.priority_classes)
         lines += ["", *wrapped(f"Priority classes to create: {names}. -o manifests prints them.", style, "")]
@@ -66,6 +76,8 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
         yield from _container(container, style, workload.wanted_class)
     if workload.tried is not None and not workload.is_withheld:
         yield from wrapped(workload.tried.text, style, "    ", "  ")
+    if workload.autoscaled is not None:
+        yield from wrapped(autoscaled_words(workload.autoscaled), style, "    ", "  ")
     if verbose and workload.rollout is not None:
         yield from wrapped(workload.rollout.text, style, "    ", "  ")
     for moves in (workload.moved_back, workload.moved_ahead):
@@ -81,17 +93,29 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
         for resource in (CPU, MEMORY)
         if any(resource in each for each in _sides(container))
     ]
-    yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}"
+    provisional = " (provisional: too little data, nothing is lowered)" if container.is_provisional else ""
+    yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}{provisional}"
     if container.needs_choice:
         yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "      ", "    ! ")
     if CPU in container.limits and CPU not in container.limits_before:
         yield from wrapped(new_cpu_limit(container.limits[CPU], qos_class), style, "      ", "    ! ")
     for line in _seen(container):
         yield from wrapped(line, style, "    ")
-    has_samples = container.memory_bytes is not None or container.cpu_milli is not None
+    for line in (*map(bounded_words, container.bounded), *map(runtime_words, container.runtime_changes)):
+        yield from wrapped(line, style, "      ", "    ")
     for doubt in container.doubts:
-        if doubt not in {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES} or has_samples:
+        if doubt not in _implied(container):
             yield from wrapped(DOUBTS[doubt], style, "      ", "    ? ")
+
+
+def _implied(container: ContainerAdvice) -> set[Doubt]:
+    """Return the doubts that other lines state: nothing was measured at all, or a CPU limit is new."""
+    implied = set()
+    if container.memory_bytes is None and container.cpu_milli is None:
+        implied |= {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES}
+    if CPU not in container.limits_before:
+        implied.add(Doubt.CPU_LIMIT_THROTTLES)
+    return implied
 
 
 def _sides(container: ContainerAdvice) -> tuple[ResourceList, ...]:
@@ -111,6 +135,8 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
         over = f"{_share(risk.memory_over_request)} above the advised request"
         over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"
         yield f"memory used: {_percentiles(container.memory_bytes, is_memory=True)}; {over}"
+    if container.memory_need is not None:
+        yield f"memory {need_words(container.memory_need)}"
     if container.cpu_milli is not None:
         over = f"{_share(risk.cpu_over_request)} above the advised request"
         over = f"{over}, {_share(risk.cpu_over_limit)} throttled by the advised limit"

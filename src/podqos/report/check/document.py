@@ -46,7 +46,7 @@ metadata:
 ```
 
 The kill order is computed with every container at its memory limit (without one at twice its request, without either at
-256Mi), because a manifest does not say what its pods use.
+64Mi), because a manifest does not say what its pods use.
 """
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from podqos.agent.journal import By, Kind
 from podqos.answers import run_story as story
@@ -23,6 +23,7 @@ from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.report.text.tables import Table
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
+from podqos.words.counterfactual import saving_words
 from podqos.words.journal import again, away, size
 from podqos.words.outcome import many
 from podqos.words.repetition import Again, condensed
@@ -111,7 +112,7 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
 
 
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
-    kills = iter([kill for kill in view.kills if kill.node == node.name])
+    kills = _listed_once([kill for kill in view.kills if kill.node == node.name], view)
     events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in _HIDDEN]
     # Whoever cuts a run short wants to see that moment.
     ends = [view.end_us] if any(change.startswith("spec.duration=") for change in view.changes) else []
@@ -137,6 +138,17 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
         yield _block(start(time_us, before=False), ("the run ends",), " " * (width + 4), style)
 
 
+def _listed_once(kills: Sequence[Kill], view: RunView) -> Iterator[Kill]:
+    """Yield kills, of a workload's later ones only with the first of what would have saved them."""
+    workloads = {pod.key: pod.workload for pod in view.pods}
+    seen = set[str]()
+    for kill in kills:
+        workload = workloads.get(kill.pod, kill.pod)
+        saved = [each for each in kill.savings if each.saves][:1] or kill.savings[:1]
+        yield replace(kill, savings=tuple(saved)) if workload in seen else kill
+        seen.add(workload)
+
+
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
     """Yield what happened at one time: lines, each with those that explain it."""
     for (kind, is_over), alike in groupby(events, key=lambda event: (event.kind, event.is_over)):
@@ -160,12 +172,11 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
         if place is not None
     ]
     rank = style.faint(f"  {', '.join(places)}") if places else ""
-    told = [
-        (saving.saves, f"{saving.change[:1].lower()}{saving.change[1:]} → {saving.effect}") for saving in kill.savings
+    told = [(saving.saves, saving_words(saving)) for saving in kill.savings]
+    saved = [text for saves, text in told if saves]
+    saved = [f"{'or' if at else 'saved'} by: {text}" for at, text in enumerate(saved)] or [
+        f"not saved by: {text}" for _, text in told[:1]
     ]
-    saved = [f"saved by: {text}" for saves, text in told if saves][:1]
-    if not saved:
-        saved = [f"not saved by: {text}" for _, text in told[:1]]
     return [
         f"{style.alarm(f'{_SIGNS[kill.by]} {kill.title}')}{qos_class}{rank}",
         *kill.reasons,

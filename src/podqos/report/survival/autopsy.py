@@ -21,6 +21,7 @@ _FEW = 3
 _MOST_GROUPS = 12
 _MOST_CAUSES = 2
 _MOST_SAVINGS = 3
+"""So many are shown where there is no room for all."""
 _LABEL = 10
 _WHO = 44
 _MOST_WORDS = 200
@@ -69,6 +70,9 @@ def death_lines(death: AutopsyDeath, style: Style, *, verbose: bool = False) -> 
     for label in _LEAST:
         if is_bounded and sum(map(len, told.values())) > room - _LEAST_RANKED:
             told.pop(label, None)
+    if is_bounded and sum(map(len, told.values())) > room - _LEAST_RANKED and len(death.saved_by) > _MOST_SAVINGS:
+        few = [*death.saved_by[:_MOST_SAVINGS], f"… {len(death.saved_by) - _MOST_SAVINGS} more (-v)"]
+        told["saved by"] = labelled("saved by", few, style, 2, _LABEL)
     lines = [*heading, *chain.from_iterable(told.values())]
     if death.ranking:
         rows = [_row(each) for each in death.ranking]
@@ -83,8 +87,7 @@ def _told(death: AutopsyDeath, *, verbose: bool) -> Iterator[tuple[str, Sequence
     yield "verdict", [death.verdict]
     yield "cause", death.causes if verbose else death.causes[:_MOST_CAUSES]
     yield "next", [death.next] if death.next else []
-    left = 0 if verbose else len(death.saved_by) - _MOST_SAVINGS
-    yield "saved by", [*death.saved_by[: None if verbose else _MOST_SAVINGS], *[f"… {left} more (-v)"] * (left > 0)]
+    yield "saved by", death.saved_by
     for fact in death.facts:
         yield fact.label, [fact.words if verbose else cut(fact.words, _MOST_WORDS, 0)]
     if death.rule:

@@ -11,6 +11,7 @@ from podqos.answers.places import EvictionPlace, KillPlace, RankReport
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import listed, mebibytes
+from podqos.words.counterfactual import FATES, saving_words
 from podqos.words.headroom import headroom_sentence
 from podqos.words.ranking import amount
 
@@ -47,6 +48,7 @@ def table(report: RankReport, style: Style) -> list[str]:
         *_kills(report, style),
         *(line for text in _without_process(report) for line in wrapped(text, style, "")),
         "",
+        *_remedies(report, style),
         *component_table(report.components, style),
         "",
         *(line for text in _remarks(report) for line in wrapped(text, style, "")),
@@ -118,6 +120,25 @@ def _kills(report: RankReport, style: Style) -> list[str]:
     ]
     headers = ("#", "POD", "CONTAINER", "CLASS", "USES", _POINTS, "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
     return columns(headers, rows, style)
+
+
+def _remedies(report: RankReport, style: Style) -> Iterator[str]:
+    """Yield what saves the first of each order, lines of YAML below what they change."""
+    for each in report.remedies:
+        who = each.pod if each.container is None else f"{each.pod} ({each.container})"
+        yield style.strong(f"What saves {who}, the first to be {FATES[each.by]}")
+        saving = [remedy for remedy in each.remedies if remedy.saves]
+        for remedy in saving:
+            yield from wrapped(saving_words(remedy), style, "    ", "  ")
+            yield from (f"      {line}" for line in remedy.edits)
+        if not saving:
+            yield "  No change of its manifest that was tried, nor using less."
+            yield from (
+                line
+                for remedy in each.remedies
+                for line in wrapped(f"not: {saving_words(remedy)}", style, "    ", "  ")
+            )
+        yield ""
 
 
 def _without_process(report: RankReport) -> Iterator[str]:

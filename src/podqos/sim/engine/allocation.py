@@ -181,10 +181,6 @@ class Allocation(Flow):
         self._version += 1
         self.is_asleep = True
 
-    def last_bend_us(self, time_us: int) -> int:
-        """Return when it bent last, up to a time."""
-        return self.curve.piece(time_us - self._offset_us).start_us + self._offset_us
-
     def get_up(self, time_us: int, bent_us: int) -> None:
         """Be what it would be if all bends up to ``bent_us`` had been followed. Its sums are told by the caller."""
         self.is_asleep = False

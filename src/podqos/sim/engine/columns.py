@@ -109,9 +109,6 @@ class Columns:
         self._woke = woke
         self._awake: dict[Allocation, None] = {}
         self._asleep: dict[Allocation, None] = {}
-        self._serials: dict[Allocation, int] = {}
-        """Their places in the order of their start, in which bends of one moment are followed."""
-        self._started = 0
         self._rows: dict[Allocation, _Row] = {}
         self._bounds: dict[Gauge, _Bound] = {}
         self._is_stale: set[Gauge] = set()
@@ -141,8 +138,6 @@ class Columns:
         assert isinstance(part, Allocation)
         if not _is_countable(part.curve):
             return
-        self._started += 1
-        self._serials[part] = self._started
         self._awake[part] = None
 
     def drop(self, part: Flow, now_us: int) -> None:
@@ -153,7 +148,6 @@ class Columns:
             part.stop_sleeping()
         else:
             self._awake.pop(part, None)
-        self._serials.pop(part, None)
         if part in self._rows:
             self._remove_row(part)
             for gauge in part.gauges:
@@ -333,9 +327,8 @@ class Columns:
             gauge.change(now_us, 0, 0)
 
     def _get_up(self, parts: list[Allocation], now_us: int) -> None:
-        """Let parts follow their curves again, in the order in which they would have bent next."""
+        """Let parts follow their curves again. In which order they bend in one moment makes no difference."""
         bent_us = self.bent_us(now_us)
-        parts.sort(key=lambda each: (each.last_bend_us(bent_us), self._serials[each]))
         for part in parts:
             del self._asleep[part]
             self._awake[part] = None

@@ -1,8 +1,8 @@
 """The virtual clock: one queue of events for all nodes.
 
 Events run in the order of time, then of nodes; on one node demands change first, then the kernel acts, then containers
-start and stop, then the kubelet looks, and last the CPU is shared out. Equal events run in the order in which they were
-planned, so that every run is the same.
+start and stop, then the kubelet looks, and last the CPU is shared out. Of equal events those with a turn run first, in
+the order of their turns, then the others in the order in which they were planned, so that every run is the same.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ CLUSTER = -1
 """The node number of events that concern the whole cluster."""
 
 NEVER_US = 1 << 62
+
+LAST_TURN = 1 << 62
+"""The turn of an event that has none of its own."""
 
 MOST_AT_ONCE = 50_000_000
 MOST_ON_A_NODE = 200_000
@@ -63,20 +66,20 @@ class EventQueue:
         """Where the current event is."""
         self.reached = CLUSTER
         """The highest number of a node that had an event at the current time."""
-        self._heap: list[tuple[int, int, int, int, Action]] = []
+        self._heap: list[tuple[int, int, int, int, int, Action]] = []
         self._sequence = 0
         self._dropped: dict[int, int] = {}
         """By number of a node: up to which of its events none happens any more."""
         self._at_once = self._began = 0
         self._where = 0, CLUSTER
 
-    def plan(self, time_us: int, node: int, priority: EventPriority, action: Action) -> None:
+    def plan(self, time_us: int, node: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:
         """Plan an event, unless it is after the end."""
         if time_us > self.until_us:
             return
         assert time_us >= self.now_us, "nothing happens in the past"
         self._sequence += 1
-        heappush(self._heap, (time_us, node, priority, self._sequence, action))
+        heappush(self._heap, (time_us, node, priority, turn, self._sequence, action))
 
     def drop(self, node: int) -> None:
         """Let nothing happen of what is planned for a node."""
@@ -89,7 +92,7 @@ class EventQueue:
 
     def step(self) -> None:
         """Run the next event."""
-        time_us, node, _, sequence, action = heappop(self._heap)
+        time_us, node, _, _, sequence, action = heappop(self._heap)
         if time_us != self.now_us:
             self.now_us, self.reached, self._at_once = time_us, node, 0
         else:
@@ -110,6 +113,6 @@ class EventQueue:
         while other.next is not None and other.next <= (self.now_us, self.reached):
             other.step()
         self.done += other.done
-        for time_us, node, priority, sequence, action in sorted(other._heap):
+        for time_us, node, priority, turn, sequence, action in sorted(other._heap):
             if sequence > other._dropped.get(node, 0):
-                self.plan(time_us, node, EventPriority(priority), action)
+                self.plan(time_us, node, EventPriority(priority), action, turn)

@@ -10,15 +10,21 @@ they are made. A slope rounded down to that loses less than a tenth of a byte a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import count
 from typing import Protocol
 
-from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority
+from podqos.sim.engine.event_queue import LAST_TURN, NEVER_US, Action, EventPriority
 
 FRACTION_BITS = 40
 
-Planner = Callable[[int, EventPriority, Action], None]
-"""Plans an event on a node: when, with which priority, what."""
+_turns = count()
+
+
+class Planner(Protocol):
+    """Plans an event on a node: when, with which priority, what, and which comes first of equal ones."""
+
+    def __call__(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN, /) -> None:
+        """Plan it."""
 
 
 class Flow:
@@ -112,9 +118,13 @@ class Gauge(Flow):
 
 
 class Mark:
-    """A level of a gauge. When the gauge reaches it the action runs, once, until the mark is armed again."""
+    """A level of a gauge. When the gauge reaches it the action runs, once, until the mark is armed again.
 
-    __slots__ = ("_action", "_gauge", "_planner", "_queued_us", "is_armed", "is_rising", "level")
+    Marks that are reached in the same moment take their turns in the order in which they were made, however often the
+    look of one was planned anew.
+    """
+
+    __slots__ = ("_action", "_gauge", "_planner", "_queued_us", "_turn", "is_armed", "is_rising", "level")
 
     def __init__(self, gauge: Gauge, planner: Planner, action: Action, *, is_rising: bool = True) -> None:
         self.level = NEVER_US << FRACTION_BITS
@@ -124,6 +134,7 @@ class Mark:
         self._planner = planner
         self._action = action
         self._queued_us = NEVER_US
+        self._turn = next(_turns)
         gauge.marks.append(self)
 
     def above(self, limit: int, now_us: int) -> None:
@@ -191,7 +202,7 @@ class Mark:
                 due_us = gauge.since_us + gap // -slope + 1
         if due_us < self._queued_us:
             self._queued_us = due_us
-            self._planner(due_us, EventPriority.KERNEL, self._look)
+            self._planner(due_us, EventPriority.KERNEL, self._look, self._turn)
 
     def _look(self, time_us: int) -> None:
         if time_us != self._queued_us:

@@ -31,7 +31,7 @@ from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
-from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, Action, EventPriority, EventQueue
+from podqos.sim.engine.event_queue import CLUSTER, LAST_TURN, NEVER_US, Action, EventPriority, EventQueue
 from podqos.sim.engine.gauge import Gauge, Sleepers
 from podqos.sim.node.alarms import Alarms
 from podqos.sim.node.pods import DemandOf, SimContainer
@@ -191,10 +191,10 @@ class SimNode:
         """What the agent remembers."""
         return self.driver.state
 
-    def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
+    def plan(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:
         """Plan an action on this node, unless the machine is gone by then."""
         if not self.is_lost:
-            self.queue.plan(time_us, self.index, priority, action)
+            self.queue.plan(time_us, self.index, priority, action, turn)
 
     def report(self, event: Event) -> None:
         """Deliver an event to the agent."""

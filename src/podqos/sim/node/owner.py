@@ -10,7 +10,7 @@ from podqos.agent.reasons import Because, WouldEvict
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
-from podqos.sim.engine.event_queue import Action, EventPriority
+from podqos.sim.engine.event_queue import LAST_TURN, Action, EventPriority
 from podqos.sim.engine.gauge import Sleepers
 from podqos.sim.node.pods import DemandOf, SimContainer
 
@@ -26,7 +26,7 @@ class Owner(Protocol):
     def sleepers(self) -> Sleepers | None:
         """Where the parts of its sums sleep while nothing happens; None where they do not."""
 
-    def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
+    def plan(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:
         """Plan an action."""
 
     def demand_of(self, pod: Pod) -> DemandOf:

@@ -13,7 +13,7 @@ from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.qos.cpu import DEFAULT_SHARES, DEFAULT_WEIGHT
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.event_queue import Action, EventPriority
+from podqos.sim.engine.event_queue import LAST_TURN, Action, EventPriority
 from podqos.sim.engine.gauge import Gauge, Mark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.pods import SimContainer
@@ -109,14 +109,14 @@ class NodeCpu:
         rising, _ = Mark.both_ways(gauge, limit, self._planner, self.look, self.look)
         rising.is_armed = True
 
-    def _noticing(self, time_us: int, priority: EventPriority, action: Action) -> None:
+    def _noticing(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:
         """Plan the next bend of a demand, and a look at what it means."""
 
         def bend(now_us: int) -> None:
             action(now_us)
             self.look(now_us)
 
-        self._planner(time_us, priority, bend)
+        self._planner(time_us, priority, bend, turn)
 
     # ---- who gets how much ---------------------------------------------------------------------------------------
 

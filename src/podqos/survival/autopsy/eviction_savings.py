@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.commands import EvictPod
-from podqos.eviction.manager import ManagerConfig, ManagerState
-from podqos.eviction.observation import Observation, SignalObservation
 from podqos.eviction.signals import SIGNALS
-from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.eviction.usage import request_of
-from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod, QOSClass
-from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
-from podqos.placement.demand import counted
 from podqos.survival.autopsy.eviction_scene import Scene, UsageSource
 from podqos.survival.autopsy.savings import SavedBy
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange, Surroundings
-from podqos.survival.counterfactual.kubelet import KubeletMoment, kubelet_counterfactuals
+from podqos.survival.counterfactual.kubelet import KubeletMoment, at_threshold, kubelet_counterfactuals
+from podqos.survival.counterfactual.turn import room_beside
 
 _CHANGES = {
     PodChange.LESS: SavedBy.USAGE,
@@ -85,30 +81,14 @@ def _room_for(pods: Iterable[Pod], scene: Scene) -> dict[str, int] | None:
     if scene.known.allocatable is None:
         return None
     deciding = {each.metadata.uid for each in pods}
-    left = dict(scene.known.allocatable)
-    for pod in scene.others:
-        if pod.metadata.uid not in deciding:
-            for name, amount in counted(pod_requests(pod, pod_level=scene.ranking.profile.pod_level_resources)).items():
-                left[name] = left.get(name, 0) - amount
-    return left
+    others = (pod for pod in scene.others if pod.metadata.uid not in deciding)
+    return room_beside(others, scene.known.allocatable, scene.ranking.profile)
 
 
 def _moment(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int) -> KubeletMoment:
-    signal = scene.ranking.signal
     used = sum(each.likely for each in scene.bounds.values())
-    capacity = max(scene.known.capacity.get(signal, 0), threshold, available + used)
-    return KubeletMoment(
-        config=ManagerConfig(
-            (Threshold(signal, ThresholdValue(Quantity.of_units(threshold, "BinarySI"))),),
-            0,
-            local_storage_capacity_isolation=False,
-            profile=scene.ranking.profile,
-        ),
-        state=ManagerState(),
-        now_us=0,
-        observation=Observation({signal: SignalObservation(available, capacity)}, scene.stats(pods)),
-        pods=pods,
-    )
+    capacity = max(scene.known.capacity.get(scene.ranking.signal, 0), threshold, available + used)
+    return at_threshold(pods, scene.stats(pods), replace(scene.ranking, hard=True), capacity, (threshold, available))
 
 
 def _of_node(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int) -> Iterator[EvictionSaving]:

@@ -23,7 +23,7 @@ from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
 from podqos.survival.autopsy.causes import OWN_LIMIT, Shortage, ShortageKind, kubelet_available_bytes, race_at
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, is_guaranteed
 from podqos.survival.counterfactual.counterfactual import least
-from podqos.survival.counterfactual.pod_changes import holder_of, resources_of, with_request
+from podqos.survival.counterfactual.pod_changes import holder_of, resources_of, with_headroom, with_request
 from podqos.survival.forecast.race import run_race, winning_threshold_bytes
 
 _Change = Callable[[Process], Process]
@@ -46,6 +46,17 @@ class SavedBy(StrEnum):
     """The kubelet's eviction threshold is higher: it acts before the kernel has to."""
     NODE_SIZE = "nodeSize"
     """The node has more memory."""
+
+
+_ORDER = (
+    SavedBy.REQUEST,
+    SavedBy.CLASS,
+    SavedBy.LIMIT,
+    SavedBy.PRIORITY,
+    SavedBy.USAGE,
+    SavedBy.THRESHOLD,
+    SavedBy.NODE_SIZE,
+)
 
 
 class Instead(Struct, frozen=True, rename="camel", gc=False):
@@ -137,15 +148,14 @@ def own_of(
 
 
 def savings_of(node: KilledNode, shortage: Shortage | None, decision: Decision | None) -> tuple[Saving, ...]:
-    """Return what would have saved the victim, the smallest change first.
+    """Return what would have saved the victim: lines of its manifest, then less use, then another node.
 
     ``decision`` is None where the kernel's choice cannot be made again.
     """
     found = [*_by_use(node, shortage, decision), *_by_manifest(node, decision)]
     if shortage is not None:
         found += [*_by_size(node, shortage), *_by_threshold(node, shortage)]
-    last = {each: at for at, each in enumerate(SavedBy)}
-    return tuple(sorted(found, key=lambda each: (each.more_bytes is None, each.more_bytes or 0, last[each.change])))
+    return tuple(sorted(found, key=lambda each: _ORDER.index(each.change)))
 
 
 def _avoidable_bytes(shortage: Shortage | None) -> int | None:
@@ -220,7 +230,7 @@ def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving
     yield from _by_request(node, decision, scored)
     lowest = node.facts.profile.guaranteed_oom_score_adj
     if decision.spares(scored(lowest)):
-        amount = min(MOST_BYTES, decision.used_pages * node.page_bytes)
+        amount = min(MOST_BYTES, with_headroom(decision.used_pages * node.page_bytes))
         yield Saving(SavedBy.CLASS, None, amount, lowest, QOSClass.GUARANTEED, instead=decision.instead())
     pod = node.pod if node.pod is not None and node.pod.spec.containers else _sketched(None)
     priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]

@@ -14,15 +14,24 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.admission.validation import validate_resources
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod
+from podqos.model.policy import LimitRange
 from podqos.model.profile import Profile
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import Amounts, counted
 from podqos.placement.fit import lacking
 from podqos.placement.reasons import Insufficient
 from podqos.qos.edits import Edit
-from podqos.survival.counterfactual.pod_changes import MIB, edits_for, guaranteed, resources_of, with_request
+from podqos.survival.counterfactual.pod_changes import (
+    MIB,
+    edits_between,
+    edits_for,
+    guaranteed,
+    resources_of,
+    with_request,
+)
 
 
 class PodChange(StrEnum):
@@ -56,6 +65,15 @@ class SecondDecision(Struct, frozen=True, gc=False):
         return SecondDecision(not hit, place, others, None if first is None else first.key)
 
 
+class SecondRun(Struct, frozen=True, gc=False):
+    """What became of a whole run with a change in place from its beginning."""
+
+    died_us: int | None
+    """When a pod of that manifest was killed or evicted all the same; None: never."""
+    instead: tuple[str, ...] = ()
+    """The pods that were killed or evicted then, and not without the change; first to last."""
+
+
 class Counterfactual(Struct, frozen=True, gc=False):
     """One change, and what would have been decided with it."""
 
@@ -69,17 +87,25 @@ class Counterfactual(Struct, frozen=True, gc=False):
     oom_score_adj: int | None = None
     """What the container would have had."""
     edits: tuple[Edit, ...] = ()
-    over_limit_bytes: int | None = None
-    """By how much the container was above the limit that it would have had."""
+    """The lines of the manifest to write, where they are amounts."""
     lacks: Insufficient | None = None
     """What the node has too little of for the changed pods."""
     pod: Pod | None = None
     """The pod as changed; None where only what it uses is another."""
+    refused: str = ""
+    """Why the API server would not store the changed pod; empty where it would."""
+    added: Mapping[str, int] = {}
+    """What the pods of the node request more with it, in the scheduler's units."""
+    rooms_known: tuple[str, ...] = ()
+    """Of which resources it is known what pods may request on the node."""
+    second_run: SecondRun | None = None
+    """What became of the whole run with it; None where only the moment was tried."""
 
     @property
     def saves(self) -> bool:
-        """Whether it works: the pod is spared, its own limit would not kill it, and it fits on the node."""
-        return self.decision.spared and self.over_limit_bytes is None and self.lacks is None
+        """Whether it works: the pod is spared, now and in a second run, the API server takes it, and it fits."""
+        is_doomed = self.second_run is not None and self.second_run.died_us is not None
+        return self.decision.spared and not self.refused and self.lacks is None and not is_doomed
 
 
 class Surroundings(Struct, frozen=True, gc=False):
@@ -89,6 +115,8 @@ class Surroundings(Struct, frozen=True, gc=False):
     """What pods may request together, in the scheduler's units; None where it is not known."""
     alike: frozenset[str] = frozenset()
     """The uids of the pods from the same manifest, which change with the pod."""
+    limit_ranges: tuple[LimitRange, ...] = ()
+    """Those of its namespace, as stored."""
 
 
 ALONE = Surroundings()
@@ -117,6 +145,7 @@ class Trial(ABC):
         self.profile = profile
         self._pods = pods
         self._allocatable = surroundings.allocatable
+        self._limit_ranges = surroundings.limit_ranges
 
     @abstractmethod
     def writing(self, change: Change) -> tuple[SecondDecision, int | None]:
@@ -126,9 +155,11 @@ class Trial(ABC):
         """Return the pods with another manifest."""
         return tuple(change(pod) if pod.metadata.uid in self.own else pod for pod in self._pods)
 
-    def counterfactual(self, change: ManifestChange, over_limit_bytes: int | None = None) -> Counterfactual:
+    def counterfactual(self, change: ManifestChange) -> Counterfactual:
         """Return what follows from a change of the manifest."""
         decision, score = self.writing(change.apply)
+        changed = change.apply(self.pod)
+        added = self._added(change.apply)
         return Counterfactual(
             change.kind,
             decision,
@@ -137,9 +168,11 @@ class Trial(ABC):
             change.container,
             oom_score_adj=score,
             edits=change.edits,
-            over_limit_bytes=over_limit_bytes,
-            lacks=self._missing_room(change.apply),
-            pod=change.apply(self.pod),
+            lacks=self._missing_room(change.apply, added),
+            pod=changed,
+            refused=self._refusal(changed),
+            added=added,
+            rooms_known=tuple(self._allocatable or ()),
         )
 
     def requesting(self, name: str | None, resource: str, most: int) -> Iterator[Counterfactual]:
@@ -158,25 +191,41 @@ class Trial(ABC):
         )
         if found is not None:
             container = name if len(self.pod.running_containers) > 1 else None
-            yield self.counterfactual(ManifestChange(PodChange.REQUEST, change(found), found, resource, container))
+            edits = edits_between(self.pod, change(found)(self.pod))
+            yield self.counterfactual(
+                ManifestChange(PodChange.REQUEST, change(found), found, resource, container, edits)
+            )
 
-    def guaranteeing(
-        self, used: Mapping[str, int], over_limit_bytes: Callable[[Pod], int | None]
-    ) -> Iterator[Counterfactual]:
-        """Yield the pod made Guaranteed; ``used`` are bytes by container, and how far it is over its limits then."""
+    def guaranteeing(self, used: Mapping[str, int]) -> Iterator[Counterfactual]:
+        """Yield the pod made Guaranteed; ``used`` are bytes by container."""
         edits = edits_for(self.pod, used, self.profile)
         if edits and used:
-            over = over_limit_bytes(guaranteed(self.pod, used))
-            change = ManifestChange(PodChange.GUARANTEED, lambda pod: guaranteed(pod, used), edits=edits)
-            yield self.counterfactual(change, over)
+            change = ManifestChange(PodChange.GUARANTEED, lambda pod: guaranteed(pod, used, self.profile), edits=edits)
+            yield self.counterfactual(change)
 
-    def _missing_room(self, change: Change) -> Insufficient | None:
+    def _added(self, change: Change) -> Amounts:
+        """Return what the pods of the node request more with another manifest."""
+        old, new = _requested(self._pods, self.profile), _requested(self.written(change), self.profile)
+        return {name: amount - old.get(name, 0) for name, amount in new.items() if amount > old.get(name, 0)}
+
+    def _missing_room(self, change: Change, added: Amounts) -> Insufficient | None:
         """Return what the node has too little of for another manifest; None if there is room."""
         if self._allocatable is None:
             return None
-        old, new = _requested(self._pods, self.profile), _requested(self.written(change), self.profile)
-        raised = {name: amount for name, amount in new.items() if amount > old.get(name, 0)}
+        new = _requested(self.written(change), self.profile)
+        raised = {name: amount for name, amount in new.items() if name in added and name in self._allocatable}
         return next(iter(lacking(raised, {}, self._allocatable, 0, 1)), None)
+
+    def _refusal(self, changed: Pod) -> str:
+        """Return why the API server would not store the pod; what it has let in already is no fault of a change."""
+        known = {error.words for error in validate_resources(self.pod)}
+        new = [error.words for error in validate_resources(changed) if error.words not in known]
+        if new or not self._limit_ranges:
+            return next(iter(new), "")
+        from podqos.admission.chain import within_bounds
+
+        bounded = within_bounds(changed, self._limit_ranges)
+        return "" if isinstance(bounded, Pod) else bounded.message
 
 
 def using_less(decide: Callable[[int], SecondDecision], usage: int, resource: str = MEMORY) -> Iterator[Counterfactual]:

@@ -24,12 +24,23 @@ from podqos.survival.counterfactual.counterfactual import (
     ALONE,
     Change,
     Counterfactual,
+    ManifestChange,
+    PodChange,
     SecondDecision,
     Surroundings,
     Trial,
     using_less,
 )
-from podqos.survival.counterfactual.pod_changes import MIB, holder_of, resources_of
+from podqos.survival.counterfactual.pod_changes import (
+    MIB,
+    edits_between,
+    holder_of,
+    in_mebibytes,
+    resources_of,
+    with_headroom,
+    with_limit,
+    with_request,
+)
 from podqos.survival.node.processes import ContainerProcesses, container_processes
 from podqos.survival.orders.orders import KilledContainer, OOMDomain, kernel_order
 
@@ -65,7 +76,7 @@ def kernel_counterfactuals(
     """Return what would have kept a container (uid, name) from being the kernel's choice.
 
     None if it is not among those the kernel can choose from. A pod that is alone in the domain, as at its own limit,
-    has no counterfactual here.
+    needs another limit.
     """
     inside = f"{moment.domain.path.rstrip('/')}/"
     containers = {
@@ -78,8 +89,8 @@ def kernel_counterfactuals(
     trial = _Trial(moment, victim, containers, surroundings)
     now = trial.decision(trial.containers, trial.own)
     has_others = any(uid != trial.uid for uid, _ in containers)
-    counterfactuals = tuple(_counterfactuals(trial)) if has_others and not now.spared else ()
-    return KernelPlace(now.place, now.others, counterfactuals)
+    tried = () if now.spared else _counterfactuals(trial) if has_others else _own_limit(trial)
+    return KernelPlace(now.place, now.others, tuple(tried))
 
 
 _Key = tuple[str, str]
@@ -168,25 +179,45 @@ def _with_score(container: ContainerProcesses, other: ContainerProcesses) -> Con
 
 def _counterfactuals(trial: _Trial) -> Iterator[Counterfactual]:
     victim, moment = trial.container, trial.moment
+    if victim.qos_class is not QOSClass.GUARANTEED:
+        name = holder_of(trial.pod, victim.usage.name, MEMORY, trial.profile)
+        request, used = resources_of(trial.pod, name).requests.get(MEMORY), _used(victim.pod)
+        # To reserve what is not in use is no remedy.
+        if request is None or (used[name] if name else sum(used.values())) > request.value:
+            yield from trial.requesting(name, MEMORY, moment.snapshot.node.memory_bytes)
+        yield from trial.guaranteeing(used)
     yield from using_less(trial.using, victim.usage.anon_bytes)
-    if victim.qos_class is QOSClass.GUARANTEED:
-        return
-    name = holder_of(trial.pod, victim.usage.name, MEMORY, trial.profile)
-    request = resources_of(trial.pod, name).requests.get(MEMORY)
-    used = {each.name: each.working_set_bytes for each in victim.pod.containers}
-    if request is None or (used[name] if name else sum(used.values())) > request.value:
-        yield from trial.requesting(name, MEMORY, moment.snapshot.node.memory_bytes)
-    yield from trial.guaranteeing(used, lambda changed: _over_limit(changed, victim.pod))
 
 
-def _over_limit(pod: Pod, entry: PodUsage) -> int | None:
-    """Return by how much a container holds more than its limit, of what the kernel cannot take back; None if none."""
+def _used(entry: PodUsage) -> dict[str, int]:
+    """Return what the containers of a pod use, by their working sets."""
     seen = {} if entry.stats is None else {each.name: each.memory for each in entry.stats.containers or ()}
-    over = 0
-    for usage in entry.containers:
-        # Volumes in memory are charged to the container, and only statistics know them.
-        in_memory = memory_bytes(seen.get(usage.name)) - usage.active_file_bytes
-        limit = resources_of(pod, usage.name).limits.get(MEMORY)
-        if limit is not None:
-            over = max(over, max(usage.anon_bytes + usage.page_table_bytes, in_memory) - limit.value)
-    return over or None
+    # Volumes in memory are charged to the container, and only statistics know them.
+    return {each.name: max(each.working_set_bytes, memory_bytes(seen.get(each.name))) for each in entry.containers}
+
+
+def _own_limit(trial: _Trial) -> Iterator[Counterfactual]:
+    """Yield the memory limit that leaves room for what was asked for.
+
+    The pod is alone in what ran out, so that nobody else can go instead.
+    """
+    victim, moment = trial.container, trial.moment
+    name = holder_of(trial.pod, victim.usage.name, MEMORY, trial.profile)
+    limit = resources_of(trial.pod, name).limits.get(MEMORY)
+    if limit is None:
+        return
+    # All of the limit is in use, and this much was asked for.
+    asked = max(PAGE_BYTES, moment.lacking_bytes, moment.withheld_bytes.get(trial.victim, 0))
+    needed = in_mebibytes(with_headroom(limit.value + asked)).value
+
+    is_guaranteed = victim.qos_class is QOSClass.GUARANTEED
+
+    def raised(pod: Pod) -> Pod:
+        made = with_limit(pod, name, MEMORY, needed)
+        # So that the pod stays Guaranteed.
+        return with_request(made, name, MEMORY, needed) if is_guaranteed else made
+
+    container = name if len(trial.pod.running_containers) > 1 else None
+    edits = edits_between(trial.pod, raised(trial.pod))
+    found = trial.counterfactual(ManifestChange(PodChange.LIMIT, raised, needed, MEMORY, container, edits))
+    yield replace(found, decision=SecondDecision(spared=True, place=1, others=0))

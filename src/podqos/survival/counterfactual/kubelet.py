@@ -8,7 +8,7 @@ Use is never the same twice: a change has to spare the pod also if it, or anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -20,12 +20,14 @@ from podqos.admission.priority import HIGHEST_USER_PRIORITY
 from podqos.eviction.commands import EvictPod, ReclaimTarget
 from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
-from podqos.eviction.observation import Observation
+from podqos.eviction.observation import Observation, SignalObservation
 from podqos.eviction.ranking import RankedPod, Ranking, rank
 from podqos.eviction.signals import SIGNALS, DiskUse, Layout, SignalRow
+from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.eviction.usage import disk_bytes, memory_bytes
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
@@ -43,6 +45,7 @@ from podqos.survival.counterfactual.counterfactual import (
 )
 from podqos.survival.counterfactual.pod_changes import (
     MIB,
+    edits_between,
     holder_of,
     resources_of,
     with_limit,
@@ -72,6 +75,36 @@ class KubeletMoment(Struct, frozen=True, gc=False):
         return after_clean_up(self.config, done, self.cleaned_up or self.observation)
 
 
+def at_threshold(
+    pods: tuple[Pod, ...],
+    stats: Mapping[str, PodStats],
+    ranking: Ranking,
+    capacity: int,
+    short: tuple[int, int] = (2, 1),
+) -> KubeletMoment:
+    """Return a pass in which a threshold is just met, so that one pod goes; ``short``: its amount, and what is left.
+
+    Limits of the pods' own do not count.
+    """
+    threshold, available = short
+    grace_ns = 0 if ranking.hard else 1
+    met = Threshold(ranking.signal, ThresholdValue(Quantity.of_units(threshold, "BinarySI")), grace_ns)
+    return KubeletMoment(
+        config=ManagerConfig(
+            (met,),
+            0,
+            layout=ranking.layout,
+            local_storage_capacity_isolation=False,
+            policy=ranking.policy,
+            profile=ranking.profile,
+        ),
+        state=ManagerState(first_observed_us={} if ranking.hard else {met: 0}),
+        now_us=0 if ranking.hard else 1,
+        observation=Observation({ranking.signal: SignalObservation(available, capacity)}, stats),
+        pods=pods,
+    )
+
+
 def kubelet_place(snapshot: Snapshot, ranking: Ranking, uid: str) -> int | None:
     """Return a pod's place among those the kubelet may evict; None if it is not among them."""
     return _place(rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking), uid)
@@ -80,7 +113,7 @@ def kubelet_place(snapshot: Snapshot, ranking: Ranking, uid: str) -> int | None:
 def kubelet_counterfactuals(
     moment: KubeletMoment, uid: str, surroundings: Surroundings = ALONE
 ) -> tuple[Counterfactual, ...]:
-    """Return what would have kept a pod from being evicted, best first; nothing if it is not evicted at all."""
+    """Return what would have kept a pod from being evicted, lines of YAML first; nothing if it is not evicted."""
     eviction = next((each for each in _evictions(moment.decide()) if each.pod.metadata.uid == uid), None)
     if eviction is None:
         return ()
@@ -149,12 +182,12 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
             yield from _request(trial, row)
     if row.resource == MEMORY:
         yield from _guaranteed(trial)
+    yield from _priority(trial, ranked)
     if trial.stats is not None:
         stats = trial.stats
         yield from using_less(
             lambda amount: trial.using(_with_less(stats, row, amount, counts)), ranked.usage, row.resource
         )
-    yield from _priority(trial, ranked)
 
 
 def _request(trial: _Trial, row: SignalRow) -> Iterator[Counterfactual]:
@@ -181,14 +214,7 @@ def _hungriest(trial: _Trial, row: SignalRow) -> list[str]:
 
 def _guaranteed(trial: _Trial) -> Iterator[Counterfactual]:
     measured = (trial.stats.containers or ()) if trial.stats is not None else ()
-    used = {each.name: memory_bytes(each.memory) for each in measured}
-
-    def over_limit(changed: Pod) -> int | None:
-        limits = {each.name: each.resources.limits[MEMORY].value for each in changed.running_containers}
-        over = max((held - limits[name] for name, held in used.items() if name in limits), default=0)
-        return over if over > 0 else None
-
-    return trial.guaranteeing(used, over_limit)
+    return trial.guaranteeing({each.name: memory_bytes(each.memory) for each in measured})
 
 
 def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
@@ -243,7 +269,10 @@ def _limit_of(trial: _Trial, excess: LocalStorageExcess, name: str) -> Iterator[
     most = stated.value + excess.used_bytes + MIB
     found = least(stated.value + 1, most, MIB, lambda amount: trial.writing(limiting(amount))[0].spared)
     if found is not None:
-        yield trial.counterfactual(ManifestChange(PodChange.LIMIT, limiting(found), found, str(excess.kind), name))
+        edits = edits_between(trial.pod, limiting(found)(trial.pod))
+        yield trial.counterfactual(
+            ManifestChange(PodChange.LIMIT, limiting(found), found, str(excess.kind), name, edits)
+        )
 
 
 # ---- a pod that uses less --------------------------------------------------------------------------------------------

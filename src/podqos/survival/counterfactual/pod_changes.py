@@ -6,7 +6,7 @@ helped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -15,7 +15,8 @@ from podqos.model.pod import Container, EmptyDir, Pod, PodSpec, Volume
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements, is_pod_level
-from podqos.qos.edits import Edit, edits_to_guaranteed
+from podqos.qos.classes import deciding_resources
+from podqos.qos.edits import Edit
 
 MIB = 1 << 20
 SOME_CPU = Quantity.parse("100m")
@@ -43,8 +44,8 @@ def with_request(pod: Pod, container: str | None, resource: str, amount: int) ->
     return _stating(pod, container, lambda old: replace(old, requests=old.requests | {resource: _bytes(amount)}))
 
 
-def with_limit(pod: Pod, container: str, resource: str, amount: int) -> Pod:
-    """Return the pod with another limit of a container."""
+def with_limit(pod: Pod, container: str | None, resource: str, amount: int) -> Pod:
+    """Return the pod with another limit of a container, or with None of the pod itself."""
     return _stating(pod, container, lambda old: replace(old, limits=old.limits | {resource: _bytes(amount)}))
 
 
@@ -65,38 +66,80 @@ def with_priority(pod: Pod, priority: int) -> Pod:
     return replace(pod, spec=replace(pod.spec, priority=priority))
 
 
-def guaranteed(pod: Pod, used: Mapping[str, int]) -> Pod:
-    """Return the pod with limits equal to requests; where neither is stated, as much memory as its containers use."""
+def guaranteed(pod: Pod, used: Mapping[str, int], profile: Profile) -> Pod:
+    """Return the pod with limits equal to requests.
+
+    Memory is what is stated, the limit before the request, and never less than its containers use with some headroom:
+    a limit of what is in use kills at the next allocation.
+    """
+    spec = pod.spec
+    if spec.resources is not None and holder_of(pod, "", MEMORY, profile) is None:
+        return _of(pod, replace(spec, resources=_equal(spec.resources, sum(used.values()))))
     most = max(used.values(), default=0)
 
-    def equal(resources: ResourceRequirements, used_bytes: int) -> ResourceRequirements:
-        unknown = {CPU: SOME_CPU, MEMORY: in_mebibytes(used_bytes)}
-        both = {
-            name: resources.limits.get(name) or resources.requests.get(name) or unknown[name] for name in QOS_RESOURCES
-        }
-        return replace(resources, requests=resources.requests | both, limits=resources.limits | both)
-
     def container(each: Container) -> Container:
-        return replace(each, resources=equal(each.resources, used.get(each.name, most)))
+        stated = MEMORY in each.resources.limits or MEMORY in each.resources.requests
+        return replace(each, resources=_equal(each.resources, used.get(each.name, 0 if stated else most)))
 
-    spec = pod.spec
-    own = None if spec.resources is None else equal(spec.resources, sum(used.values()))
-    return _of(pod, replace(each_container(spec, container), resources=own))
+    return _of(pod, each_container(spec, container))
+
+
+def _equal(resources: ResourceRequirements, used_bytes: int) -> ResourceRequirements:
+    both = {name: resources.limits.get(name) or resources.requests.get(name) for name in QOS_RESOURCES}
+    least = in_mebibytes(with_headroom(used_bytes))
+    stated = both[MEMORY]
+    equal = {CPU: both[CPU] or SOME_CPU, MEMORY: least if stated is None or stated < least else stated}
+    return replace(resources, requests=resources.requests | equal, limits=resources.limits | equal)
 
 
 def edits_for(pod: Pod, used: Mapping[str, int], profile: Profile) -> tuple[Edit, ...]:
-    """Return the lines that make the pod Guaranteed, with the memory that ``guaranteed`` chose where none is stated."""
+    """Return the lines that make the pod Guaranteed as ``guaranteed`` does, once the API server has defaulted it.
 
-    def sized(each: Container) -> Container:
-        stated = each.resources
-        if each.name not in used or stated.limits.get(MEMORY) or stated.requests.get(MEMORY):
-            return each
-        chosen = {MEMORY: in_mebibytes(used[each.name])}
-        return replace(each, resources=replace(stated, requests=stated.requests | chosen))
+    A request that is left out follows its limit. Of a CPU about which nothing is stated the value has to be chosen.
+    """
+    made = dict(deciding_resources(guaranteed(pod, used, profile), profile))
+    edits: list[Edit] = []
+    for place, stated in deciding_resources(pod, profile):
+        for name in QOS_RESOURCES:
+            value = made[place].limits[name]
+            limit, request = stated.limits.get(name), stated.requests.get(name)
+            is_unknown = name == CPU and not limit and not request
+            written = None if is_unknown else value
+            if not limit or limit != value:
+                edits.append(Edit(f"{place.path}.resources.limits.{name}", written, limit))
+            # The request of a pod as a whole would become what its containers request.
+            is_left_out = request is None and not place.is_pod
+            if not is_left_out and request != value:
+                edits.append(Edit(f"{place.path}.resources.requests.{name}", written, request))
+    return tuple(edits)
 
-    if pod.spec.resources is not None:
-        return edits_to_guaranteed(pod, profile)
-    return edits_to_guaranteed(replace(pod, spec=each_container(pod.spec, sized)), profile)
+
+def edits_between(before: Pod, after: Pod) -> tuple[Edit, ...]:
+    """Return the lines in which the resources of a changed pod, and the sizes of its volumes, differ."""
+    old, new = dict(_lines(before)), dict(_lines(after))
+    return tuple(Edit(path, value, old.get(path)) for path, value in new.items() if value != old.get(path))
+
+
+def _lines(pod: Pod) -> Iterator[tuple[str, Quantity]]:
+    spec = pod.spec
+    places = [(f"spec.containers[{at}]", each.resources) for at, each in enumerate(spec.containers)]
+    places += ((f"spec.initContainers[{at}]", each.resources) for at, each in enumerate(spec.init_containers))
+    places += () if spec.resources is None else (("spec", spec.resources),)
+    for path, stated in places:
+        for which, amounts in (("limits", stated.limits), ("requests", stated.requests)):
+            yield from ((f"{path}.resources.{which}.{name}", amount) for name, amount in amounts.items())
+    for at, volume in enumerate(spec.volumes):
+        if volume.empty_dir is not None and volume.empty_dir.size_limit is not None:
+            yield f"spec.volumes[{at}].emptyDir.sizeLimit", volume.empty_dir.size_limit
+
+
+HEADROOM_PERCENT = 20
+"""How much more than what is in use a memory limit has to be, to be offered: use is never the same twice."""
+
+
+def with_headroom(used_bytes: int) -> int:
+    """Return the least memory limit for what uses this much."""
+    return -(-used_bytes * (100 + HEADROOM_PERCENT) // 100)
 
 
 def _bytes(amount: int) -> Quantity:

@@ -1,22 +1,70 @@
-"""Assumed usage of pods without measurements, the same for both versions of a workload.
+"""Assumed usage of containers without measurements: one rule for all commands, and for both versions of a workload.
 
-A container is assumed to use what the older version requests; a new container, what it requests itself. So a lowered
-request leaves its pod above it, and nothing else changes. A container without a request uses a nominal amount.
+A container is assumed to use what it requests; of two versions, what the older one requests, so that a lowered request
+leaves its pod above it, and nothing else changes. A container without a request uses a nominal amount. So no pod goes
+first because nothing is known of it; only statistics that a kubelet itself has not got count as missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec.structs import replace
 
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
+from podqos.model.stats import ContainerStats, MemoryStats
 from podqos.survival.node.usage import pod_usage
 from podqos.survival.node.usage_file import UsageRow
+from podqos.wording import mebibytes
 
 NOMINAL_BYTES = 64 << 20
-"""Assumed usage of a container that requests no memory."""
+NOMINAL = Quantity.of_units(NOMINAL_BYTES, "BinarySI")
+"""Assumed usage of a container that requests no memory, in every command."""
+
+
+def is_nominal(pods: Iterable[Pod]) -> bool:
+    """Whether any of these pods has a container that requests no memory."""
+    return any(MEMORY not in each.resources.requests for pod in pods for each in pod.running_containers)
+
+
+def assumed_amounts(pods: Iterable[Pod], requested: str = "what pods request") -> str:
+    """Return what is assumed of pods, in words."""
+    return f"{requested}, or {mebibytes(NOMINAL_BYTES)} without a request" if is_nominal(pods) else requested
+
+
+def is_unmeasured(entry: PodUsage, idle: Collection[str]) -> bool:
+    """Whether the memory of a container that has a process is not known."""
+    return any(not each.is_measured and each.name not in idle for each in entry.containers)
+
+
+def with_assumed(entry: PodUsage, older: Pod | None = None, *, idle: Collection[str] = ()) -> PodUsage:
+    """Return a pod with assumed memory for those of its containers whose memory is not known."""
+    if not is_unmeasured(entry, idle):
+        return entry
+    assumed = assumed_usage(entry.pod, older, idle=idle)
+    if entry.stats is None or assumed.stats is None:
+        return assumed
+    amounts = {each.name: each for each in assumed.containers if each.name not in idle}
+    filled = {
+        each.name: amounts[each.name] for each in entry.containers if not each.is_measured and each.name in amounts
+    }
+    containers = tuple(
+        replace(each, anon_bytes=filled[each.name].anon_bytes, is_measured=True) if each.name in filled else each
+        for each in entry.containers
+    )
+    memory = {name: MemoryStats(working_set_bytes=each.working_set_bytes) for name, each in filled.items()}
+    seen = {each.name: each for each in entry.stats.containers or ()}
+    seen |= {name: replace(seen.get(name, ContainerStats(name)), memory=each) for name, each in memory.items()}
+    whole = sum(each.working_set_bytes for each in containers if each.is_measured)
+    stats = replace(
+        entry.stats,
+        containers=tuple(seen[each.name] for each in containers if each.name in seen),
+        memory=MemoryStats(working_set_bytes=whole),
+    )
+    return replace(entry, containers=containers, stats=stats)
 
 
 def assumed_usage(
@@ -38,4 +86,4 @@ def assumed_usage(
 
 def _memory(container: Container) -> Quantity:
     requested = container.resources.requests.get(MEMORY)
-    return requested or Quantity.of_units(NOMINAL_BYTES, "BinarySI")
+    return requested or NOMINAL

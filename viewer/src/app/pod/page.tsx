@@ -61,8 +61,8 @@ function Shown({ pod }: { pod: Pod }) {
         ) : null}
         {turns > 2 ? (
           <>
-            <Card title="How to be safer" kind="turn-3">
-              {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest makes it go later."}</p>}
+            <Card title="What saves it" kind="turn-3">
+              {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest that was tried saves it when its turn comes, nor would using less."}</p>}
             </Card>
             <Past pod={pod} />
           </>
@@ -241,7 +241,8 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
   const text = edit.patch?.[form as keyof typeof edit.patch] ?? null;
   return (
     <div class="safer">
-      <h3>{edit.change.charAt(0).toUpperCase() + edit.change.slice(1)}</h3>
+      <h3>{edit.remedy?.change ?? edit.change.charAt(0).toUpperCase() + edit.change.slice(1)}</h3>
+      {edit.remedy === null ? null : <p>{`${edit.by === "kernel" ? "Against the kernel" : "Against the kubelet"}: ${edit.remedy.effect}.`}</p>}
       <ul class="edits">
         {edit.edits.map((each) => (
           <li key={each.path}>
@@ -251,6 +252,16 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
         ))}
       </ul>
       <p class="after">{after(edit.after, now)}</p>
+      {edit.remedy === null ? null : (
+        <ul class="reasons">
+          {edit.remedy.costs.map((each) => (
+            <li key={each}>{`Costs ${each}.`}</li>
+          ))}
+          {edit.remedy.restsOn.map((each) => (
+            <li key={each} class="quiet">{`Rests on ${each}.`}</li>
+          ))}
+        </ul>
+      )}
       {text === null ? null : (
         <>
           {given.length > 1 ? <Choice label={`Form of the patch: ${edit.change}`} options={given} value={form} change={setForm} /> : null}
