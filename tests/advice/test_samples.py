@@ -94,7 +94,7 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
         pytest.param(prometheus(kind="vector"), "the result is a vector", id="instant-query"),
         pytest.param(b'{"status": "error", "error": "bad"}', "Prometheus says error: bad", id="prometheus-error"),
         pytest.param(prometheus(series("up", [])), "unknown metric up", id="metric"),
-        pytest.param(prometheus(series("", [(0, "NaN")])), "'NaN' is not an amount", id="nan"),
+        pytest.param(prometheus(series("", [(0, "NaN")])), "no samples in it", id="nan"),
         pytest.param(prometheus(series("", [], pod="")), "no label pod", id="no-label"),
     ],
 )

@@ -184,7 +184,7 @@ def test_prometheus_answers_can_be_given_for_memory_and_cpu(capsys, tmp_path):
     metric = {"namespace": "production", "pod": "article-service-7d8b9c4f5-x2k9p", "container": "article-service"}
 
     def answer(name: str, value: str, **more: str) -> Path:
-        series = {"metric": {**metric, **more}, "values": [[60 * minute, value] for minute in range(120)]}
+        series = {"metric": {**metric, **more}, "values": [[3600 * hour, value] for hour in range(120)]}
         file = tmp_path / name
         file.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [series]}}))
         return file
@@ -193,7 +193,7 @@ def test_prometheus_answers_can_be_given_for_memory_and_cpu(capsys, tmp_path):
     cpu = answer("cpu.json", "1")
     _, out, _ = advise(capsys, "-f", SCENARIO / "platform", "--usage", memory, "--cpu-usage", cpu, "-o", "json")
     (workload,) = json.loads(out)["workloads"]
-    assert workload["containers"][0]["limits"] == {"cpu": "1150m", "memory": "1115Mi"}
+    assert workload["containers"][0]["limits"] == {"cpu": "1150m", "memory": "1136Mi"}
 
 
 def test_samples_of_strangers_are_said(capsys, tmp_path):

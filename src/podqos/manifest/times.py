@@ -22,6 +22,8 @@ _LONGEST_US = 100 * 366 * DAY_US
 _DATES_FROM_SECONDS = 10**8
 # Numbers beyond this are milliseconds since 1970: in seconds it is the year 5138.
 _MILLISECONDS_FROM = 10**11
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999."""
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9](?:\.[0-9]{1,9})?)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -35,7 +37,11 @@ def read_time(value: Plain) -> tuple[int, bool]:
     if seconds is not None:
         if seconds >= _MILLISECONDS_FROM:
             seconds /= 1000
+        if abs(seconds) > _LAST_SECOND:
+            raise InputError(f"{value} is not a time", fix="write seconds or milliseconds since 1970, or a date")
         return int(seconds * SECOND_US), seconds >= _DATES_FROM_SECONDS
+    if isinstance(value, str):
+        value = " ".join(value.split())  # what is quoted in a message is one line
     clock = _CLOCK.fullmatch(value) if isinstance(value, str) else None
     if clock is not None:
         hours, minutes, rest = clock.groups()

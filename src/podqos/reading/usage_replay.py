@@ -134,8 +134,8 @@ def replay(
         stem = os.path.splitext(os.path.basename(file.path))[0]
         recorded.take(file.path, read_bytes(file.path), stem, file.measure)
     if queried is not None:
-        recorded.take_series(naming("prometheus"), queried.memory, Measure.MEMORY)
-        recorded.take_series(naming("prometheus"), queried.cpu, Measure.CPU)
+        recorded.take_series("Prometheus", queried.memory, Measure.MEMORY)
+        recorded.take_series("Prometheus", queried.cpu, Measure.CPU)
     return _ReplayMaker(objects, recorded, options).replay()
 
 

@@ -35,6 +35,8 @@ class Shortfall(StrEnum):
     """Shorter than ``LEAST_SECONDS``."""
     GAPS = "Gaps"
     """More than ``MOST_MISSING_PERCENT`` of the history is missing."""
+    RECOMMENDATION = "Recommendation"
+    """Nothing was measured: the figures are what a VerticalPodAutoscaler recommends."""
     UNKNOWN_LENGTH = "UnknownLength"
     """The samples have no times, so nobody knows how long they were collected."""
 
@@ -66,6 +68,8 @@ class Coverage(Struct, frozen=True, rename="camel"):
 
 NO_COVERAGE = Coverage()
 """Of a container without samples."""
+RECOMMENDED = Coverage(shortfalls=(Shortfall.RECOMMENDATION,))
+"""Of a container for which there is a recommendation and nothing else."""
 
 
 def coverage_of(replicas: Iterable[Sequence[int]], samples: int, *, are_dates: bool = True) -> Coverage:

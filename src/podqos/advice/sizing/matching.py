@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.sizing.coverage import coverage_of
+from podqos.advice.sizing.coverage import RECOMMENDED, coverage_of
 from podqos.advice.sizing.memory_need import Replica
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory
@@ -85,6 +85,8 @@ def _together(samples: Sequence[ContainerSamples], *, is_runs: bool) -> UsageHis
             peaks[each.pod] = max(*each.memory_bytes, peaks.get(each.pod, 0))
         if each.memory_bytes if memory_bytes else each.cpu_milli:
             by_pod.setdefault(each.pod, []).extend(each.memory_times_us if memory_bytes else each.cpu_times_us)
+    if all(each.is_recommendation for each in samples):
+        return UsageHistory(memory_bytes, cpu_milli, coverage=RECOMMENDED)
     startup_peaks = [each.startup_peak_bytes for each in samples if each.startup_peak_bytes is not None]
     return UsageHistory(
         memory_bytes=memory_bytes,

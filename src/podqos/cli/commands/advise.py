@@ -25,10 +25,8 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
-from podqos.advice.sizing.samples import ContainerSamples, read_samples, samples_in
 from podqos.answers.advice import AdviceReport
 from podqos.answers.advise import AdviceRequest, advise, advised_manifests
 from podqos.answers.advised_edits import tool_patches
@@ -41,16 +39,14 @@ from podqos.cli.counted_nodes import node_count
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, object_name, print_documents, print_file, say_assumptions
 from podqos.cli.problems import print_problems
-from podqos.cli.prometheus import add_prometheus_options, queried
+from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.selecting import add_manifest_options, selection_of
+from podqos.cli.usage_sources import read_metrics, usage_of
 from podqos.objects.files import Inputs
 from podqos.reading.files import read_bytes
 from podqos.report.advice.lines import text
 from podqos.report.advice.table import csv_rows
 from podqos.report.text.style import Style
-
-if TYPE_CHECKING:
-    from podqos.reading.queried_usage import QueriedUsage
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,16 +88,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.apply_to and not arguments.files:
         arguments.files = list(arguments.apply_to)
     has_files = arguments.files or arguments.kustomize or arguments_name_cluster(arguments)
+    read_metrics(arguments)
     inputs = given_files(arguments, "advise", in_order_of_apply=True, declared=True) if has_files else Inputs([])
     profile = profile_of(arguments)
     objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
-    found = queried(arguments, arguments.namespace)
     try:
+        samples, assumptions = usage_of(arguments, objects)
         request = AdviceRequest(
-            samples=tuple(_samples(arguments, found)),
+            samples=samples,
             descriptions=descriptions,
             describe=ask_description if arguments.ask else None,
-            assumptions=() if found is None else found.assumptions,
+            assumptions=assumptions,
             node_memory_bytes=arguments.node_memory,
             kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
             profile=profile,
@@ -155,17 +152,6 @@ def _descriptions(arguments: argparse.Namespace) -> tuple[DescribedWorkload, ...
         name = ask_name()
         return (DescribedWorkload(name, ask_description(name)),)
     return ()
-
-
-def _samples(arguments: argparse.Namespace, found: QueriedUsage | None) -> Iterator[ContainerSamples]:
-    if arguments.usage is not None:
-        yield from read_samples(arguments.usage, read_bytes(arguments.usage))
-    if arguments.cpu_usage is not None:
-        yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
-    if found is not None and found.memory:
-        yield from samples_in("--prometheus", found.memory, "memory")
-    if found is not None and found.cpu:
-        yield from samples_in("--prometheus", found.cpu, "cpu")
 
 
 def _names(report: AdviceReport) -> Iterator[str]:

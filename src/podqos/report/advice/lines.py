@@ -23,6 +23,7 @@ from podqos.words.advice import (
     quota_words,
     runtime_words,
 )
+from podqos.words.usage import coverage_line
 
 # Moves that are listed.
 _TOLD = 3
@@ -131,6 +132,8 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
     risk = container.risk
     if Doubt.EXPECTED_ONLY in container.doubts:
         return
+    if container.coverage.samples or container.coverage.shortfalls:
+        yield f"based on {coverage_line(container.coverage)}"
     if container.memory_bytes is not None:
         over = f"{_share(risk.memory_over_request)} above the advised request"
         over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"
