@@ -123,13 +123,13 @@ def _points(values: Sequence[int], times_us: Sequence[int]) -> list[Point]:
 
 
 def _times_us(sample: ContainerSamples) -> tuple[Sequence[int], Sequence[int]]:
-    return getattr(sample, "memory_times_us", ()), getattr(sample, "cpu_times_us", ())
+    return sample.memory_times_us, sample.cpu_times_us
 
 
 def _share_a_clock(samples: Sequence[ContainerSamples]) -> bool:
     """Whether the times of all samples are known, and count from the same moment."""
     series = [sample for sample in samples if max(len(sample.memory_bytes), len(sample.cpu_milli)) > 1]
-    return all(map(any, map(_times_us, series))) and len({getattr(sample, "are_dates", True) for sample in series}) < 2
+    return all(map(any, map(_times_us, series))) and len({sample.are_dates for sample in series}) < 2
 
 
 def _demand(memory: Sequence[Point], cpu: Sequence[Point], begin_us: int, stretches: int) -> ContainerDemand:
