@@ -362,6 +362,7 @@ def test_a_file_that_cannot_be_edited_is_left_alone(capsys, tmp_path):
         pytest.param(["--price", "cpu=-1"], "'cpu=-1' is not a price", id="negative"),
         pytest.param(["--nodes", "3"], "the capacity of the nodes is missing", id="capacity"),
         pytest.param(["--goal", "best"], "best", id="goal"),
+        pytest.param(["--patch", "helm", "-o", "json"], "--patch and -o json cannot be combined", id="patch"),
     ],
 )
 def test_bad_options_are_one_message(capsys, web, arguments, message):
@@ -493,3 +494,23 @@ def test_devices_do_not_keep_a_pod_from_being_replayed(capsys, web, tmp_path):
     assert report["tried"]["after"] == {"pending": 0, "oomKills": 0, "evictions": 0, "throttledSeconds": 0}
     limits = report["workloads"][0]["containers"][0]["limits"]
     assert limits["example.com/gpu"] == "1"
+
+
+def test_a_pod_that_outgrows_its_node_is_pending(capsys, tmp_path):
+    """It would be made anew: the node that it is on has no room for it."""
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeName: one, containers: [{name: web, image: a, "
+        "resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 6Gi}}}]}\n---\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n"
+        'status: {capacity: {cpu: "4", memory: 4Gi, pods: "110"}}\n'
+    )
+    report = json.loads(advise(capsys, "-f", manifest, "--goal", "safest", "-o", "json")[1])
+    assert report["tried"]["pending"] == {"Pod default/web": 1}
+
+
+def test_options_about_workloads_are_refused_for_a_node(capsys):
+    for more in (("--goal", "safest"), ("--patch", "helm"), ("-o", "csv")):
+        code, _, err = advise(capsys, "--node", "--cores", 4, "--node-memory", "8Gi", *more)
+        assert code == 2
+        assert err.count("\n") == 1

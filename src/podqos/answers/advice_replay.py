@@ -78,6 +78,8 @@ class Fared(Struct, frozen=True):
     oom_kills: int = 0
     evictions: int = 0
     throttled_us: int = 0
+    never_ran: int = 0
+    """Pods that the kubelet of their node does not take."""
 
 
 def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Pod]) -> Recording:
@@ -195,12 +197,14 @@ def replay(
     kills: Counter[Identity] = Counter()
     evictions: Counter[Identity] = Counter()
     throttled: Counter[Identity] = Counter()
+    never_ran: Counter[Identity] = Counter()
     for row in run_summary(simulate(scenario)).workloads:
         identity = owners[row.workload]
         kills[identity] += row.oom_kills
         evictions[identity] += row.evictions
         throttled[identity] += row.throttled_us
-    return {each: Fared(kills[each], evictions[each], throttled[each]) for each in owners.values()}
+        never_ran[identity] += row.never_ran
+    return {each: Fared(kills[each], evictions[each], throttled[each], never_ran[each]) for each in owners.values()}
 
 
 def machines_of(nodes: Iterable[Node], config: KubeletConfiguration) -> list[MachineSpec]:

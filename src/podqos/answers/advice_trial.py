@@ -118,7 +118,7 @@ class Trials:
         fates = {}
         for identity in pods:
             own = fared.get(identity, Fared())
-            waiting = None if landing is None else pending.get(identity, 0)
+            waiting = None if landing is None else pending.get(identity, 0) + own.never_ran
             fates[identity] = Fate(waiting, own.oom_kills, own.evictions, round(own.throttled_us / SECOND_US, 3))
         return Tried(fates, landing, crew)
 
@@ -193,9 +193,10 @@ class Trials:
 
     def _crew(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node]) -> Crew:
         members = (
-            Member(identity, self._workloads[identity].workload, pod)
+            # A pod that changes is made anew, and asks the scheduler.
+            Member(identity, known.workload, pod if pod == known.before else _unbound(pod))
             for identity, pod in pods.items()
-            if self._workloads[identity].is_placed
+            if (known := self._workloads[identity]).is_placed
         )
         return crew_of(members, nodes, self._profile)
 
@@ -243,3 +244,7 @@ def _numbered(pod: Pod, identity: Identity, number: int) -> Pod:
     """Return a pod under a name that no other has."""
     name = f"{identity.name}-{identity.kind.lower()}-{number}"
     return replace(pod, metadata=replace(pod.metadata, name=name, namespace=identity.namespace))
+
+
+def _unbound(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
