@@ -71,7 +71,7 @@ golden: $(STAMP)
 bench: $(STAMP) viewer
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
-	@for script in place eviction cpu_model oom_selection survival check simulate blast cluster "ui --short"; do \
+	@for script in place eviction cpu_model oom_selection survival check advise simulate blast cluster "ui --short"; do \
 	  set -- $$script; echo; echo "== bench/$$1.py"; $(BIN)/python bench/$$1.py $$2 || exit 1; done
 
 # The real node: needs root, cgroups and an hour and a half (soak and chaos take half an hour each).

@@ -105,9 +105,11 @@ class BadAnswer(ClusterError):
 class Refused(ClusterError):
     """The server said no."""
 
-    def __init__(self, what: str, *, status: int, where: str = "", fix: str = "") -> None:
+    def __init__(self, what: str, *, status: int, where: str = "", fix: str = "", said: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
         self.status = status
+        self.said = said
+        """The server's own words, on one line."""
 
 
 class Unauthorized(Refused):
@@ -120,8 +122,10 @@ class Forbidden(Refused):
     ``role`` holds the objects, as YAML, that would allow it, ``user`` is who asked; empty where that is not known.
     """
 
-    def __init__(self, what: str, *, where: str = "", fix: str = "", role: str = "", user: str = "") -> None:
-        super().__init__(what, status=403, where=where, fix=fix)
+    def __init__(
+        self, what: str, *, where: str = "", fix: str = "", role: str = "", user: str = "", said: str = ""
+    ) -> None:
+        super().__init__(what, status=403, where=where, fix=fix, said=said)
         self.role = role
         self.user = user
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from podqos.advice.sizing.matching import match_samples
-from podqos.advice.sizing.samples import read_samples
+from podqos.advice.sizing.memory_need import Replica
+from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import MIB
 from podqos.errors import InputError
 from podqos.model.pod import Container, Pod, PodSpec
@@ -93,7 +94,7 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
         pytest.param(prometheus(kind="vector"), "the result is a vector", id="instant-query"),
         pytest.param(b'{"status": "error", "error": "bad"}', "Prometheus says error: bad", id="prometheus-error"),
         pytest.param(prometheus(series("up", [])), "unknown metric up", id="metric"),
-        pytest.param(prometheus(series("", [(0, "NaN")])), "'NaN' is not an amount", id="nan"),
+        pytest.param(prometheus(series("", [(0, "NaN")])), "no samples in it", id="nan"),
         pytest.param(prometheus(series("", [], pod="")), "no label pod", id="no-label"),
     ],
 )
@@ -137,3 +138,29 @@ def test_the_samples_of_all_pods_are_one_collection():
     (usage,) = matched.usages.values()
     assert usage["app"].memory_bytes == (MIB, 2 * MIB)
     assert matched.unmatched == ("web-b proxy",)
+
+
+def test_every_pod_is_a_replica_of_its_own_and_those_of_a_job_are_runs():
+    samples = (
+        ContainerSamples("web-a", memory_bytes=(MIB,), memory_times_us=(5,), oom_limit_bytes=7),
+        ContainerSamples("web-b", memory_bytes=(2 * MIB, 3 * MIB), memory_times_us=(9, 8)),
+    )
+    (usage,) = match_samples(pods("prod/web"), samples).usages.values()
+    assert usage["app"].replicas == (Replica((MIB,), (5,)), Replica((3 * MIB, 2 * MIB), (8, 9)))
+    assert usage["app"].oom_limit_bytes == 7
+    assert not usage["app"].is_runs
+    job = {Identity("prod", "Job", "web"): Pod(spec=PodSpec(containers=(Container("app"),)))}
+    (usage,) = match_samples(job, samples).usages.values()
+    assert usage["app"].is_runs
+
+
+def test_an_init_container_runs_and_ends_and_a_sidecar_does_not():
+    containers = {
+        "app": Container("app"),
+        "once": Container("once"),
+        "proxy": Container("proxy", restart_policy="Always"),
+    }
+    pod = Pod(spec=PodSpec(containers=(containers["app"],), init_containers=(containers["once"], containers["proxy"])))
+    samples = [ContainerSamples("web-a", name, memory_bytes=(MIB,)) for name in containers]
+    (usage,) = match_samples({Identity("prod", "Deployment", "web"): pod}, samples).usages.values()
+    assert {name: usage[name].is_runs for name in containers} == {"app": False, "once": True, "proxy": False}

@@ -18,7 +18,7 @@ from podqos.cluster.exec_plugin import _credentials
 from podqos.cluster.kubeconfig import Access, ExecConfig, merge
 from podqos.cluster.pages import Page
 from podqos.cluster.patience import Patience
-from podqos.cluster.prometheus import Prometheus
+from podqos.cluster.prometheus import Prometheus, PrometheusAccess, TimeRange
 from podqos.cluster.proxies import Address, proxy_for
 from podqos.cluster.refusals import refusal, status_of
 from podqos.cluster.resources import DEPLOYMENTS, NODES, PODS
@@ -171,5 +171,5 @@ def test_anything_on_the_wire(any_server, head, body):
     with Cluster(Access(any_server.url), patience=patience) as cluster:
         answered(lambda: cluster.read(PODS), ClusterError)
         answered(lambda: next(cluster.watch(PODS)), ClusterError)
-    with Prometheus(any_server.url, patience=patience) as prometheus:
-        answered(lambda: prometheus.range("up", start=0, end=1, step_seconds=1), ClusterError)
+    with Prometheus(PrometheusAccess(url=any_server.url), patience=patience) as prometheus:
+        answered(lambda: prometheus.range("up", TimeRange(0, 1, 1)), ClusterError)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cluster.serving import Request, Server
 from library.test_live_cluster import podqos
+from podqos.cluster.prometheus import PrometheusAccess
+from podqos.reading.queried_usage import UsageQuery, queried_usage
 from podqos.reading.scenario_files import load_scenario
 
 WEB = """
@@ -35,19 +38,31 @@ def folder(tmp_path, monkeypatch):
     Path("web.yaml").write_text(WEB)
 
 
-def prometheus(*, memory: bool = True, cpu: bool = True):
-    """Return an answering function: 200 MiB and a quarter of a core, at every step."""
+LABELS = {"namespace": "shop", "pod": POD, "container": "main", "node": "atlas-1"}
+USED = {
+    "container_memory_working_set_bytes": lambda _time: str(200 * MI),
+    "container_cpu_usage_seconds_total": lambda _time: "0.25",
+}
+Values = dict[str, Callable[[float], str]]
+
+
+def prometheus(used: Values = USED, *, memory: bool = True, cpu: bool = True, labels=(LABELS,), **extra: object):
+    """Return an answering function: at every step what ``used`` has for the metric; by default 200 MiB, 250m."""
+    without = {
+        "container_memory_working_set_bytes": not memory,
+        "container_cpu_usage_seconds_total": not cpu,
+    }
 
     def answer(request: Request) -> object:
         asked = request.query
-        is_memory = "container_memory_working_set_bytes" in asked["query"]
-        start, end, step = (float(asked[name]) for name in ("start", "end", "step"))
+        name = next((name for name in used if name in asked["query"] and not without.get(name)), None)
+        start, end, step = (float(asked[key]) for key in ("start", "end", "step"))
         times = [start + number * step for number in range(int((end - start) // step) + 1)]
-        value = str(200 * MI) if is_memory else "0.25"
-        labels = {"namespace": "shop", "pod": POD, "container": "main", "node": "atlas-1"}
-        series = [{"metric": labels, "values": [[time, value] for time in times]}]
-        result = series if (memory if is_memory else cpu) else []
-        return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}).encode()
+        result = [
+            {"metric": dict(each), "values": [[time, used[name](time)] for time in times if used[name](time)]}
+            for each in (labels if name is not None else ())
+        ]
+        return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}, **extra}).encode()
 
     return answer
 
@@ -64,12 +79,14 @@ def test_advise_sizes_from_seven_days_of_memory_and_cpu(capsys):
     (container,) = report["workloads"][0]["containers"]
 
     assert code == 0, err
-    assert len(asked) == 2
-    assert all(float(each["end"]) - float(each["start"]) == pytest.approx(7 * 86_400) for each in asked)
+    seconds = max(float(each["end"]) for each in asked) - min(float(each["start"]) for each in asked)
+    assert seconds in {7 * 86_400, 7 * 86_400 + 300}
+    assert all(float(each["end"]) - float(each["start"]) <= 86_400 for each in asked), "a day at a time"
     assert {each["step"] for each in asked} == {"300"}
-    assert 'container!=""' in asked[0]["query"]
-    assert container["requests"] == {"cpu": "290m", "memory": "240Mi"}
-    assert container["memoryBytes"]["count"] == container["cpuMilli"]["count"] == 2017
+    assert all('container!=""' in each["query"] and 'namespace="shop"' in each["query"] for each in asked)
+    assert container["memoryBytes"]["count"] == container["cpuMilli"]["count"] in {2017, 2018}
+    assert container["memoryBytes"]["most"] == 200 * MI
+    assert container["cpuMilli"]["most"] == 250
 
 
 def test_a_namespace_and_a_time_are_asked_for(capsys):
@@ -152,7 +169,7 @@ def test_from_usage_replays_what_prometheus_recorded(capsys):
     assert "1 pod of 1 workload" in out
     assert (pod.name, pod.nodes) == (POD, ("atlas-1",))
     assert (demand.anon_bytes.at(0), demand.cpu_milli.at(0)) == (200 * MI, 250)
-    assert scenario.duration_us == (2 * 3600 + 60) * 1_000_000
+    assert scenario.duration_us in {(2 * 3600 + 60) * 1_000_000, (2 * 3600 + 120) * 1_000_000}
 
 
 def test_from_usage_without_cpu_says_so(capsys):
@@ -162,3 +179,184 @@ def test_from_usage_without_cpu_says_so(capsys):
 
     assert code == 0
     assert "cpu usage: not known: Prometheus has no samples" in " ".join(err.split())
+
+
+# ---- OOM kills, starts, and how much history there is ----------------------------------------------------------------
+
+
+def samples(used: Values, **how: object):
+    """Return what is asked of a server for an hour."""
+    with Server(prometheus(used, **how)) as server:
+        access = PrometheusAccess(url=server.url)
+        query = UsageQuery(access=access, start_seconds=NOON, end_seconds=NOON + 3600, with_kills=True)
+        return queried_usage(query).samples()
+
+
+NOON = 1_794_312_000.0
+
+
+def test_oom_kills_are_counted_by_the_reason_of_each_restart():
+    (found,) = samples(
+        {
+            **USED,
+            "container_oom_events_total": lambda _time: "",
+            "last_terminated_reason": lambda time: "1" if time >= NOON + 600 else "",
+            "restarts_total": lambda time: str(4 + (time >= NOON + 600) + (time >= NOON + 1800)),
+            "resource_limits": lambda time: str(
+                (256 if time < NOON + 900 else 300 if time < NOON + 2400 else 512) * MI
+            ),
+        }
+    )
+    assert (found.oom_kills, found.restarts) == (2, 2)
+    assert found.oom_limit_bytes == 300 * MI, "the limit of then: it was raised since"
+
+
+def test_oom_kills_are_counted_by_the_counter_where_it_saw_more():
+    (found,) = samples({**USED, "container_oom_events_total": lambda time: str(int(time >= NOON + 600) * 3)})
+    assert found.oom_kills == 3
+
+
+def test_an_oom_kill_before_the_time_asked_about_counts():
+    (found,) = samples({**USED, "last_terminated_reason": lambda _time: "1", "restarts_total": lambda _time: "7"})
+    assert (found.oom_kills, found.restarts, found.oom_limit_bytes) == (1, 0, None)
+
+
+def test_a_peak_after_a_restart_is_that_of_a_start():
+    (found,) = samples(
+        {
+            "container_memory_working_set_bytes": lambda time: str((900 if time == NOON + 1860 else 100) * MI),
+            "restarts_total": lambda time: str(int(time >= NOON + 1800)),
+        }
+    )
+    assert (found.startup_peak_bytes, max(found.memory_bytes)) == (900 * MI, 900 * MI)
+    assert len(found.memory_times_us) == len(found.memory_bytes) == 61
+
+
+def test_no_metrics_of_kills_is_an_assumption(capsys):
+    with Server(prometheus()) as server:
+        code, report, _ = advice(capsys, server.url)
+
+    assert code == 0
+    assert {
+        "what": "OOM kills and restarts",
+        "value": "none: Prometheus has no samples",
+        "stateWith": "kube-state-metrics in Prometheus",
+    } in report["assumptions"]
+
+
+# ---- whom to ask, and as whom ----------------------------------------------------------------------------------------
+
+
+def test_a_token_a_tenant_and_headers_are_sent(capsys, monkeypatch):
+    Path("token").write_text("t0ken\n")
+    Path("key").write_text("k3y\n")
+    words = ("--prometheus-tenant", "team-a", "--prometheus-header", "X-Key:@key", "--prometheus-header", "X-Env: prod")
+    with Server(prometheus()) as server:
+        code, _, err = advice(capsys, server.url, "--prometheus-token-file", "token", *words)
+        assert code == 0, err
+        monkeypatch.setenv("PODQOS_PROMETHEUS_TOKEN", "from-env")
+        assert advice(capsys, server.url)[0] == 0
+        monkeypatch.setenv("PODQOS_PROMETHEUS_PASSWORD", "pa55")
+        assert advice(capsys, server.url, "--prometheus-user", "me")[0] == 0
+    first, last = server.requests[0], server.requests[-1]
+    assert first.header("Authorization") == "Bearer t0ken"
+    assert first.header("X-Scope-OrgID") == "team-a"
+    assert (first.header("X-Key"), first.header("X-Env")) == ("k3y", "prod")
+    assert "Bearer from-env" in {request.header("Authorization") for request in server.requests}
+    assert last.header("Authorization") == "Basic bWU6cGE1NQ=="
+
+
+def test_labels_choose_among_what_a_shared_store_has(capsys):
+    words = ("--prometheus-label", "cluster=prod", "--prometheus-label", 'region=~"eu-.*"')
+    with Server(prometheus()) as server:
+        code, _, err = advice(capsys, server.url, *words)
+    assert code == 0, err
+    assert all('cluster="prod",region=~"eu-.*"' in request.query["query"] for request in server.requests)
+
+
+def test_pods_of_several_clusters_are_not_mixed_unless_that_is_asked_for(capsys):
+    labels = [{**LABELS, "cluster": name} for name in ("prod", "dev")]
+    with Server(prometheus(labels=labels)) as server:
+        code, _, err = advice(capsys, server.url)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "samples of 2 clusters: dev and prod (choose one: --prometheus-label cluster=dev)" in err
+        assert advice(capsys, server.url, "--prometheus-label", "cluster=~dev|prod")[0] == 0
+
+
+def test_partial_data_is_said(capsys):
+    with Server(prometheus(warnings=["No StoreAPIs matched for this query"])) as server:
+        code, report, _ = advice(capsys, server.url)
+    said = [each for each in report["assumptions"] if each["what"] == "usage"]
+    assert code == 0
+    assert [each["value"] for each in said] == [
+        "complete, though Prometheus warns: No StoreAPIs matched for this query"
+    ]
+
+
+def test_any_certificate_is_taken_only_where_that_is_said_and_with_a_warning(capsys):
+    with Server(prometheus()) as server:
+        code, _, err = advice(capsys, server.url, "--prometheus-insecure")
+    assert code == 0
+    assert "--prometheus-insecure: the server's certificate is not verified" in err
+
+
+BAD = {
+    "a token and a user": (("--prometheus-token-file", "web.yaml", "--prometheus-user", "me"), "cannot be combined"),
+    "a user without a password": (("--prometheus-user", "me"), "--prometheus-user: the password is missing"),
+    "no such token": (("--prometheus-token-file", "nowhere"), "nowhere"),
+    "a token of two lines": (("--prometheus-token-file", "web.yaml"), "--prometheus-token-file: not a bearer token"),
+    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "--prometheus-password-file: no user"),
+    "an empty token": (("--prometheus-token-file", "empty"), "--prometheus-token-file: empty is empty"),
+    "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a header"),
+    "a header of two lines": (("--prometheus-header", "X-A: b\r\nX-C: hunter2"), "not the value of a header"),
+    "a header twice": (("--prometheus-header", "X-A:1", "--prometheus-header", "x-a:2"), "x-a is given twice"),
+    "a tenant twice": (
+        ("--prometheus-tenant", "a", "--prometheus-header", "x-scope-orgid: b"),
+        "x-scope-orgid is given twice",
+    ),
+    "not a certificate": (("--prometheus-ca", "web.yaml"), "web.yaml holds no certificate in PEM"),
+    "not a label": (("--prometheus-label", "prod"), "--prometheus-label: 'prod' does not select series"),
+    "not a timeout": (("--prometheus-timeout", "soon"), '--prometheus-timeout: "soon" is not a duration'),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), BAD.values(), ids=BAD)
+def test_a_wrong_option_is_one_message_before_anything_is_asked(words, message, capsys, monkeypatch):
+    monkeypatch.delenv("PODQOS_PROMETHEUS_PASSWORD", raising=False)
+    Path("empty").write_text("\n")
+    with Server(prometheus()) as server:
+        code, _, err = advice(capsys, server.url, *words)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert message in err
+    assert "hunter2" not in err
+    assert server.requests == []
+
+
+def test_options_of_a_prometheus_that_is_not_named_are_refused(capsys):
+    code, _, err = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus-tenant", "a")
+    assert code == 2
+    assert "--prometheus-tenant: no Prometheus is named (add --prometheus URL)" in err
+
+
+def test_a_server_that_says_nothing_is_given_up_in_the_time_that_was_said(capsys):
+    def answer(_request: Request) -> object:
+        return lambda wire: wire.stall()
+
+    with Server(answer) as server:
+        code, _, err = advice(capsys, server.url, "--from", "30s", "--prometheus-timeout", "100ms")
+    assert code != 0
+    assert "it said nothing for 0.1 s" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_how_much_history_there_is_is_said_and_published(capsys):
+    with Server(prometheus()) as server:
+        words = ("--from", "2026-11-10T00:00:00Z", "--to", "2026-11-17T00:00:00Z")
+        _, report, _ = advice(capsys, server.url, *words)
+        _, out, _ = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus", server.url, *words)
+        _, short, _ = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus", server.url, "--from", "2h")
+    coverage = report["workloads"][0]["containers"][0]["coverage"]
+    assert (coverage["first"], coverage["last"]) == ("2026-11-10T00:00:00Z", "2026-11-17T00:00:00Z")
+    assert (coverage["samples"], coverage["replicas"], coverage["gaps"], coverage["shortfalls"]) == (2017, 1, 0, [])
+    assert "based on 7 d 0 h of history, 2,017 samples of 1 replica, no gaps" in out
+    assert "too little: less than 24 hours" in " ".join(short.split())

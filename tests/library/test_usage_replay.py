@@ -227,7 +227,7 @@ def test_pods_of_other_workloads_are_named_and_left_out(capsys):
 BAD = {
     "no time": (f"pod,memory\n{FIRST},1Mi\n", "usage.csv:1: there is no column with the time"),
     "kubectl top": (f"NAME CPU(cores) MEMORY(bytes)\n{FIRST} 1m 1Mi\n", "there is no column with the time"),
-    "a column": ("time,pod,mem\n0,a,1Mi\n", 'usage.csv:1: unknown column "mem"'),
+    "a column": ("time,pod,memry\n0,a,1Mi\n", "usage.csv:1: unknown column 'memry'"),
     "an amount": (f"time,pod,memory\n0,{FIRST},lots\n", "usage.csv:2: 'lots' is not an amount"),
     "a time": (f"time,pod,memory\nnoon,{FIRST},1Mi\n", 'usage.csv:2: "noon" is not a duration'),
     "mixed times": (f"time,pod,memory\n0,{FIRST},1\n{TUESDAY},{FIRST},1\n", "usage.csv:3: dates and times"),

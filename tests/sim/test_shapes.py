@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.errors import InputError
+from podqos.manifest.times import parse_duration_us
 from podqos.sim.engine.curve import Clock, Curve, constant
-from podqos.sim.scenario_format.shape_text import Unit, parse_duration_us, parse_shape, shape_curve
+from podqos.sim.scenario_format.shape_text import Unit, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import (
     WaveForm,
     delayed,

@@ -8,8 +8,16 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.autoscaled import ReplicaChange
+from podqos.advice.sizing.bounds import QuotaShortfall
+from podqos.advice.sizing.goals import Goal
 from podqos.advice.sizing.matrix import Because, Description, PriorityTier
 from podqos.advice.sizing.node_settings import NodeThresholds, Setting
+from podqos.advice.sizing.overcommitment import SettingAdvice
+from podqos.advice.sizing.rollouts import Rollout, Step
+from podqos.advice.sizing.severity import Distance
+from podqos.advice.sizing.tried import AdviceTrial, WorkloadTrial
+from podqos.answers.advice_effects import Amounts, Effect, Prices
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
@@ -47,6 +55,20 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     moved_back: tuple[Overtaking, ...]
     refusal: str
     """Why the API server would not store the advised pod; empty where it would."""
+    replicas: int | None = None
+    """How many pods it has; null for a DaemonSet on nodes that are not known."""
+    is_withheld: bool = False
+    """Whether its sizes did not pass their trial: then it is advised to stay as it is."""
+    distance: Distance | None = None
+    """How far it is from what is advised, at its worst."""
+    effect: Effect | None = None
+    """What it frees or adds."""
+    tried: WorkloadTrial | None = None
+    """What became of the advice when it was tried; null where nothing changes."""
+    rollout: Rollout | None = None
+    """What bringing it to running pods takes; null where nothing changes."""
+    autoscaled: ReplicaChange | None = None
+    """How many replicas an autoscaler makes of the advised requests; null where that does not depend on them."""
 
 
 class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel"):
@@ -61,6 +83,18 @@ class AdviceReport(Listing[WorkloadAdvice], Struct, frozen=True, rename="camel")
     kind: str = "Advice"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    goal: Goal | None = None
+    tried: AdviceTrial | None = None
+    """What became of all of it together; null where nothing changes."""
+    total: Amounts | None = None
+    """What all of it frees or adds in requests."""
+    prices: Prices | None = None
+    steps: tuple[Step, ...] = ()
+    """In which order to go about it."""
+    short_quotas: tuple[QuotaShortfall, ...] = ()
+    """Quotas that have less left than is added."""
+    settings: tuple[SettingAdvice, ...] = ()
+    """Settings of kubelets and of the cluster that would help."""
 
     def _listed(self) -> tuple[WorkloadAdvice, ...]:
         return self.workloads

@@ -4,40 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from podqos.admission.chain import admit
+from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
+from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
     description_from_annotations,
 )
 from podqos.advice.sizing.effect import Advised, effect
+from podqos.advice.sizing.goals import Goal, class_for, toward
 from podqos.advice.sizing.matching import match_samples
-from podqos.advice.sizing.matrix import BurstPattern, Description, PriorityTier, Recommendation, recommend
+from podqos.advice.sizing.matrix import (
+    Because,
+    BurstPattern,
+    Description,
+    PriorityTier,
+    Recommendation,
+    recommend,
+)
 from podqos.advice.sizing.node_settings import NodeNeeds, reservations
 from podqos.advice.sizing.node_settings import advise_node as node_settings
+from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.samples import ContainerSamples
+from podqos.advice.sizing.severity import distance
 from podqos.advice.sizing.sizing import UsageHistory, percentile
+from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
+from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
+from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
+from podqos.answers.advice_ladder import Candidate, Climbed, climb
+from podqos.answers.advice_replay import recording_of
+from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
+from podqos.answers.advice_settings import Settled, settings_of
+from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
+from podqos.answers.advice_trial import Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
-from podqos.answers.node_options import NodeOptions
+from podqos.answers.node_options import NodeKeywords, NodeOptions
+from podqos.answers.place import PlaceOptions
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
-from podqos.model.pod import ObjectMeta, Pod
-from podqos.model.policy import PriorityClass
+from podqos.model.pod import Container, ObjectMeta, Pod, QOSClass
+from podqos.model.policy import PriorityClass, ResourceQuota
 from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import NO_RESOURCES, ResourceList
 from podqos.naming import naming, stated_with
 from podqos.objects.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
+from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, judged_cgroups, rules_of
 from podqos.objects.objects import FoundWorkload, Objects
+from podqos.placement.workloads import DAEMON_SET
 from podqos.qos.classes import classify
 from podqos.survival.drift.drift import Identity, WorkloadChange
 from podqos.words.advice import REASONS, node_reasons
@@ -58,30 +83,98 @@ class AdviceRequest(NodeOptions, frozen=True, kw_only=True):
     """Asked about workloads that neither these nor their annotations describe."""
     assumptions: tuple[Assumption, ...] = ()
     """What is assumed about the samples."""
+    goal: Goal | None = None
+    """What all workloads are to be made into, whether or not something is known about them."""
+    prices: Prices | None = None
+    node_count: int | None = None
+    """How many nodes there are besides those among the objects."""
+    node_capacity: ResourceList = field(default_factory=dict)
+    """What each of them has."""
+
+    @property
+    def placing(self) -> PlaceOptions:
+        """How pods are placed."""
+        return PlaceOptions(
+            node_count=self.node_count, node_capacity=self.node_capacity, kubelet=self.kubelet, profile=self.profile
+        )
+
+
+class AdviceKeywords(NodeKeywords, total=False):
+    """``AdviceRequest`` as keyword arguments, but for what is known about workloads."""
+
+    goal: Goal | None
+    prices: Prices | None
+    node_count: int | None
+    node_capacity: ResourceList
 
 
 def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
-    """Advise class, priority and sizes of every workload that something is known about."""
+    """Advise class, priority and sizes of every workload that something is known about.
+
+    What does not pass its trial is not advised.
+    """
     profile = request.profile
     objects.check_kubelets()
-    advising = _Adviser(objects, profile)
-    results = [advising.advise(subject) for subject in advising.subjects(request)]
+    advising = _Adviser(objects, profile, request.goal)
+    sized = [advising.advise(subject) for subject in advising.subjects(request)]
+    others = tuple(advising.others(sized))
+    ground = ground_of(objects, request.placing)
+    trials = advising.trials(sized, others, ground, request.samples)
+    climbed = advising.tried(sized, others, trials)
+    results = [_after(each, climbed) for each in sized]
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))
     kubelet = request.kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
-    advised = [*map(_advised, results), *advising.others(results)]
+    advised = [*map(_advised, results), *others]
     drifts = effect(advised, settings, profile)
     if any(each.before is not None and not each.memory_bytes for each in advised):
         assumptions += (USAGE,)
     if not kubelet.is_stated:
         assumptions += (KUBELET_SETTINGS,)
+    nodes = () if ground is None else ground.nodes
+    workloads = tuple(
+        advising.surrounded(
+            each,
+            _with_effect(
+                _workload_advice(each, drifts[each.subject.identity]),
+                each,
+                replicas_on(each.subject.found.workload, nodes, profile),
+                request.prices,
+            ),
+        )
+        for each in results
+    )
+    named = {each.priority_class for each in workloads}
+    classes = tuple(tier for name, tier in advising.to_create.items() if name in named)
+    rolled = list(advising.rolled(results, workloads, drifts))
+    budgets = tuple(budget for _, budget in objects.disruption_budgets())
+    by_name = {str(identity): rollout for identity, rollout in rollouts(rolled, trials, budgets).items()}
+    growing = {each.identity: each.after for each in rolled if each.added.memory_bytes > 0}
     return AdviceReport(
         kubernetes_version=profile.version_text,
         node_memory_bytes=memory_bytes,
-        workloads=tuple(_workload_advice(each, drifts[each.subject.identity]) for each in results),
-        priority_classes=tuple(advising.to_create.values()),
+        workloads=tuple(replace(each, rollout=by_name.get(each.workload)) for each in workloads),
+        priority_classes=classes,
         assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects), *request.assumptions),
+        goal=request.goal,
+        tried=climbed.whole,
+        total=total_of(each.effect for each in workloads if each.effect is not None),
+        prices=request.prices,
+        settings=advising.settings(results, others, climbed, trials),
+        steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
+        short_quotas=short_quotas(objects.of(ResourceQuota), _added(results, workloads)),
     )
+
+
+def _added(results: Sequence[_Result], workloads: Sequence[WorkloadAdvice]) -> dict[str, Amounts]:
+    """Return what all pods of a namespace request more."""
+    added: dict[str, Amounts] = {}
+    for result, advice in zip(results, workloads, strict=True):
+        if advice.effect is not None:
+            more, namespace = advice.effect.total or advice.effect.per_replica, result.subject.identity.namespace
+            before = added.get(namespace, Amounts())
+            added[namespace] = Amounts(before.cpu_milli + more.cpu_milli, before.memory_bytes + more.memory_bytes)
+    return added
 
 
 def advised_manifests(
@@ -110,9 +203,12 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
 
     ``assumptions`` are those about ``needs``.
     """
+    if needs.growth_bytes_per_second is None:
+        # What ``check`` assumes, so that it agrees, unless the node is too small for it.
+        as_checked = replace(needs, growth_bytes_per_second=max(needs.growth, CheckOptions().growth_bytes_per_second))
+        needs = as_checked if _withheld_bytes(as_checked) * 2 <= needs.memory_bytes else needs
     settings = node_settings(needs)
-    reserved = reservations(needs, settings.soft_bytes)
-    withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
+    withheld = _withheld_bytes(needs)
     if withheld * 2 > needs.memory_bytes:
         what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
         fix = "plan for less growth, or allow a lower " + naming("probability")
@@ -123,6 +219,13 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST, assumptions: tuple[
         node=NodeAdvice(**asdict(settings), reasons=tuple(node_reasons(settings, needs))),
         assumptions=(*of_version(profile), *assumptions),
     )
+
+
+def _withheld_bytes(needs: NodeNeeds) -> int:
+    """Return how much memory reservations and thresholds keep from pods."""
+    settings = node_settings(needs)
+    reserved = reservations(needs, settings.soft_bytes)
+    return reserved.kube_memory_bytes + reserved.system_memory_bytes + settings.hard_bytes
 
 
 def identity_of(found: FoundWorkload) -> Identity:
@@ -144,6 +247,11 @@ class _Subject(Struct, frozen=True):
     is_new: bool
     """Whether there is no manifest of it."""
 
+    @property
+    def used_bytes(self) -> int:
+        """The most memory that its containers were measured to use."""
+        return sum(max(usage.memory_bytes, default=0) for usage in self.usages.values())
+
 
 class _Result(Struct, frozen=True):
     """The advice about one workload."""
@@ -155,13 +263,21 @@ class _Result(Struct, frozen=True):
     before: Pod
     after: Pod
     refusal: str
+    trial: WorkloadTrial | None = None
+    is_withheld: bool = False
+
+    @property
+    def older(self) -> Pod | None:
+        """The pod as it is; None for a workload that does not exist yet."""
+        return None if self.subject.is_new else self.before
 
 
 class _Adviser:
     """Workloads under the policies among the objects."""
 
-    def __init__(self, objects: Objects, profile: Profile) -> None:
-        self._objects, self._profile = objects, profile
+    def __init__(self, objects: Objects, profile: Profile, goal: Goal | None) -> None:
+        self._objects, self._profile, self._goal = objects, profile, goal
+        self._autoscalers = Autoscalers(objects)
         self.to_create: dict[str, PriorityTier] = {}
 
     def subjects(self, request: AdviceRequest) -> list[_Subject]:
@@ -194,7 +310,8 @@ class _Adviser:
             for identity in sorted(found)
         ]
         chosen = [each for each in subjects if self._objects.takes(each.found)]
-        known = [each for each in chosen if each.description is not None or each.usages]
+        is_about_all = self._goal is not None
+        known = [each for each in chosen if is_about_all or each.description is not None or each.usages]
         if not known:
             self._refuse_all(len(chosen))
         return [replace(each, is_new=each.identity not in existing) for each in known]
@@ -242,44 +359,205 @@ class _Adviser:
     def advise(self, subject: _Subject) -> _Result:
         """Return what one workload should have."""
         description, written = subject.description, subject.found.workload.pod
-        recommendation = None if description is None else recommend(description)
         before, _ = self._stored(written, subject.found)
+        recommendation = self._recommendation(subject)
         priority_class = None
         if recommendation is not None:
             existing = self._objects.cluster(subject.found.source).policies.priority_classes
             priority_class, is_missing = priority_class_for(recommendation.tier, existing)
             if is_missing:
                 self.to_create[priority_class] = recommendation.tier
+        current = classify(before, self._profile).qos_class
         advice = advise_pod(
-            written,
-            classify(before, self._profile).qos_class,
+            written if self._goal is None else _as_known(written, before),
+            class_for(self._goal, current, is_measured=bool(subject.usages)),
             subject.usages,
             recommendation,
             burst=BurstPattern.STEADY if description is None else description.burst_pattern,
             priority_class=priority_class,
         )
+        if self._goal is not None:
+            advice = toward(self._goal, advice, subject.usages)
+        ranges = self._policies(subject.found).limit_ranges
+        advice = within_bounds(advice, ranges, self._autoscalers.vertical(subject.found), subject.usages)
         after, refusal = self._stored(advice.pod, subject.found)
         return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
 
+    def _recommendation(self, subject: _Subject) -> Recommendation | None:
+        """Return what the description of a workload asks for, as far as the goal leaves it to decide."""
+        if subject.description is None:
+            return None
+        is_daemon_set = subject.found.workload.kind == DAEMON_SET
+        found = recommend(subject.description, used_bytes=subject.used_bytes, is_daemon_set=is_daemon_set)
+        return replace(found, qos_class=QOSClass.GUARANTEED) if self._goal is Goal.GUARANTEED else found
+
+    def trials(
+        self,
+        sized: Sequence[_Result],
+        others: Sequence[Advised],
+        ground: Ground | None,
+        samples: Sequence[ContainerSamples],
+    ) -> Trials:
+        """Return what tries versions of all workloads, on nodes if there are any."""
+        found = {each.subject.identity: each.subject.found for each in sized}
+        found.update((identity_of(each), each) for each in self._objects.latest(warn=False))
+        placed = {identity_of(each) for each in without_owned(found.values())}
+        workloads = [
+            TriedWorkload(
+                each.subject.identity,
+                each.subject.found.workload,
+                each.older,
+                each.subject.usages,
+                each.subject.identity in placed,
+            )
+            for each in sized
+        ]
+        workloads += [
+            TriedWorkload(each.identity, found[each.identity].workload, each.before, is_placed=each.identity in placed)
+            for each in others
+        ]
+        recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
+        return Trials(workloads, ground, recording, self._profile)
+
+    def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
+        """Try what was sized, among all other workloads."""
+        found = {each.subject.identity: each.subject.found for each in sized}
+        candidates = [
+            Candidate(
+                identity=each.subject.identity,
+                written=each.subject.found.workload.pod,
+                before=each.older,
+                advice=each.advice,
+                after=each.after,
+                refusal=each.refusal,
+                usages=each.subject.usages,
+            )
+            for each in sized
+        ]
+        return climb(
+            candidates,
+            trials,
+            {each.identity: each.after for each in others},
+            lambda identity, pod: self._stored(pod, found[identity]),
+        )
+
+    def settings(
+        self, results: Sequence[_Result], others: Sequence[Advised], climbed: Climbed, trials: Trials
+    ) -> tuple[SettingAdvice, ...]:
+        """Return the settings of kubelets and of the cluster that would help."""
+        if climbed.tried is None:
+            return ()
+        pods = {each.identity: each.after for each in others}
+        pods.update((each.subject.identity, each.after) for each in results)
+        sized = (each for each in results if each.subject.usages and not each.is_withheld and each.trial is not None)
+        measured = frozenset(each.subject.identity for each in sized)
+        return settings_of(Settled(pods, measured, climbed.tried, self._profile), trials)
+
+    def rolled(
+        self,
+        results: Sequence[_Result],
+        workloads: Sequence[WorkloadAdvice],
+        drifts: Mapping[Identity, WorkloadChange],
+    ) -> Iterator[Rolled]:
+        """Yield the workloads that exist and that advice changes."""
+        for result, advice in zip(results, workloads, strict=True):
+            subject = result.subject
+            if result.older is None or result.older == result.after or advice.effect is None:
+                continue
+            value = self._objects.plain(subject.found)
+            assert isinstance(value, dict)
+            yield Rolled(
+                identity=subject.identity,
+                workload=subject.found.workload,
+                value=value,
+                replicas=1 if advice.replicas is None else advice.replicas,
+                after=result.after,
+                added=advice.effect.per_replica if advice.effect.total is None else advice.effect.total,
+                resize=drifts[subject.identity].resize,
+            )
+
     def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""
-        policies = self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
+        policies = self._policies(found)
         created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
         policies = replace(policies, priority_classes=(*policies.priority_classes, *created))
         admission = admit(pod, policies, self._profile, question=Question.SURVIVAL)
         refusal = admission.refusal
         return admission.pod, "" if refusal is None else refusal.message
 
+    def _policies(self, found: FoundWorkload) -> Policies:
+        return self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
+
+    def surrounded(self, result: _Result, advice: WorkloadAdvice) -> WorkloadAdvice:
+        """Return advice with what it means for the runtime of each container, and for an autoscaler."""
+        found = result.subject.found
+        if result.older is None or result.older == result.after:
+            return advice
+        value = self._objects.plain(found)
+        for step in (*filter(None, found.workload.pod_path.split(".")), "spec"):
+            value = value.get(step) if isinstance(value, dict) else None
+        scaler = self._autoscalers.horizontal(found)
+        return replace(
+            advice,
+            containers=with_runtime_changes(advice.containers, value),
+            autoscaled=autoscaled(scaler, advice.replicas, (result.older, result.after), result.subject.usages),
+        )
+
+
+def _as_known(written: Pod, stored: Pod) -> Pod:
+    """Return a pod in which containers without any amounts have those that the policies of the cluster give them."""
+    given = {container.name: container for container in (*stored.spec.containers, *stored.spec.init_containers)}
+
+    def filled(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(
+            replace(container, resources=given[container.name].resources)
+            if container.name in given and container.resources == NO_RESOURCES
+            else container
+            for container in containers
+        )
+
+    spec = written.spec
+    own = {"containers": filled(spec.containers), "init_containers": filled(spec.init_containers)}
+    return replace(written, spec=replace(spec, **own))
+
+
+def _after(sized: _Result, climbed: Climbed) -> _Result:
+    """Return what is left of advice after its trial."""
+    identity = sized.subject.identity
+    end = climbed.ends[identity]
+    return replace(
+        sized,
+        advice=end.advice,
+        after=end.after,
+        priority_class=None if end.is_withheld and sized.older is not None else sized.priority_class,
+        trial=climbed.trials.get(identity),
+        is_withheld=end.is_withheld,
+    )
+
+
+def _with_effect(
+    advice: WorkloadAdvice, result: _Result, replicas: int | None, prices: Prices | None
+) -> WorkloadAdvice:
+    return replace(
+        advice,
+        replicas=replicas,
+        is_withheld=result.is_withheld,
+        distance=distance(result.advice.containers),
+        effect=effect_of(result.older, result.after, replicas, prices),
+        tried=result.trial,
+    )
+
 
 def _workload_advice(result: _Result, drift: WorkloadChange) -> WorkloadAdvice:
     subject, recommendation = result.subject, result.recommendation
+    because = _because(result)
     return WorkloadAdvice(
         workload=str(subject.identity),
         source=subject.found.source,
         description=subject.description,
         like="" if recommendation is None else recommendation.like,
-        because=() if recommendation is None else recommendation.because,
-        reasons=() if recommendation is None else tuple(REASONS[each] for each in recommendation.because),
+        because=because,
+        reasons=tuple(REASONS[each] for each in because),
         wanted_class=result.advice.qos_class,
         before=drift.before,
         after=drift.after,
@@ -291,10 +569,19 @@ def _workload_advice(result: _Result, drift: WorkloadChange) -> WorkloadAdvice:
     )
 
 
+def _because(result: _Result) -> tuple[Because, ...]:
+    """Return why a workload has the class it is advised to have."""
+    if result.recommendation is not None:
+        return result.recommendation.because
+    was = None if result.older is None else classify(result.older).qos_class
+    is_raised = was is QOSClass.BEST_EFFORT and result.advice.qos_class is QOSClass.BURSTABLE
+    return (Because.USES_MEMORY,) if is_raised and result.subject.used_bytes else ()
+
+
 def _advised(result: _Result) -> Advised:
     subject = result.subject
     used = {name: percentile(usage.memory_bytes, 95) for name, usage in subject.usages.items() if usage.memory_bytes}
-    return Advised(subject.identity, None if subject.is_new else result.before, result.after, used)
+    return Advised(subject.identity, result.older, result.after, used)
 
 
 def _unmatched(name: str, samples: Sequence[ContainerSamples]) -> Problem:

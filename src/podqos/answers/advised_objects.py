@@ -56,9 +56,12 @@ def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvi
     for name in _LISTS:
         patches: list[Plain] = []
         for container in _items(old, name):
-            resources = _resource_patch(by_name[str(container["name"])])
-            if resources:
-                patches.append({"name": container["name"], "resources": resources})
+            own = by_name[str(container["name"])]
+            resources, runtime = _resource_patch(own), _runtime_fields(container, own, is_patch=True)
+            if resources or runtime:
+                patches.append(
+                    {"name": container["name"], **({"resources": resources} if resources else {}), **runtime}
+                )
         if patches:
             spec[name] = patches
     if not spec:
@@ -83,6 +86,31 @@ def _write(container: dict[str, Plain], advice: ContainerAdvice) -> None:
         container["resources"] = resources
     else:
         container.pop("resources", None)
+    container.update(_runtime_fields(container, advice, is_patch=False))
+
+
+def _runtime_fields(container: Mapping[str, Plain], advice: ContainerAdvice, *, is_patch: bool) -> dict[str, Plain]:
+    """Return env, command and args as they should be; of env a patch has only what changes, by name."""
+    fields: dict[str, Plain] = {}
+    for change in advice.runtime_changes:
+        if not change.field_text:
+            continue
+        name, index = change.field
+        items = container.get(name)
+        if not isinstance(items, list) or index >= len(items):
+            continue
+        old = fields.get(name)
+        if name == "env":
+            entry: Plain = {"name": change.variable, "value": change.field_text}
+            if is_patch:
+                fields[name] = [*(old if isinstance(old, list) else ()), entry]
+                continue
+        else:
+            entry = change.field_text
+        changed = list(old if isinstance(old, list) else items)
+        changed[index] = entry
+        fields[name] = changed
+    return fields
 
 
 def _resource_patch(advice: ContainerAdvice) -> dict[str, Plain]:

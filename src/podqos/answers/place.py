@@ -81,6 +81,11 @@ class PlacementInput:
         self._budgets = tuple(budget for _, budget in objects.disruption_budgets())
         self._admit()
 
+    @property
+    def config(self) -> KubeletConfiguration | None:
+        """The settings of all kubelets; None where they are not known."""
+        return self._config
+
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
         """Place the pods; ``progress`` gets the number of pods placed now and then."""
         options = self._options

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         node_capacity=arguments.node_capacity or {},
         tolerance=_part(arguments.tolerance),
     )
-    found = queried(arguments, arguments.namespace)
+    found = queried(arguments)
     made = replay(objects, usage, options, found)
     if print_problems(objects.problems):
         return EXIT_BAD_INPUT

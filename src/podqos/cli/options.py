@@ -238,7 +238,7 @@ def is_port(text: str) -> bool:
 
 def duration_option(text: str, option: str, least_us: int = 1) -> int:
     """Return a time above zero in microseconds."""
-    from podqos.sim.scenario_format.shape_text import parse_duration_us
+    from podqos.manifest.times import parse_duration_us
 
     try:
         duration_us = parse_duration_us(text)

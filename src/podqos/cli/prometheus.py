@@ -1,52 +1,209 @@
-"""Usage from Prometheus: the options that name it and the time, and what it answers."""
+"""Usage from Prometheus: the options that name it, who asks and about when, and what it answers."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from podqos.cli.options import Parser
+from podqos.cli.options import Parser, add_list_option
 from podqos.errors import InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
 
 if TYPE_CHECKING:
-    from podqos.reading.queried_usage import QueriedUsage
+    from podqos.cluster.prometheus import PrometheusAccess
+    from podqos.reading.queried_usage import LabelMatcher, QueriedUsage
+
+TOKEN_VARIABLE = "PODQOS_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
+PASSWORD_VARIABLE = "PODQOS_PROMETHEUS_PASSWORD"  # noqa: S105 - likewise
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_TENANT = "X-Scope-OrgID"
 
 
 def add_prometheus_options(parser: Parser, since: str) -> None:
     """Declare them; ``since`` is how far back to ask by default."""
-    prometheus = parser.add_argument_group("usage from Prometheus")
-    about = "ask this Prometheus what containers used: http://[USER:PASSWORD@]HOST:9090"
+    prometheus = parser.add_argument_group("usage from Prometheus, Thanos, Mimir or VictoriaMetrics")
+    about = (
+        "ask this server what containers used: http://HOST:9090, with its path: https://mimir.example.com/prometheus"
+    )
     prometheus.add_argument("--prometheus", metavar="URL", help=about)
-    prometheus.add_argument("--prometheus-token-file", metavar="FILE", default="", help="a bearer token for it")
     about = f"from when on: a date such as 2026-11-15T04:00:00Z, or how long before the end (default: {since})"
     prometheus.add_argument("--from", dest="begin", metavar="TIME", default=since, help=about)
     about = "until when: a date, or how long ago (default: now)"
     prometheus.add_argument("--to", dest="end", metavar="TIME", help=about)
+    about = "only series with this label: cluster=prod, or with !=, =~, !~"
+    add_list_option(prometheus, "--prometheus-label", "NAME=VALUE", about)
+    about = f"a file with a bearer token (or the token itself in {TOKEN_VARIABLE})"
+    prometheus.add_argument("--prometheus-token-file", metavar="FILE", default="", help=about)
+    about = "the user for basic authentication"
+    prometheus.add_argument("--prometheus-user", metavar="NAME", default="", help=about)
+    about = f"a file with that user's password (or the password itself in {PASSWORD_VARIABLE})"
+    prometheus.add_argument("--prometheus-password-file", metavar="FILE", default="", help=about)
+    about = f"the tenant of Mimir, Cortex or Thanos, sent as {_TENANT}"
+    prometheus.add_argument("--prometheus-tenant", metavar="ID", default="", help=about)
+    about = "a further header; @FILE in place of a value is read from that file"
+    add_list_option(prometheus, "--prometheus-header", "NAME:VALUE", about)
+    about = "certificates to trust, in PEM (default: those of this machine)"
+    prometheus.add_argument("--prometheus-ca", metavar="FILE", default="", help=about)
+    about = "accept any certificate: whoever is on the way can read the credentials, and answer"
+    prometheus.add_argument("--prometheus-insecure", action="store_true", help=about)
+    about = "how long to wait for an answer before asking for less (default: 2m)"
+    prometheus.add_argument("--prometheus-timeout", metavar="DURATION", help=about)
 
 
-def queried(arguments: argparse.Namespace, namespace: str | None) -> QueriedUsage | None:
+def queried(
+    arguments: argparse.Namespace, namespaces: Sequence[str] = (), *, with_kills: bool = False
+) -> QueriedUsage | None:
     """Return what Prometheus has of that time; None if none is named."""
     if arguments.prometheus is None:
+        _refuse_alone(arguments)
         return None
+    from podqos.cli.progress import progress_line
     from podqos.reading.queried_usage import UsageQuery, queried_usage
 
     end = time.time() if arguments.end is None else _moment(arguments.end, "--to", time.time())
-    return queried_usage(
-        UsageQuery(
-            url=arguments.prometheus,
-            start_seconds=_moment(arguments.begin, "--from", end),
-            end_seconds=end,
-            namespace=namespace or "",
-            token_file=arguments.prometheus_token_file,
-        )
+    query = UsageQuery(
+        access=_access(arguments),
+        start_seconds=_moment(arguments.begin, "--from", end),
+        end_seconds=end,
+        namespaces=(arguments.namespace,) if arguments.namespace else namespaces,
+        matchers=[_matcher(text) for text in arguments.prometheus_label],
+        with_kills=with_kills,
+        timeout_seconds=_timeout(arguments.prometheus_timeout),
     )
+    if arguments.prometheus_insecure:
+        print("podqos: warning: --prometheus-insecure: the server's certificate is not verified", file=sys.stderr)
+    return queried_usage(query, progress_line("asking Prometheus, points"))
+
+
+def _refuse_alone(arguments: argparse.Namespace) -> None:
+    """Refuse what is said about a Prometheus that is not named."""
+    for name in ("token_file", "user", "password_file", "tenant", "header", "ca", "label", "insecure", "timeout"):
+        if getattr(arguments, f"prometheus_{name}"):
+            option = f"--prometheus-{name.replace('_', '-')}"
+            raise InvalidOption("no Prometheus is named", where=option, fix="add --prometheus URL")
+
+
+def _access(arguments: argparse.Namespace) -> PrometheusAccess:
+    from podqos.cluster.prometheus import PrometheusAccess
+
+    user, token_file = arguments.prometheus_user, arguments.prometheus_token_file
+    is_named = user or "@" in arguments.prometheus.partition("://")[2].partition("/")[0]
+    token = "" if token_file or is_named else _token(os.environ.get(TOKEN_VARIABLE, "").strip(), TOKEN_VARIABLE)
+    if user and token_file:
+        what = "--prometheus-token-file and --prometheus-user cannot be combined"
+        raise InvalidOption(what, fix="give one of them")
+    if arguments.prometheus_password_file and not user:
+        raise InvalidOption("no user", where="--prometheus-password-file", fix="add --prometheus-user NAME")
+    if token_file:
+        _token(_secret(token_file, "--prometheus-token-file"), "--prometheus-token-file")
+    headers = [_header(text) for text in arguments.prometheus_header]
+    if arguments.prometheus_tenant:
+        headers.append((_TENANT, _header_value(arguments.prometheus_tenant, "--prometheus-tenant")))
+    names = [name.lower() for name, _ in headers]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidOption(f"{name} is given twice", where="--prometheus-header", fix="give it once")
+    if "authorization" in names and (user or token_file):
+        what = "Authorization is given as a header, and by a token or a user"
+        raise InvalidOption(what, where="--prometheus-header", fix="give one of them")
+    return PrometheusAccess(
+        url=arguments.prometheus,
+        token="" if "authorization" in names else token,
+        token_file=token_file,
+        username=user,
+        password=_password(arguments) if user else "",
+        headers=tuple(headers),
+        ca_data=_authority(arguments.prometheus_ca),
+        is_insecure=arguments.prometheus_insecure,
+    )
+
+
+def _token(text: str, where: str) -> str:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise InvalidOption("not a bearer token", where=where, fix="it is one line of ASCII characters without spaces")
+    return text
+
+
+def _password(arguments: argparse.Namespace) -> str:
+    if arguments.prometheus_password_file:
+        return _secret(arguments.prometheus_password_file, "--prometheus-password-file")
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if password is None:
+        fix = f"add --prometheus-password-file FILE, or set {PASSWORD_VARIABLE}"
+        raise InvalidOption("the password is missing", where="--prometheus-user", fix=fix)
+    return password
+
+
+def _secret(path: str, option: str) -> str:
+    from podqos.reading.files import read_bytes
+
+    text = read_bytes(path).decode(errors="replace").strip()
+    if not text:
+        raise InvalidOption(f"{path} is empty", where=option, fix="write the secret into it")
+    return text
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not _HEADER_NAME.fullmatch(name.strip()):
+        # The text may hold a secret, and is not repeated.
+        raise InvalidOption("not a header", where="--prometheus-header", fix="write NAME:VALUE, or NAME:@FILE")
+    value = value.strip()
+    if value.startswith("@"):
+        value = _secret(value[1:], "--prometheus-header")
+    return name.strip(), _header_value(value, "--prometheus-header")
+
+
+def _header_value(value: str, option: str) -> str:
+    if not value or not value.isascii() or not value.isprintable():
+        raise InvalidOption("not the value of a header", where=option, fix="write printable ASCII characters")
+    return value
+
+
+def _authority(path: str) -> str:
+    if not path:
+        return ""
+    from podqos.reading.files import read_bytes
+
+    text = read_bytes(path).decode(errors="replace")
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise InvalidOption(
+            f"{path} holds no certificate in PEM", where="--prometheus-ca", fix="give the CA's certificate"
+        )
+    return text
+
+
+def _matcher(text: str) -> LabelMatcher:
+    from podqos.reading.queried_usage import read_matcher
+
+    try:
+        return read_matcher(text)
+    except InputError as error:
+        raise InvalidOption(error.what, where="--prometheus-label", fix=error.fix) from None
+
+
+def _timeout(text: str | None) -> float | None:
+    if text is None:
+        return None
+    from podqos.manifest.times import parse_duration_us
+
+    try:
+        seconds = parse_duration_us(text) / SECOND_US
+    except InputError as error:
+        raise InvalidOption(error.what, where="--prometheus-timeout", fix=error.fix) from None
+    if seconds <= 0:
+        raise InvalidOption("no time at all", where="--prometheus-timeout", fix="write 30s, or 2m")
+    return seconds
 
 
 def _moment(text: str, option: str, before: float) -> float:
     """Return a time in seconds since 1970: a date, or so long before another time."""
-    from podqos.sim.scenario_format.samples import read_time
+    from podqos.manifest.times import read_time
 
     try:
         time_us, is_date = read_time(text)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from msgspec.structs import replace
 
@@ -16,10 +16,10 @@ from podqos.cluster.credentials import Credentials, file_state
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_seconds
 from podqos.cluster.proxies import address_of, proxy_for
-from podqos.cluster.refusals import RBACQuestion, refusal, status_of
+from podqos.cluster.refusals import RBACQuestion, as_line, refusal, status_of
 from podqos.cluster.tls import client_context, proxy_context
 from podqos.cluster.transport import Connection, HttpAnswer, NoAnswer, ResponseStream, Route, Sent
-from podqos.errors import ClusterError, InputError, Unreachable
+from podqos.errors import BadAnswer, ClusterError, InputError, Unreachable
 
 Query = Iterable[tuple[str, str]]
 _Headers = list[tuple[str, str]]
@@ -39,11 +39,12 @@ class Client:
         credentials: Credentials | None = None,
         patience: Patience = PATIENT,
         environment: Mapping[str, str] = os.environ,
+        headers: Iterable[tuple[str, str]] = (),
     ) -> None:
         """Connect when first asked.
 
         ``credentials`` are those of another client, which keeps them fresh: a 401 here does not mean that they are not.
-        ``environment`` is where proxies are named.
+        ``environment`` is where proxies are named. ``headers`` are sent with every GET.
         """
         address = address_of(access.server)
         if address is None:
@@ -55,6 +56,7 @@ class Client:
         self._proxy = proxy_for(address, access.proxy_url, environment)
         self.credentials = credentials or Credentials(access)
         self._is_guest = credentials is not None
+        self._headers = list(headers)
         self._closing = threading.Event()
         self._idle: list[Connection] = []
         self._streaming: set[Connection] = set()
@@ -86,7 +88,8 @@ class Client:
         self, path: str, query: Query = (), *, asked: RBACQuestion | None = None, patience: Patience | None = None
     ) -> HttpAnswer:
         """Return a successful answer; raise for any other."""
-        headers = [("Accept", _JSON), ("Accept-Encoding", "gzip" if self.access.is_compressed else "identity")]
+        encoding = "gzip" if self.access.is_compressed else "identity"
+        headers = [("Accept", _JSON), ("Accept-Encoding", encoding), *self._headers]
         patience = patience or self.patience
 
         def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
@@ -166,6 +169,8 @@ class Client:
                 status = status_of(answer.status, answer.data)
                 identity = self.credentials.described() if answer.status in {401, 403} else ""
                 failure = refusal(asked, status, self.where, identity=identity)
+                if 300 <= answer.status < 400 and "location" in answer.headers:
+                    failure = self._redirected(failure, answer.headers["location"])
                 if not is_temporary(answer.status):
                     raise failure
                 retry_after = answer.headers.get("retry-after")
@@ -181,6 +186,17 @@ class Client:
                 raise failure
             attempt += 1
             self.pause(pause)
+
+    def _redirected(self, failure: ClusterError, location: str) -> BadAnswer:
+        """Return that a server sends us elsewhere, where credentials do not go."""
+        try:
+            parts = urlsplit(urljoin(f"{self._address}/", location))
+        except ValueError:
+            return BadAnswer(failure.what, where=self.where)
+        place = as_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
+        is_here = place.startswith(f"{self._address}/")
+        fix = "give that address" if not is_here else "is it behind a login page? Give its own address, or a token"
+        return BadAnswer(f"{failure.what}, a redirect to {place}, which is not followed", where=self.where, fix=fix)
 
     def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> HttpAnswer:
         while True:

@@ -1,42 +1,128 @@
-"""Edge: what was used over time, from Prometheus or whatever speaks its query API.
+"""Edge: what was used over time, from Prometheus or what speaks its query API: Thanos, Mimir, VictoriaMetrics.
 
-Someone named this server, so what goes wrong here is an error, not an assumption.
+Someone named this server, so what goes wrong here is an error, not an assumption. A range is asked for in parts. Where
+a server says that a part is too much, or does not finish it in time, the part is halved; smaller ones are asked for
+from there on. Redirects are not followed: credentials go to the server that was named, and to no other.
 
-Source: https://prometheus.io/docs/prometheus/latest/querying/api/.
+Sources: https://prometheus.io/docs/prometheus/latest/querying/api/ (422 for what cannot be executed, 503 for what timed
+out, ``warnings`` beside data); Thanos' partial responses are warnings, VictoriaMetrics says ``isPartial``.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from typing import Self
+
+from msgspec import Struct
 
 from podqos.cluster.asking import Client
 from podqos.cluster.kubeconfig import Access, User
 from podqos.cluster.patience import Patience
 from podqos.cluster.proxies import address_of
-from podqos.errors import BadAnswer, InputError, NotFound
-from podqos.manifest.samples import PrometheusSeries, read_samples
+from podqos.cluster.refusals import as_line
+from podqos.cluster.transport import AnswerTooLong, TimedOut
+from podqos.errors import (
+    BadAnswer,
+    ClusterError,
+    Forbidden,
+    InputError,
+    NotFound,
+    Refused,
+    Unauthorized,
+    Unreachable,
+)
+from podqos.manifest.samples import PrometheusSeries, read_matrix
 from podqos.naming import naming
 
 _MOST_POINTS = 10_000
 """Of one series in one answer; Prometheus refuses more than 11,000."""
-_PATIENCE = Patience(attempts=3, stall_seconds=120.0, total_seconds=300.0)
+_MOST_TOTAL = 20_000_000
+"""Samples that one query may give altogether: some gigabytes here."""
+PATIENCE = Patience(attempts=3, stall_seconds=120.0, total_seconds=300.0)
 """Prometheus says nothing while it computes, by default for up to two minutes."""
+_TOO_MUCH = re.compile(
+    r"too many|exceed|limit|maximum|\bmax|too large|larger than|tim(ed|e) ?out|deadline", re.IGNORECASE
+)
+_TOO_MUCH_STATUS = frozenset({400, 413, 422, 500, 502, 503, 504})
+_MOST_SLOW = 3
+"""So often in a row a part that takes too long is halved."""
+_SMALLER = "ask about one namespace, or about a shorter time"
+_SHOWN_CHARACTERS = 300
+
+Report = Callable[[int, int], None]
+"""Takes how many points of a range are there, and of how many."""
+
+
+class PrometheusAccess(Struct, frozen=True, kw_only=True):
+    """Where a Prometheus is, who asks, and whom to trust."""
+
+    url: str
+    """May hold a user, a password and a path."""
+    token: str = ""
+    token_file: str = ""
+    username: str = ""
+    password: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Sent with every request, such as that of a tenant."""
+    ca_data: str = ""
+    """Certificates in PEM; without them those of this machine are trusted."""
+    is_insecure: bool = False
+    """Whether any certificate will do."""
+
+    def __repr__(self) -> str:
+        """Return nothing secret: what is printed in a traceback ends up in logs."""
+        return "PrometheusAccess(…)"
+
+
+class TimeRange(Struct, frozen=True):
+    """From when to when, in seconds since 1970, and how far apart."""
+
+    start: float
+    end: float
+    step_seconds: float
+    most_points: int = _MOST_POINTS
+    """To ask for at once."""
+
+    @property
+    def points(self) -> int:
+        """How many points a series has at most."""
+        return int((self.end - self.start) // self.step_seconds) + 1
+
+
+class RangeAnswer(Struct, frozen=True):
+    """Series, and what the server warns of, such as that some of the data is missing."""
+
+    series: tuple[PrometheusSeries, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Prometheus:
-    """Asks one Prometheus. Its URL may hold a user and a password, and a path."""
+    """Asks one Prometheus."""
 
-    def __init__(self, url: str, *, token: str = "", token_file: str = "", patience: Patience = _PATIENCE) -> None:
+    def __init__(self, access: PrometheusAccess, *, patience: Patience = PATIENCE) -> None:
         """Connect when first asked."""
+        url = access.url
         address = address_of(url)
         if address is None:
+            shown = url.rpartition("@")[2]  # without a password
             fix = "write http://HOST:9090"
-            raise InputError(f"{url!r} is no address of a Prometheus", where=naming("prometheus"), fix=fix)
+            raise InputError(f"{shown!r} is not the address of a Prometheus", where=naming("prometheus"), fix=fix)
         scheme, _, rest = url.partition("://")
         server = f"{scheme}://{rest.rpartition('@')[2]}".partition("?")[0].rstrip("/")
-        user = User(token=token, token_file=token_file, username=address.username, password=address.password)
-        self._client = Client(Access(server, user=user), patience=patience)
+        user = User(
+            token=access.token,
+            token_file=access.token_file,
+            username=access.username or address.username,
+            password=access.password or address.password,
+        )
+        self._client = Client(
+            Access(server, user=user, ca_data=access.ca_data, is_insecure=access.is_insecure),
+            patience=patience,
+            headers=access.headers,
+        )
+        self._tenant = any(name.lower() == "x-scope-orgid" for name, _ in access.headers)
 
     def __enter__(self) -> Self:
         return self
@@ -44,42 +130,111 @@ class Prometheus:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def range(self, query: str, *, start: float, end: float, step_seconds: float) -> tuple[PrometheusSeries, ...]:
-        """Return the values of a query from start to end, in seconds since 1970, as ``query_range`` gives them.
-
-        Ranges with more points than Prometheus answers at once are asked for in parts.
-        """
-        if not (math.isfinite(start) and math.isfinite(end) and step_seconds > 0 and end >= start):
+    def range(self, query: str, asked: TimeRange, report: Report | None = None) -> RangeAnswer:
+        """Return the values of a query over time, as ``query_range`` gives them."""
+        start, step, is_finite = asked.start, asked.step_seconds, math.isfinite(asked.start + asked.end)
+        if not (is_finite and step > 0 and asked.end >= start):
             raise InputError("a range begins before it ends, and has steps", where=query)
-        last = int((end - start) // step_seconds)
-        found: dict[tuple[tuple[str, str], ...], PrometheusSeries] = {}
-        for first in range(0, last + 1, _MOST_POINTS):
-            part_start = start + first * step_seconds
-            part_end = start + min(last, first + _MOST_POINTS - 1) * step_seconds
-            for series in self._part(query, part_start, part_end, step_seconds):
-                key = tuple(sorted(series.metric.items()))
-                before = found.get(key)
-                values = series.values if before is None else (*before.values, *series.values)
-                found[key] = PrometheusSeries(series.metric, values)
-        return tuple(found.values())
+        gathered = _Gathered(self._client.where)
+        points, first = asked.points, 0
+        size = min(asked.most_points, _MOST_POINTS)
+        slow = 0
+        while first < points:
+            count = min(size, points - first)
+            try:
+                data = self._ask(query, start + first * step, start + (first + count - 1) * step, step)
+            except ClusterError as error:
+                if not _is_too_much(error):
+                    raise
+                slow += _is_slow(error)
+                if count == 1 or slow > _MOST_SLOW:
+                    raise ClusterError(error.what, where=error.where, fix=_SMALLER) from None
+                size = count // 2
+                continue
+            gathered.take(data)
+            first += count
+            slow = 0
+            if report is not None:
+                report(first, points)
+        return gathered.answer()
 
-    def _part(self, query: str, start: float, end: float, step_seconds: float) -> tuple[PrometheusSeries, ...]:
+    def _ask(self, query: str, start: float, end: float, step_seconds: float) -> bytes:
         parameters = [("query", query), ("start", f"{start:.3f}"), ("end", f"{end:.3f}"), ("step", f"{step_seconds:g}")]
-        data = self._ask("/api/v1/query_range", parameters)
         try:
-            series = read_samples(self._client.where, data)
-        except InputError as error:
-            raise self._bad(error.what) from None
-        if not isinstance(series, tuple):
-            raise self._bad("not an answer of Prometheus")
-        return series
-
-    def _ask(self, path: str, parameters: list[tuple[str, str]]) -> bytes:
-        try:
-            return self._client.get(path, parameters).data
+            return self._client.get("/api/v1/query_range", parameters).data
         except NotFound as error:
             fix = "is that the URL of a Prometheus, with its path?"
             raise NotFound("no query API there", status=error.status, where=error.where, fix=fix) from None
+        except Unauthorized as error:
+            raise Unauthorized(
+                f"401 Unauthorized{_said(error)}", status=401, where=error.where, fix=self._who(error)
+            ) from None
+        except Forbidden as error:
+            fix = "may this user query, and is it the right tenant?"
+            raise Forbidden(f"403 Forbidden{_said(error)}", where=error.where, fix=fix) from None
+        except Refused as error:
+            what = f"Prometheus refuses: {error.status}{_said(error)}"
+            raise Refused(what, status=error.status, where=error.where, fix=error.fix, said=error.said) from None
+        except Unreachable as error:
+            if "kubeconfig" not in error.fix:
+                raise
+            fix = "give the authority that signed it, and the name that it was signed for"
+            raise Unreachable(error.what, where=error.where, fix=fix) from None
 
-    def _bad(self, what: str) -> BadAnswer:
-        return BadAnswer(what, where=self._client.where, fix="is that the URL of a Prometheus?")
+    def _who(self, error: Unauthorized) -> str:
+        user = self._client.access.user
+        if "org id" in error.said.lower() and not self._tenant:
+            return "name a tenant"
+        if user.token_file:
+            return f"the token in {user.token_file} was not accepted"
+        if user.token or user.username:
+            return "the token was not accepted" if user.token else f"the password of {user.username} was not accepted"
+        return "no credentials were given: it wants a bearer token, or a user and a password"
+
+
+class _Gathered:
+    """The parts of an answer, put together."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._series: dict[tuple[tuple[str, str], ...], tuple[dict[str, str], list[tuple[float, str]]]] = {}
+        self._warnings: dict[str, None] = {}
+        self._total = 0
+
+    def take(self, data: bytes) -> None:
+        """Take a part. A server may answer with a little more than was asked for; each time counts once."""
+        try:
+            matrix = read_matrix(self._where, data)
+        except InputError as error:
+            raise BadAnswer(error.what, where=self._where, fix="is that the URL of a Prometheus?") from None
+        for series in matrix.series:
+            key = tuple(sorted(series.metric.items()))
+            _, values = self._series.setdefault(key, (series.metric, []))
+            until = values[-1][0] if values else -math.inf
+            values += series.values if until == -math.inf else [each for each in series.values if each[0] > until]
+            self._total += len(series.values)
+        if self._total > _MOST_TOTAL:
+            what = f"more than {_MOST_TOTAL:,} samples"
+            raise InputError(what, where=self._where, fix=_SMALLER)
+        self._warnings |= dict.fromkeys(as_line(warning)[:_SHOWN_CHARACTERS] for warning in matrix.warnings)
+
+    def answer(self) -> RangeAnswer:
+        """Return what is there."""
+        series = (PrometheusSeries(metric, tuple(values)) for metric, values in self._series.values())
+        return RangeAnswer(tuple(series), tuple(self._warnings))
+
+
+def _is_too_much(error: ClusterError) -> bool:
+    """Whether a smaller part may be answered."""
+    if isinstance(error, Refused):
+        return error.status in _TOO_MUCH_STATUS and _TOO_MUCH.search(error.said) is not None
+    return isinstance(error, AnswerTooLong | TimedOut)
+
+
+def _is_slow(error: ClusterError) -> bool:
+    """Whether it took the server long to say no."""
+    return isinstance(error, TimedOut) or (isinstance(error, Refused) and error.status >= 500)
+
+
+def _said(error: Refused) -> str:
+    return f": {error.said[:_SHOWN_CHARACTERS]}" if error.said else ""

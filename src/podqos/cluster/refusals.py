@@ -79,7 +79,7 @@ def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, ide
     code, said = status.code, status.message
     if code == 401:
         fix = "log in again" if not identity else f"log in again; the credentials were {identity}"
-        return Unauthorized(f"{what}: 401 Unauthorized", status=code, where=where, fix=fix)
+        return Unauthorized(f"{what}: 401 Unauthorized", status=code, where=where, fix=fix, said=said)
     if code == 403:
         user = _USER.search(said)
         name = user[user.lastgroup or 0] if user is not None else ""
@@ -94,12 +94,12 @@ def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, ide
         reason = "" if name else f": {said or '403 Forbidden'}"
         role = role_for(asked, name) if asked is not None else ""
         fix = "the RBAC below grants it" if role else ""
-        return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role, user=name)
+        return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role, user=name, said=said)
     if code == 404:
         return NotFound(f"{what}: {said or '404 Not Found'}", status=code, where=where)
     if not 400 <= code < 600:
         return BadAnswer(f"{what}: HTTP status {code}", where=where, fix="is it an API server?")
-    return Refused(f"{what}: {code} {said}".rstrip(), status=code, where=where)
+    return Refused(f"{what}: {code} {said}".rstrip(), status=code, where=where, said=said)
 
 
 def role_for(asked: RBACQuestion, user: str) -> str:

@@ -69,6 +69,14 @@ class Route(Struct, frozen=True):
         return self.proxy is not None and self.tls is None and not self.proxy.scheme.startswith("socks5")
 
 
+class AnswerTooLong(BadAnswer):
+    """It is longer than is read of an answer."""
+
+
+class TimedOut(Unreachable):
+    """No whole answer came in time."""
+
+
 class NoAnswer(Exception):
     """A connection that was kept open is closed by now: not one byte came back. Asking again is right."""
 
@@ -135,7 +143,7 @@ class Connection:
             for piece in _inflated(arriving) if is_gzip else arriving:
                 size += len(piece)
                 if size > patience.most_bytes:
-                    raise BadAnswer(f"the answer is longer than {patience.most_bytes >> 20}Mi", where=self._where)
+                    raise AnswerTooLong(f"the answer is longer than {patience.most_bytes >> 20}Mi", where=self._where)
                 pieces.append(piece)
             self.is_reusable = not response.will_close
             return HttpAnswer(response.status, _lower(response), pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -267,7 +275,7 @@ class _Translation:
             is_over = time.monotonic() >= self._deadline.end
             seconds = self._deadline.total_seconds if is_over else self._deadline.stall_seconds
             what = f"no whole answer within {seconds:g} s" if is_over else f"it said nothing for {seconds:g} s"
-            raise Unreachable(what, where=self._where, fix="is it overloaded?") from None
+            raise TimedOut(what, where=self._where, fix="is it overloaded?") from None
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
             what, fix = handshake_failure(error, self._where)
             raise Unreachable(what, where=self._where, fix=fix) from None

@@ -10,7 +10,6 @@ from podqos.advice.sizing.description import DescribedWorkload, read_description
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.answers import advise as answer
 from podqos.answers.advice import AdviceReport
-from podqos.answers.node_options import NodeKeywords
 from podqos.manifest.plain import Plain
 from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
@@ -29,13 +28,13 @@ def advise(
     samples: SamplesOf = (),
     descriptions: DescriptionsOf = (),
     describe: answer.Describe | None = None,
-    **options: Unpack[NodeKeywords],
+    **options: Unpack[answer.AdviceKeywords],
 ) -> AdviceReport:
     """Advise class, priority and sizes of every workload that something is known about.
 
     A workload is described by its annotations, by ``descriptions``, or by ``describe``, which is asked about those that
     are not; one that is described but not among the objects is new. ``samples`` are what containers used. Options are
-    ``node_memory_bytes``, ``kubelet`` and ``profile``.
+    ``goal``, ``prices``, ``node_count`` nodes of ``node_capacity``, ``node_memory_bytes``, ``kubelet`` and ``profile``.
     """
     request = answer.AdviceRequest(
         samples=_read(samples, read_samples),

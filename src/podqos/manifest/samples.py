@@ -23,6 +23,14 @@ from podqos.model.quantity import NANOS, Quantity
 
 # the columns of `kubectl top pods`, with --containers, -A and --show-swap; NAME is the pod where there is no POD
 _TOP = {"NAMESPACE": "namespace", "POD": "pod", "CPU(cores)": "cpu", "MEMORY(bytes)": "memory", "SWAP(bytes)": "swap"}
+# The same without headings, by number of columns. Four may also be a namespace and a pod; containers are likelier.
+_BARE_TOP = {
+    3: ["NAME", "CPU(cores)", "MEMORY(bytes)"],
+    4: ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
+    5: ["NAMESPACE", "POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
+}
+_BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
+_FORMATS = "give CSV, JSON or Prometheus' answer"
 _AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
 _MOST_DIGITS = 18
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
@@ -52,38 +60,57 @@ class _Matrix(Struct, frozen=True, rename="camel"):
     result: tuple[PrometheusSeries, ...] = ()
 
 
-class _Answer(Struct, frozen=True):
+class _Answer(Struct, frozen=True, rename="camel"):
     status: str = "success"
     data: _Matrix = _Matrix()
     error: str = ""
+    warnings: tuple[str, ...] = ()
+    is_partial: bool = False
+    """Said by VictoriaMetrics."""
+
+
+class Matrix(Struct, frozen=True):
+    """The answer to a range query."""
+
+    series: tuple[PrometheusSeries, ...]
+    warnings: tuple[str, ...] = ()
+    """What the server says about it, such as that data of a store is missing."""
 
 
 def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[PrometheusSeries, ...]:
     """Return the rows of a table, or the series of Prometheus; ``source`` is the name to report the file under."""
     text = data.decode("utf-8-sig", errors="replace")
-    if is_top(text):
+    if is_top(text) or is_bare_top(text):
         return top_rows(source, text)
     if text.lstrip()[:1] not in {"{", "["}:
         return csv_rows(source, text)
+    if text.lstrip()[0] == "{":
+        return read_matrix(source, text).series
     try:
-        if text.lstrip()[0] == "[":
-            return _json_rows(source, PLAIN_DECODER.decode(text))
-        return _matrix(source, msgspec.json.decode(text, type=_Answer))
+        return _json_rows(source, PLAIN_DECODER.decode(text))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", where=source, fix=_FORMATS) from None
+
+
+def read_matrix(source: str, data: bytes | str) -> Matrix:
+    """Return the answer to a range query."""
+    try:
+        return _matrix(source, msgspec.json.decode(data, type=_Answer))
     except msgspec.ValidationError as error:
         fix = "give the answer of /api/v1/query_range, or a list of samples"
         raise InputError(f"not an answer of Prometheus: {error}", where=source, fix=fix) from None
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}", where=source, fix="give CSV, JSON or Prometheus' answer") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not an answer of Prometheus: not JSON: {error}", where=source, fix=_FORMATS) from None
 
 
-def csv_rows(source: str, text: str) -> Iterator[SampleRow]:
-    """Yield the rows of a CSV, their values without spaces around them."""
-    reader = csv.DictReader(StringIO(text, newline=None), skipinitialspace=True)
+def csv_rows(source: str, text: str, delimiter: str = ",", skipped: int = 0) -> Iterator[SampleRow]:
+    """Yield the rows of a CSV, their values without spaces around them; ``skipped`` lines come before the text."""
+    reader = csv.DictReader(StringIO(text, newline=None), delimiter=delimiter, skipinitialspace=True)
     try:
         columns = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-        heading = f"{source}:{reader.line_num}"
+        heading = f"{source}:{reader.line_num + skipped}"
         for fields in reader:
-            where = f"{source}:{reader.line_num}"
+            where = f"{source}:{reader.line_num + skipped}"
             if None in fields or None in fields.values():
                 fix = f"the heading has {len(columns)} columns"
                 raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
@@ -98,18 +125,32 @@ def is_top(text: str) -> bool:
     return "MEMORY(bytes)" in text.lstrip().partition("\n")[0].split()
 
 
+def is_bare_top(text: str) -> bool:
+    """Whether a text is what `kubectl top pods --no-headers` prints."""
+    line = text.lstrip().partition("\n")[0]
+    return _BARE_TOP_LINE.fullmatch(line) is not None and len(line.split()) in _BARE_TOP
+
+
 def top_rows(source: str, text: str) -> Iterator[SampleRow]:
-    """Yield what `kubectl top pods` prints, with --containers or without, as rows of pod, container, cpu and memory."""
+    """Yield what `kubectl top pods` prints, with --containers or without, as rows of pod, container, cpu and memory.
+
+    What was printed several times into one file counts as several samples.
+    """
     lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    heading = lines[0][1]
+    heading = lines[0][1] if is_top(text) else _BARE_TOP[len(lines[0][1])]
     columns = [_TOP.get(name, "container" if "POD" in heading else "pod") for name in heading]
     if not {*heading} <= {*_TOP, "NAME"}:
         fix = "give the output of `kubectl top pods --containers`"
         raise InputError("this is not about pods", where=f"{source}:{lines[0][0]}", fix=fix)
-    for number, words in lines[1:]:
+    is_total = False
+    for number, words in lines:
         where = f"{source}:{number}"
-        if words[0].startswith("____"):
-            return  # --sum: the line below is the total
+        if words == heading:
+            is_total = False
+            continue
+        is_total = is_total or words[0].startswith("____")  # --sum: the line below is the total
+        if is_total:
+            continue
         if len(words) != len(columns):
             raise InputError("the row has more or fewer columns than the heading", where=where, fix="print it again")
         fields = {name: word for name, word in zip(columns, words, strict=True) if word != "<unknown>"}
@@ -120,8 +161,9 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
 
 def read_amount(value: Plain) -> Quantity:
     """Return an amount that is not below zero, as Kubernetes or Prometheus writes it, exact to the nano unit."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
-        return Quantity(int(value) * NANOS)  # by far the most are so
+    nanos = plain_nanos(value)
+    if nanos is not None:
+        return Quantity(nanos)
     number = read_number(value)
     try:
         amount = decode_hook(Quantity, value) if number is None else Quantity(int(number * NANOS))
@@ -130,6 +172,16 @@ def read_amount(value: Plain) -> Quantity:
     if amount.sign < 0:
         raise InputError(f"{value} is below zero", fix="leave it out")
     return amount
+
+
+def plain_nanos(value: Plain) -> int | None:
+    """Return a plain decimal in billionths, rounded down: by far the most amounts are so. None for any other."""
+    if not isinstance(value, str) or not value.isascii():
+        return None
+    whole, point, part = value.partition(".")
+    if not whole.isdigit() or len(whole) > _MOST_DIGITS or (point and not part.isdigit()):
+        return None
+    return int(whole) * NANOS + (int(part[:9].ljust(9, "0")) if part else 0)
 
 
 def read_number(value: Plain) -> Fraction | None:
@@ -150,10 +202,11 @@ def _json_rows(source: str, rows: list[Plain]) -> Iterator[SampleRow]:
         yield SampleRow(fields, where, tuple(fields), where)
 
 
-def _matrix(source: str, answer: _Answer) -> tuple[PrometheusSeries, ...]:
+def _matrix(source: str, answer: _Answer) -> Matrix:
     if answer.status != "success":
         raise InputError(f"Prometheus says {answer.status}: {answer.error}", where=source, fix="repeat the query")
     if answer.data.result_type != "matrix":
         what = f"the result is a {answer.data.result_type}"
         raise InputError(what, where=source, fix="ask /api/v1/query_range, which answers with a matrix")
-    return answer.data.result
+    partial = ("the answer is partial",) if answer.is_partial else ()
+    return Matrix(answer.data.result, (*answer.warnings, *partial))

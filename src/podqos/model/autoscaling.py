@@ -61,11 +61,52 @@ class VerticalPodAutoscalerSpec(Struct, frozen=True, gc=False, rename="camel"):
     resource_policy: PodResourcePolicy = PodResourcePolicy()
 
 
+class ContainerRecommendation(Struct, frozen=True, gc=False, rename="camel"):
+    """What a recommender found that a container needs."""
+
+    container_name: str = ""
+    target: ResourceList = {}
+    """Within the bounds of the policy."""
+    uncapped_target: ResourceList = {}
+    """As found, whatever the policy allows."""
+    lower_bound: ResourceList = {}
+    """Below it, and above the upper bound, pods are changed."""
+    upper_bound: ResourceList = {}
+
+    @property
+    def need(self) -> ResourceList:
+        """What the container needs, whatever the policy allows."""
+        return self.uncapped_target or self.target
+
+
+class PodRecommendation(Struct, frozen=True, gc=False, rename="camel"):
+    """The recommendations for all containers."""
+
+    container_recommendations: tuple[ContainerRecommendation, ...] = ()
+
+
+class VerticalPodAutoscalerStatus(Struct, frozen=True, gc=False):
+    """What its recommender found."""
+
+    recommendation: PodRecommendation | None = None
+
+
 class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
     """Changes requests, and limits with them, of a workload's pods."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
+    status: VerticalPodAutoscalerStatus = VerticalPodAutoscalerStatus()
+
+    @property
+    def recommendations(self) -> tuple[ContainerRecommendation, ...]:
+        """What its recommender found, container by container; nothing before it has."""
+        found = self.status.recommendation
+        return () if found is None else found.container_recommendations
+
+    def recommendation_for(self, container: str) -> ContainerRecommendation | None:
+        """Return what its recommender found for a container."""
+        return next((each for each in self.recommendations if each.container_name == container), None)
 
     @property
     def target(self) -> ScaleTarget:

@@ -29,6 +29,10 @@ class Autoscalers:
         containers = found.workload.pod.spec.containers
         return chosen if chosen is not None and any(chosen.changes(each.name) for each in containers) else None
 
+    def recommending(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
+        """Return the one that is about a workload's resources, whether it changes them or only recommends."""
+        return _autoscaler(self._chosen(found, self._vertical))
+
     def horizontal(self, found: FoundWorkload) -> HorizontalPodAutoscaler | None:
         """Return the one that changes the number of a workload's pods."""
         return _autoscaler(self.found_horizontal(found))

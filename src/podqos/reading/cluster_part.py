@@ -22,6 +22,8 @@ class Part(Struct, frozen=True):
     """Also what pods are made by."""
     usage: bool = True
     """Also what the kubelets measured, and their settings."""
+    metrics: bool = False
+    """Of usage only what metrics.k8s.io says about pods: no kubelet is asked, which takes more rights."""
     events: bool = False
     """Also what components told of pods and nodes, which an API server keeps for an hour."""
 

@@ -120,6 +120,8 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: 
         yield from usage.answer()
     elif part.usage:
         yield from measured(cluster, nodes, part, progress)
+    elif part.metrics:
+        yield from _metrics(cluster, ((POD_METRICS, part.namespace),))
 
 
 def check_node(cluster: Cluster, part: Part, nodes: list[str]) -> None:
@@ -246,7 +248,7 @@ def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress 
     if others := sorted({node for _, nodes_without in told[_MOST_TOLD:] for node in nodes_without}):
         yield _missing(f"usage or settings of {_nodes(others)}", "not known", "kubelets that answer")
     if silent:
-        yield from _metrics(cluster, part)
+        yield from _metrics(cluster, ((NODE_METRICS, ""), (POD_METRICS, part.namespace)))
 
 
 def _nodes(names: list[str]) -> str:
@@ -256,9 +258,8 @@ def _nodes(names: list[str]) -> str:
     return f"{len(names)} nodes ({', '.join(names[:_NODES_NAMED])}{more})"
 
 
-def _metrics(cluster: Cluster, part: Part) -> Iterator[bytes]:
+def _metrics(cluster: Cluster, wanted: tuple[tuple[Resource[Any], str], ...]) -> Iterator[bytes]:
     try:
-        wanted: tuple[tuple[Resource[Any], str], ...] = ((NODE_METRICS, ""), (POD_METRICS, part.namespace))
         for resource, namespace in wanted:
             asked = question("list", resource, namespace)
             answer = cluster.client.get(resource.path(namespace), asked=asked, patience=ONCE)

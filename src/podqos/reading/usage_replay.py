@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from podqos.admission.relevance import Question
+from podqos.advice.sizing.coverage import GAP_STEPS, usual_step_us
 from podqos.advice.sizing.matching import container_of, owner_of
 from podqos.errors import InputError, InvalidArgument
 from podqos.model.node import Node
@@ -37,14 +38,12 @@ from podqos.reading.scenario_writing import (
     seconds_text,
 )
 from podqos.sim.scenario_format.recorded_usage import (
-    GAP_STEPS,
     Measure,
     Point,
     RecordedPod,
     RecordedUsage,
     Replayed,
     thinned,
-    usual_step_us,
 )
 from podqos.survival.drift.drift import Identity
 from podqos.wording import counted
@@ -135,8 +134,8 @@ def replay(
         stem = os.path.splitext(os.path.basename(file.path))[0]
         recorded.take(file.path, read_bytes(file.path), stem, file.measure)
     if queried is not None:
-        recorded.take_series(naming("prometheus"), queried.memory, Measure.MEMORY)
-        recorded.take_series(naming("prometheus"), queried.cpu, Measure.CPU)
+        recorded.take_series("Prometheus", queried.memory, Measure.MEMORY)
+        recorded.take_series("Prometheus", queried.cpu, Measure.CPU)
     return _ReplayMaker(objects, recorded, options).replay()
 
 

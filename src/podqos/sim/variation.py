@@ -32,13 +32,14 @@ from podqos.errors import InputError, InvalidArgument, InvalidQuantity
 from podqos.eviction.ranking import Policy
 from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.scalars import resolve
+from podqos.manifest.times import parse_duration_us
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.scenario import MachineSpec, NodeLost, Scenario, ScenarioWorkload
-from podqos.sim.scenario_format.shape_text import Unit, parse_duration_us, parse_shape, shape_curve
+from podqos.sim.scenario_format.shape_text import Unit, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import total
 from podqos.survival.counterfactual.pod_changes import with_priority
 

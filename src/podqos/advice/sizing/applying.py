@@ -11,7 +11,11 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.sizing.bounds import BoundedAmount
+from podqos.advice.sizing.coverage import NO_COVERAGE, Coverage
 from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
+from podqos.advice.sizing.memory_need import MemoryNeed
+from podqos.advice.sizing.runtime_settings import RuntimeChange
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk, Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.policy import PriorityClass
@@ -34,6 +38,16 @@ class ContainerAdvice(Struct, frozen=True, rename="camel"):
     doubts: tuple[Doubt, ...]
     needs_choice: bool
     """Whether amounts are missing that cannot be derived and without which the pod does not have the class."""
+    is_provisional: bool = False
+    """Whether there is too little data: margins are wide, and nothing gets smaller than it is today."""
+    coverage: Coverage = NO_COVERAGE
+    """How long and how densely it was measured, and why that is too little where it is."""
+    memory_need: MemoryNeed | None = None
+    """How much memory it will need, and why; null where nothing was measured."""
+    bounded: tuple[BoundedAmount, ...] = ()
+    """Amounts that a LimitRange or a VerticalPodAutoscaler holds to something else than usage asks for."""
+    runtime_changes: tuple[RuntimeChange, ...] = ()
+    """Heaps and the like that have to change with the memory limit."""
 
 
 class PodAdvice(Struct, frozen=True):
@@ -72,11 +86,21 @@ def advise_pod(
         for each in containers
         if _is_unsized(sizes[each.name], qos_class, is_init=each in pod.spec.init_containers)
     }
-    advised = tuple(_container_advice(each, sizes[each.name], needs_choice=each.name in unsized) for each in containers)
+    advised = tuple(
+        _container_advice(
+            each,
+            sizes[each.name],
+            usages[each.name].coverage if each.name in usages else NO_COVERAGE,
+            needs_choice=each.name in unsized,
+        )
+        for each in containers
+    )
     return PodAdvice(replace(pod, spec=spec), qos_class, advised)
 
 
-def _container_advice(container: Container, sizing: Sizing, *, needs_choice: bool) -> ContainerAdvice:
+def _container_advice(
+    container: Container, sizing: Sizing, coverage: Coverage, *, needs_choice: bool
+) -> ContainerAdvice:
     return ContainerAdvice(
         container=container.name,
         requests_before=container.resources.requests,
@@ -88,6 +112,9 @@ def _container_advice(container: Container, sizing: Sizing, *, needs_choice: boo
         risk=sizing.risk,
         doubts=sizing.doubts,
         needs_choice=needs_choice,
+        is_provisional=sizing.is_provisional,
+        coverage=coverage,
+        memory_need=sizing.need,
     )
 
 

@@ -9,9 +9,9 @@ The annotations::
     podqos.dev/slow-start: "true"               slow to become useful after a start
 
 A file says the same of several workloads, with ``name`` (or ``namespace/name``), and may say how much cpu and memory
-one is expected to use at most, in the absence of samples. Case does not matter (``High``, ``Yes``), and a burst pattern
-of ``N/A`` is steady. Misspelt fields are rejected: they would otherwise change the
-advice silently.
+one is expected to use at most, in the absence of samples. The words of the matrix will do: case does not matter
+(``High``, ``Yes``), ``N/A`` is no, a restart that costs nothing, or a steady pattern. Misspelt fields are rejected:
+they would otherwise change the advice silently.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ from podqos.model.quantity import Quantity
 from podqos.wording import nearest
 
 _PREFIX = "podqos.dev/"
-_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+_BOOLEANS = {"true": True, "yes": True, "y": True, "false": False, "no": False, "n": False, "n/a": False}
 # Words of the matrix that say the same as a choice.
-_SAME = {"burstPattern": {"n/a": BurstPattern.STEADY.value}}
+_SAME = {
+    "burstPattern": {"n/a": BurstPattern.STEADY.value, "none": BurstPattern.STEADY.value},
+    "restartCost": {"n/a": RestartCost.NONE.value, "null": RestartCost.NONE.value},
+}
 # annotation → field
 _ANNOTATIONS = {
     "latency-sensitive": "latencySensitive",
@@ -149,14 +152,14 @@ def _checked(field: str, value: Plain, where: str) -> Plain:
     """Return the value of a field of a description, in small letters, or say which there are."""
     if field in _CHOICES:
         choices = _CHOICES[field]
-        word = str(value).lower()
+        word = "null" if value is None else str(value).strip().lower()
         word = _SAME.get(field, {}).get(word, word)
         if word not in choices:
             fix = f"write {nearest(word, choices) or ' or '.join(choices)}"
             raise InputError(f"{value!r} is none of {', '.join(choices)}", where=where, fix=fix)
         return word
     if isinstance(value, str):
-        value = _BOOLEANS.get(value.lower(), value)
+        value = _BOOLEANS.get(value.strip().lower(), value)
     if not isinstance(value, bool):
         raise InputError(f"{value!r} is neither true nor false", where=where, fix="write true or false")
     return value

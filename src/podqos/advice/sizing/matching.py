@@ -10,10 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from podqos.advice.sizing.coverage import RECOMMENDED, coverage_of
+from podqos.advice.sizing.memory_need import Replica
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
 from podqos.survival.drift.drift import Identity
+
+# Every pod of these is a run of its own, with an end.
+_RUNS = frozenset({"Job", "CronJob"})
 
 
 class Matched(Struct, frozen=True):
@@ -36,7 +41,10 @@ def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[Container
             continue
         found.setdefault(identity, {}).setdefault(container, []).append(each)
     usages = {
-        identity: {name: _together(of_container) for name, of_container in containers.items()}
+        identity: {
+            name: _together(of_container, is_runs=_is_run(name, identity, workloads[identity]))
+            for name, of_container in containers.items()
+        }
         for identity, containers in found.items()
     }
     return Matched(usages, tuple(sorted(set(unmatched))))
@@ -62,9 +70,57 @@ def container_of(name: str, pod: Pod) -> str | None:
     return name if name in names else None
 
 
-def _together(samples: Sequence[ContainerSamples]) -> UsageHistory:
+def _is_run(container: str, identity: Identity, pod: Pod) -> bool:
+    """Return whether a container ends: that of a Job, or an init container that is no sidecar."""
+    return identity.kind in _RUNS or all(running.name != container for running in pod.running_containers)
+
+
+def _together(samples: Sequence[ContainerSamples], *, is_runs: bool) -> UsageHistory:
+    memory_bytes = tuple(value for each in samples for value in each.memory_bytes)
+    cpu_milli = tuple(value for each in samples for value in each.cpu_milli)
+    by_pod: dict[str, list[int]] = {}
+    peaks: dict[str, int] = {}
+    for each in samples:
+        if each.memory_bytes:
+            peaks[each.pod] = max(*each.memory_bytes, peaks.get(each.pod, 0))
+        if each.memory_bytes if memory_bytes else each.cpu_milli:
+            by_pod.setdefault(each.pod, []).extend(each.memory_times_us if memory_bytes else each.cpu_times_us)
+    if all(each.is_recommendation for each in samples):
+        return UsageHistory(memory_bytes, cpu_milli, coverage=RECOMMENDED)
+    startup_peaks = [each.startup_peak_bytes for each in samples if each.startup_peak_bytes is not None]
     return UsageHistory(
-        memory_bytes=tuple(value for each in samples for value in each.memory_bytes),
-        cpu_milli=tuple(value for each in samples for value in each.cpu_milli),
+        memory_bytes=memory_bytes,
+        cpu_milli=cpu_milli,
         oom_kills=sum(each.oom_kills for each in samples),
+        coverage=coverage_of(
+            by_pod.values(),
+            len(memory_bytes or cpu_milli),
+            are_dates=all(each.are_dates for each in samples),
+        ),
+        replica_peaks_bytes=tuple(peaks.values()),
+        startup_peak_bytes=max(startup_peaks, default=None),
+        restarts=sum(each.restarts for each in samples),
+        replicas=_replicas(samples),
+        oom_limit_bytes=max(
+            (each.oom_limit_bytes for each in samples if each.oom_limit_bytes is not None), default=None
+        ),
+        is_runs=is_runs,
+    )
+
+
+def _replicas(samples: Sequence[ContainerSamples]) -> tuple[Replica, ...]:
+    """Return the memory of each pod in order of time; a pod can have been read from several places."""
+    points: dict[str, list[tuple[int, int]]] = {}
+    for own in samples:
+        # Without times the order of the samples is all there is.
+        times_us = own.memory_times_us or range(len(own.memory_bytes))
+        points.setdefault(own.pod, []).extend(zip(times_us, own.memory_bytes, strict=True))
+    is_timed = all(len(own.memory_times_us) == len(own.memory_bytes) for own in samples)
+    return tuple(
+        Replica(
+            tuple(value for _, value in of_pod),
+            tuple(time_us for time_us, _ in of_pod) if is_timed else (),
+        )
+        for of_pod in (sorted(of_pod) for of_pod in points.values())
+        if of_pod
     )

@@ -3,7 +3,7 @@
 Three questions decide: do users wait for it, what does a restart cost, how does it burst. The rows are those of a
 content platform's practice (``MATRIX``, with the services they were made for); cases between the rows take the
 nearest one and say so. BestEffort is for expendable workloads: not for user traffic, not for state that cannot be
-rebuilt, not for what is slow to start.
+rebuilt, not for what is slow to start, not for what was measured to use more than a little memory.
 
 Priorities are far apart so that others fit between them. How much of what a workload asks for is in ``sizing``.
 """
@@ -69,6 +69,10 @@ class Because(StrEnum):
     """It bursts: an explicit limit keeps the bursts from its neighbours."""
     NEAREST_ROW = "NearestRow"
     """The table has no such row: this is the nearest one on the safe side."""
+    USES_MEMORY = "UsesMemory"
+    """It was measured to use memory that BestEffort would not reserve: Burstable."""
+    DAEMON_SET = "DaemonSet"
+    """BestEffort on every node, and replaced on the same node that has just evicted it."""
 
 
 class PriorityTier(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -126,8 +130,23 @@ class Recommendation(Struct, frozen=True):
     """The service of the matrix in the same case; empty where there is none."""
 
 
-def recommend(description: Description) -> Recommendation:
-    """Return the class and priority for a workload."""
+# What a container is taken to use where nothing is known: as much may go unreserved.
+_LITTLE_BYTES = 64 << 20
+
+
+def recommend(description: Description, *, used_bytes: int = 0, is_daemon_set: bool = False) -> Recommendation:
+    """Return the class and priority for a workload; ``used_bytes`` is the most memory that it was measured to use."""
+    found = _by_table(description)
+    if found.qos_class is not QOSClass.BEST_EFFORT:
+        return found
+    if used_bytes > _LITTLE_BYTES:
+        return Recommendation(QOSClass.BURSTABLE, found.tier, (Because.USES_MEMORY,))
+    if is_daemon_set:
+        return Recommendation(found.qos_class, found.tier, (*found.because, Because.DAEMON_SET), found.like)
+    return found
+
+
+def _by_table(description: Description) -> Recommendation:
     cost = _cost(description)
     because: list[Because] = []
     if description.latency_sensitive:

@@ -25,7 +25,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
     add_value_option(node, "--system-memory", amount_option, "memory measured outside pods")
     add_value_option(node, "--system-cpu", milli_option, "cpu measured outside pods, for example 300m", "CPU")
-    about = "memory growth per second to withstand (default: full in ten minutes)"
+    about = "memory growth per second to withstand (default: full in ten minutes, and what check assumes)"
     add_value_option(node, "--growth", amount_option, about)
     share = partial(positive_number, what="probability", example="0.95", most=1)
     add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
@@ -41,10 +41,17 @@ def run_for_node(arguments: argparse.Namespace) -> int:
         "--usage": arguments.usage,
         "--ask": arguments.ask,
         "--kubelet-config": arguments.kubelet_config,
+        "--goal": arguments.goal,
+        "--price": arguments.price,
+        "--nodes": arguments.nodes,
+        "--patch": arguments.patch,
+        "--apply-to": arguments.apply_to,
     }
     for option, value in given.items():
         if value:
             raise InvalidOption(f"--node and {option} cannot be combined", fix="advise workloads in a separate run")
+    if arguments.output in {"csv", "html"}:
+        raise InvalidOption(f"-o {arguments.output} is about workloads", where="--node", fix="use text, json or yaml")
     if arguments.output == "name" or selection_of(arguments) is not None:
         raise InvalidOption(
             "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"

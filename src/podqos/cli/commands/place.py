@@ -17,12 +17,12 @@ from importlib.util import find_spec
 from podqos.answers.place import PlacementInput, PlaceOptions
 from podqos.cli import options
 from podqos.cli.cluster import profile_of
+from podqos.cli.counted_nodes import add_counted_nodes_options, node_count
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, selection_of
-from podqos.errors import InvalidOption
 from podqos.library.numbers import positive_number
 from podqos.model.node import Node
 from podqos.objects.files import Inputs
@@ -31,7 +31,6 @@ from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text
 
 # This many pods × nodes take minutes one by one.
-_MOST_NODES = 1_000_000
 _LONG_WAIT = 10_000_000
 
 
@@ -44,11 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.answers.placement:PlacementReport",
         "table: for people; csv: a line per pod; json and yaml: everything, with the reasons of every node",
     )
-    parser.add_argument(
-        "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those of the manifests"
-    )
-    about = "what each of --nodes has"
-    options.add_value_option(parser, "--node-capacity", options.capacity_option, about, "cpu=16,memory=64Gi,pods=110")
+    add_counted_nodes_options(parser)
     options.add_kubelet_option(parser)
     options.add_plugins_option(parser)
     about = "priority: all pods wait together, the more important first; arrival: each is placed as it arrives and may "
@@ -98,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> PlaceOptions:
     return PlaceOptions(
-        node_count=_node_count(arguments),
+        node_count=node_count(arguments),
         node_capacity=arguments.node_capacity or {},
         kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         order=arguments.order,
@@ -107,21 +102,6 @@ def _options(arguments: argparse.Namespace) -> PlaceOptions:
         profile=profile_of(arguments),
         admission_plugins=arguments.enable_admission_plugins,
     )
-
-
-def _node_count(arguments: argparse.Namespace) -> int | None:
-    count: int | None = arguments.nodes
-    if count is None:
-        if arguments.node_capacity:
-            raise InvalidOption("the number of nodes is missing", where="--node-capacity", fix="add --nodes N")
-        return None
-    if not 0 <= count <= _MOST_NODES:
-        raise InvalidOption(f"{count} is not a number of nodes", where="--nodes", fix=f"use 1 to {_MOST_NODES}")
-    if not arguments.node_capacity:
-        raise InvalidOption(
-            "the capacity of the nodes is missing", where="--nodes", fix="add --node-capacity cpu=16,memory=64Gi"
-        )
-    return count
 
 
 def _files(arguments: argparse.Namespace) -> Inputs:

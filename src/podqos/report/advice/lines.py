@@ -5,24 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.overcommitment import SettingKind
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
+from podqos.model.pod import QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.naming import stated_with
+from podqos.report.advice.table import table
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
-from podqos.words.advice import DOUBTS
+from podqos.words.advice import (
+    DOUBTS,
+    autoscaled_words,
+    bounded_words,
+    need_words,
+    new_cpu_limit,
+    quota_words,
+    runtime_words,
+)
+from podqos.words.usage import coverage_line
 
 # Moves that are listed.
 _TOLD = 3
 
 
-def text(report: AdviceReport, style: Style) -> list[str]:
-    """Return the advice about all workloads."""
-    lines: list[str] = []
+def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[str]:
+    """Return the advice about all workloads: a table first, then the reasons; ``verbose``: also how to take it."""
+    lines = table(report, style)
     for workload in report.workloads:
-        lines += [*([""] if lines else []), style.strong(workload.workload), *_workload(workload, style)]
+        lines += ["", style.strong(workload.workload), *workload_lines(workload, style, verbose=verbose)]
+    # Most clusters are not OpenShift.
+    settings = [each for each in report.settings if verbose or each.setting is SettingKind.QOS_RESERVED]
+    if settings:
+        lines += ["", style.strong("Settings that would help")]
+        lines += [line for each in settings for line in wrapped(each.text, style, "    ", "  - ")]
+    if verbose and report.steps:
+        lines += ["", style.strong("Steps, in order")]
+        for number, step in enumerate(report.steps, start=1):
+            lines += wrapped(step.text, style, "     ", f"  {number}. ")
+    for shortfall in report.short_quotas:
+        lines += ["", *wrapped(style.alarm(quota_words(shortfall)), style, "  ", "! ")]
     if report.priority_classes:
         names = ", ".join(f"{each.name} ({each.value})" for each in report.priority_classes)
         prints = f"{stated_with('output', 'manifests')} prints them"
@@ -35,7 +58,8 @@ def node_comments(report: NodeAdvice, style: Style) -> list[str]:
     return [line for reason in report.reasons for line in wrapped(reason, Style(width=style.width or 118), "# ")]
 
 
-def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
+def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = False) -> Iterator[str]:
+    """Yield what one workload should have, why, what stays open, and what follows."""
     before, after = workload.before, workload.after
     classes = change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))
     priorities = change(before and before.priority, after and after.priority)
@@ -45,12 +69,20 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
     yield f"  {classes}, priority {priorities}{named}, oom_score_adj {scores}{like}"
     for reason in workload.reasons:
         yield from wrapped(reason, style, "    ", "  - ")
-    if after is not None and after.qos_class is not workload.wanted_class:
+    if workload.is_withheld and workload.tried is not None:
+        yield from wrapped(style.alarm(workload.tried.text), style, "    ", "  ! ")
+    elif after is not None and after.qos_class is not workload.wanted_class:
         yield from wrapped(style.alarm(f"{workload.wanted_class} is not reached"), style, "    ", "  ! ")
-    if workload.refusal:
+    if workload.refusal and not workload.is_withheld:
         yield from wrapped(style.alarm(f"the API server would refuse it: {workload.refusal}"), style, "    ", "  ! ")
     for container in workload.containers:
-        yield from _container(container, style)
+        yield from _container(container, style, workload.wanted_class)
+    if workload.tried is not None and not workload.is_withheld:
+        yield from wrapped(workload.tried.text, style, "    ", "  ")
+    if workload.autoscaled is not None:
+        yield from wrapped(autoscaled_words(workload.autoscaled), style, "    ", "  ")
+    if verbose and workload.rollout is not None:
+        yield from wrapped(workload.rollout.text, style, "    ", "  ")
     for moves in (workload.moved_back, workload.moved_ahead):
         for move in moves[:_TOLD]:
             yield from wrapped(move.text, style, "    ", "  → ")
@@ -58,21 +90,35 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
             yield f"  → … and {len(moves) - _TOLD} more"
 
 
-def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
+def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) -> Iterator[str]:
     amounts = [
         f"{resource} {_amounts(container, resource)}"
         for resource in (CPU, MEMORY)
         if any(resource in each for each in _sides(container))
     ]
-    yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}"
+    provisional = " (provisional: too little data, nothing is lowered)" if container.is_provisional else ""
+    yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}{provisional}"
     if container.needs_choice:
         yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "      ", "    ! ")
+    if CPU in container.limits and CPU not in container.limits_before:
+        yield from wrapped(new_cpu_limit(container.limits[CPU], qos_class), style, "      ", "    ! ")
     for line in _seen(container):
         yield from wrapped(line, style, "    ")
-    has_samples = container.memory_bytes is not None or container.cpu_milli is not None
+    for line in (*map(bounded_words, container.bounded), *map(runtime_words, container.runtime_changes)):
+        yield from wrapped(line, style, "      ", "    ")
     for doubt in container.doubts:
-        if doubt not in {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES} or has_samples:
+        if doubt not in _implied(container):
             yield from wrapped(DOUBTS[doubt], style, "      ", "    ? ")
+
+
+def _implied(container: ContainerAdvice) -> set[Doubt]:
+    """Return the doubts that other lines state: nothing was measured at all, or a CPU limit is new."""
+    implied = set()
+    if container.memory_bytes is None and container.cpu_milli is None:
+        implied |= {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES}
+    if CPU not in container.limits_before:
+        implied.add(Doubt.CPU_LIMIT_THROTTLES)
+    return implied
 
 
 def _sides(container: ContainerAdvice) -> tuple[ResourceList, ...]:
@@ -88,10 +134,14 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
     risk = container.risk
     if Doubt.EXPECTED_ONLY in container.doubts:
         return
+    if container.coverage.samples or container.coverage.shortfalls:
+        yield f"based on {coverage_line(container.coverage)}"
     if container.memory_bytes is not None:
         over = f"{_share(risk.memory_over_request)} above the advised request"
         over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"
         yield f"memory used: {_percentiles(container.memory_bytes, is_memory=True)}; {over}"
+    if container.memory_need is not None:
+        yield f"memory {need_words(container.memory_need)}"
     if container.cpu_milli is not None:
         over = f"{_share(risk.cpu_over_request)} above the advised request"
         over = f"{over}, {_share(risk.cpu_over_limit)} throttled by the advised limit"

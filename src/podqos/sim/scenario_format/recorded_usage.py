@@ -15,26 +15,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
-from statistics import median_low
 
 from msgspec import Struct
 
+from podqos.advice.sizing.coverage import gaps_us, usual_step_us
 from podqos.errors import InputError
-from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
 from podqos.manifest.samples import PrometheusSeries, SampleRow, read_amount
-from podqos.manifest.samples import read_samples as read_file
+from podqos.manifest.times import TIME_COLUMNS, read_time
+from podqos.manifest.usage_tables import is_measured, read_usage_table
 from podqos.model.quantity import NANOS
 from podqos.model.time_units import SECOND_US
 from podqos.naming import naming
-from podqos.sim.scenario_format.samples import TIME_COLUMNS, read_time
 
 COLUMNS = (*TIME_COLUMNS, "namespace", "pod", "container", "node", "memory", "cpu")
-GAP_STEPS = 4
-"""From so many times the usual distance on, two samples have a gap between them."""
 # Sums over a whole pod, and the container that only holds the network.
 _NO_CONTAINERS = ("", "POD")
-_NO_NUMBERS = frozenset({"nan", "inf", "+inf", "-inf", "null", "none", "-"})
 _NANOS_PER_MILLI = 1_000_000
 
 Point = tuple[int, int]
@@ -120,7 +116,7 @@ class RecordedUsage:
 
     def take(self, source: str, data: bytes, pod: str = "", measure: Measure | None = None) -> None:
         """Read a file. ``pod`` is the one it is about where it names none, ``measure`` what unnamed series are."""
-        found = read_file(source, data)
+        found = read_usage_table(source, data, COLUMNS)
         if isinstance(found, tuple):
             self.take_series(source, found, measure)
         else:
@@ -135,9 +131,6 @@ class RecordedUsage:
             self._take_series(series, source + f": result[{index}]", measure)
 
     def _take_row(self, row: SampleRow, pod: str) -> None:
-        for name in row.columns:
-            if name not in COLUMNS:
-                raise InputError(f'unknown column "{name}"', where=row.heading, fix=suggestion(name, COLUMNS))
         time_column = next((name for name in TIME_COLUMNS if name in row.columns), "")
         if not time_column:
             fix = "name it time; `kubectl top` shows one moment only"
@@ -183,7 +176,7 @@ class RecordedUsage:
     def _add(self, samples: Samples, time: Plain, value: Plain, where: str) -> None:
         try:
             time_us, is_date = read_time(time)
-            if isinstance(value, str) and value.strip().lower() in _NO_NUMBERS:
+            if not is_measured(value):
                 self.irregular[Irregular.NO_NUMBER] += 1
                 return
             nanos = read_amount(value).nanos
@@ -213,7 +206,8 @@ class RecordedUsage:
             points = [(time_us, nanos // unit) for time_us, nanos in ordered]
             if points:
                 taken.add((container, measure))
-                self.irregular[Irregular.GAP] += gaps([time_us for time_us, _ in points])
+                times_us = [time_us for time_us, _ in points]
+                self.irregular[Irregular.GAP] += len(gaps_us(times_us, usual_step_us(times_us)))
                 yield container, measure, points, samples.is_counter
 
     def _in_order(self, points: list[Point]) -> list[Point]:
@@ -230,17 +224,6 @@ class RecordedUsage:
                 self.irregular[Irregular.RESET] += 1
             used = after - before if after >= before else after
             yield before_us, used * SECOND_US // (after_us - before_us)
-
-
-def usual_step_us(times_us: Sequence[int]) -> int:
-    """Return the usual distance of samples."""
-    return median_low([after - before for before, after in pairwise(times_us)] or [SECOND_US])
-
-
-def gaps(times_us: Sequence[int]) -> int:
-    """Count the gaps between samples."""
-    most_us = GAP_STEPS * usual_step_us(times_us)
-    return sum(after - before > most_us for before, after in pairwise(times_us))
 
 
 def thinned(points: Sequence[Point], most_off: int, *, hold: bool) -> list[Point]:

@@ -6,31 +6,18 @@ The caller knows the unit; ``manifest.samples`` parses the files.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from fractions import Fraction
 
 from msgspec import Struct
 
 from podqos.errors import InputError
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
-from podqos.manifest.samples import PrometheusSeries, SampleRow, read_amount, read_number
+from podqos.manifest.samples import PrometheusSeries, SampleRow, read_amount
 from podqos.manifest.samples import read_samples as read_file
+from podqos.manifest.times import TIME_COLUMNS, read_time
 from podqos.model.quantity import Quantity
-from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario_format.shape_text import parse_duration_us
-
-TIME_COLUMNS = ("time", "timestamp", "t")
-# Seconds beyond this are a date, not a place in a scenario.
-_DATES_FROM_SECONDS = 10**8
-# Numbers beyond this are milliseconds since 1970: in seconds it is the year 5138.
-_MILLISECONDS_FROM = 10**11
-_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9](?:\.[0-9]{1,9})?)", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Series(Struct, frozen=True, gc=False):
@@ -116,27 +103,3 @@ def _points(source: str, raw: list[_Point]) -> tuple[tuple[int, Quantity], ...]:
             raise InputError("the time is not later than that of the sample before", where=where, fix="sort by time")
         points.append(point)
     return tuple(points)
-
-
-def read_time(value: Plain) -> tuple[int, bool]:
-    """Return microseconds, and whether they count from 1970; dates without a time zone are UTC."""
-    if isinstance(value, float) and value.is_integer() and _DATES_FROM_SECONDS <= value < _MILLISECONDS_FROM:
-        return int(value) * SECOND_US, True  # as Prometheus writes it, and there are many
-    seconds = read_number(value)
-    if seconds is not None:
-        if seconds >= _MILLISECONDS_FROM:
-            seconds /= 1000
-        return int(seconds * SECOND_US), seconds >= _DATES_FROM_SECONDS
-    clock = _CLOCK.fullmatch(value) if isinstance(value, str) else None
-    if clock is not None:
-        hours, minutes, rest = clock.groups()
-        return int((int(hours) * 3600 + int(minutes) * 60 + Fraction(rest)) * SECOND_US), False
-    if isinstance(value, str) and "-" in value:
-        try:
-            date = datetime.fromisoformat(value)
-        except ValueError:
-            raise InputError(f'"{value}" is not a date', fix="such as 2026-11-15T04:00:00Z") from None
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=UTC)
-        return (date - _EPOCH) // _MICROSECOND, True
-    return parse_duration_us(value), False

@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.times import parse_duration_us
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.engine.curve import ZERO as NOTHING
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.scenario_format import shapes
 from podqos.sim.scenario_format.samples import Series
-from podqos.sim.scenario_format.shape_text import EXAMPLES, Term, Unit, parse_duration_us, parse_shape, shape_curve
+from podqos.sim.scenario_format.shape_text import EXAMPLES, Term, Unit, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import WaveForm
 
 if TYPE_CHECKING:

@@ -19,18 +19,12 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.errors import InputError, InvalidQuantity
-from podqos.model.go_text import parse_duration_ns
+from podqos.manifest.times import parse_duration_us
 from podqos.model.quantity import Quantity
-from podqos.model.time_units import DAY_US, MICROSECOND_NS
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario_format.shapes import leak, ramp, steps, total
 
 EXAMPLES = "such as 2Gi, 8Gi over 2s, 512Mi + 64Mi per minute"
-_DURATIONS = "such as 1.5s, 10m or 24h"
-_WORDS = {"second": "1s", "minute": "1m", "hour": "1h", "day": "24h", "s": "1s", "m": "1m", "h": "1h"}
-_DAYS = re.compile(r"(\d+)d(.*)")
-# No run is longer, and 2⁶³ nanoseconds are not far away.
-_LONGEST_US = 100 * 366 * DAY_US
 
 
 class Unit(StrEnum):
@@ -90,25 +84,6 @@ def parse_amount(text: object) -> Quantity:
     if quantity.sign < 0:
         raise InputError(f"{written} is below zero", fix="write 0 or more")
     return quantity
-
-
-def parse_duration_us(text: object) -> int:
-    """Read a duration in microseconds: ``1.5s``, ``10m``, ``36h``, ``7d``, ``minute``."""
-    written = _written(text, "a duration", _DURATIONS)
-    days, rest = 0, _WORDS.get(written, written)
-    matched = _DAYS.fullmatch(rest)
-    if matched is not None:
-        days, rest = int(matched[1]), matched[2] or "0"
-    try:
-        duration_us = days * DAY_US + parse_duration_ns(rest) // MICROSECOND_NS
-    except ValueError:
-        fix = f"write the unit: {written}s" if written.isdecimal() else _DURATIONS
-        raise InputError(f'"{written}" is not a duration', fix=fix) from None
-    if duration_us < 0:
-        raise InputError(f"{written} is below zero", fix="times count from the beginning")
-    if duration_us > _LONGEST_US:
-        raise InputError(f"{written} is more than a hundred years", fix=_DURATIONS)
-    return duration_us
 
 
 def _written(value: object, what: str, examples: str) -> str:

@@ -1,8 +1,9 @@
 """Usage files: a table of what pods use, in CSV or YAML.
 
 One row per container (or per pod of one container); amounts as in manifests. ``pod`` is ``namespace/name`` or a name;
-it may be the name of a Deployment, which then stands for each of its pods. The output of `kubectl top pods`
-(--containers, -A) is such a table as well. The columns::
+it may be the name of a Deployment, which then stands for each of its pods. ``manifest.usage_tables`` reads the forms of
+tables: the output of `kubectl top pods`, exports of Grafana and Prometheus. Of a table over time the newest sample of
+each container counts, and what was last seen long before the newest is gone. The columns::
 
     pod, container          what the figures belong to
     memory                  the working set, which is what `kubectl top` shows
@@ -29,8 +30,11 @@ from podqos.errors import InputError, InvalidQuantity
 from podqos.manifest.decode import convert
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import Plain
-from podqos.manifest.samples import SampleRow, csv_rows, is_top, top_rows
+from podqos.manifest.samples import PrometheusSeries, SampleRow, is_bare_top, is_top, read_amount
+from podqos.manifest.times import read_time
+from podqos.manifest.usage_tables import is_measured, is_usage_table, read_usage_table
 from podqos.model.quantity import Quantity
+from podqos.model.time_units import MINUTE_US
 
 
 class UsageRow(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -54,6 +58,10 @@ class UsageRow(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 COLUMNS = tuple(name for name in UsageRow.__struct_encode_fields__ if name not in {"where", "isListed"})
 _COUNTS = ("processes", "inodes")
+_READ = (*COLUMNS, "time", "namespace")
+_MEMORY_METRICS = ("", "container_memory_working_set_bytes", "container_memory_usage_bytes", "container_memory_rss")
+_GONE_AFTER_US = 15 * MINUTE_US
+"""A pod whose last sample is so much older than the newest of all does not run any more."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # Each becomes a process of the model. No container comes near; a typo does.
@@ -61,15 +69,19 @@ _MOST_PROCESSES = 100_000
 
 
 def read_usage(source: str, data: bytes) -> tuple[UsageRow, ...]:
-    """Read a usage file: what `kubectl top pods` prints, CSV with ``pod`` in its heading, otherwise YAML or JSON."""
+    """Read a usage file: a table in any of the forms that there are, otherwise YAML or JSON."""
     data = data.removeprefix(_BYTE_ORDER_MARK)
     text = data.decode(errors="replace")
-    if is_top(text):
-        return tuple(_top_row(row) for row in top_rows(source, text))
-    heading = data.partition(b"\n")[0].decode(errors="replace")
-    if "pod" in [column.strip() for column in heading.split(",")]:
-        return tuple(_csv_rows(source, data))
-    return tuple(_yaml_rows(source, data))
+    if not is_usage_table(text):
+        return tuple(_yaml_rows(source, data))
+    table = read_usage_table(source, data, _READ)
+    if isinstance(table, tuple):
+        return _newest(_series_rows(source, table))
+    is_list = is_top(text) or is_bare_top(text)
+    rows = [_table_row(row, is_list=is_list) for row in table]
+    return (
+        _newest(rows) if is_list or any(time_us is not None for time_us, _ in rows) else tuple(row for _, row in rows)
+    )
 
 
 def usage_row(fields: object, where: str) -> UsageRow:
@@ -106,17 +118,54 @@ def _check(row: UsageRow) -> None:
         raise InputError(what, where=row.where, fix="memory is the working set: anon and page cache in use")
 
 
-def _top_row(row: SampleRow) -> UsageRow:
-    # What is used of the CPU plays no part here.
-    fields = {name: value for name, value in row.fields.items() if name != "cpu"}
-    return replace(usage_row(fields, row.where), is_listed=True)
+_Timed = tuple[int | None, UsageRow]
 
 
-def _csv_rows(source: str, data: bytes) -> Iterator[UsageRow]:
-    for row in csv_rows(source, data.decode(errors="replace")):
-        _check_columns(row.columns, row.heading)
-        counts = {name: _number(text) for name, text in row.fields.items() if name in _COUNTS}
-        yield usage_row({**row.fields, **counts}, row.where)
+def _table_row(row: SampleRow, *, is_list: bool) -> _Timed:
+    counts = {name: _number(text) for name, text in row.fields.items() if name in _COUNTS}
+    fields = {name: value for name, value in row.fields.items() if name in COLUMNS and is_measured(value)}
+    time_us = _time_us(row.fields["time"], row.where) if "time" in row.fields else None
+    read = usage_row({**fields, **counts}, row.where)
+    return time_us, replace(read, is_listed=is_list or time_us is not None)
+
+
+def _series_rows(source: str, table: Iterable[PrometheusSeries]) -> Iterator[_Timed]:
+    """Yield the last sample of every series of memory."""
+    for index, series in enumerate(table):
+        labels, where = series.metric, f"{source}: result[{index}]"
+        container = labels.get("container", labels.get("container_name", ""))
+        is_container = container not in {"", "POD"} or not {"container", "container_name"} & labels.keys()
+        measured = [(time, text) for time, text in series.values if is_measured(text)]
+        if labels.get("__name__", "") not in _MEMORY_METRICS or not is_container or not measured:
+            continue
+        pod, namespace = labels.get("pod", labels.get("pod_name", "")), labels.get("namespace", "")
+        if not pod:
+            raise InputError("the series has no label pod", where=where, fix="keep pod and container in the result")
+        time, text = max(measured)
+        try:
+            memory = read_amount(text)
+        except InputError as error:
+            raise InputError(error.what, where=where, fix=error.fix) from None
+        name = f"{namespace}/{pod}" if namespace else pod
+        yield _time_us(time, where), UsageRow(name, container, memory, where=where, is_listed=True)
+
+
+def _newest(rows: Iterable[_Timed]) -> tuple[UsageRow, ...]:
+    """Return the newest row of each container, without those that were last seen long before the newest of all."""
+    newest: dict[tuple[str, str], tuple[int, UsageRow]] = {}
+    for time_us, row in rows:
+        known = newest.get((row.pod, row.container))
+        if known is None or (time_us or 0) >= known[0]:
+            newest[row.pod, row.container] = time_us or 0, row
+    last_us = max((time_us for time_us, _ in newest.values()), default=0)
+    return tuple(row for time_us, row in newest.values() if last_us - time_us <= _GONE_AFTER_US)
+
+
+def _time_us(value: Plain, where: str) -> int:
+    try:
+        return read_time(value)[0]
+    except InputError as error:
+        raise InputError(error.what, where=where, fix=error.fix) from None
 
 
 def _number(text: Plain) -> Plain:

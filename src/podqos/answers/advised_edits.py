@@ -1,0 +1,166 @@
+"""Advice as edits of the objects it is about: for files in place, and for patches of several tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.advice.checks.finding import FieldEdit
+from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
+from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.answers.advice import AdviceReport, WorkloadAdvice
+from podqos.answers.patches import kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
+from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, apply_edits
+from podqos.manifest.edits.writing import BlockStyle, block_lines
+from podqos.manifest.plain import Plain
+from podqos.model.pod import Workload
+from podqos.model.quantity import Quantity
+from podqos.model.resources import QOS_RESOURCES
+from podqos.objects.objects import FoundWorkload, Objects
+from podqos.survival.drift.resizing import Resizing
+
+_LISTS = ("containers", "initContainers")
+
+
+class PatchTool(StrEnum):
+    """For whom patches are written."""
+
+    KUBECTL = "kubectl"
+    KUSTOMIZE = "kustomize"
+    HELM = "helm"
+
+
+class EditedFile(Struct, frozen=True):
+    """A file with advice written into it, or why that cannot be done."""
+
+    source: str
+    before: bytes
+    outcome: Edited | CannotEdit
+    workloads: tuple[str, ...]
+    """Those that change in it."""
+
+
+def edits_of(workload: Workload, advice: WorkloadAdvice) -> list[FieldEdit]:
+    """Return the fields of an object that advice changes, and nothing else."""
+    spec = workload.pod.spec
+    edits = []
+    if advice.priority_class is not None and advice.priority_class != spec.priority_class_name:
+        edits.append(FieldEdit(workload.at("spec.priorityClassName"), advice.priority_class or None))
+        if spec.priority is not None:
+            edits.append(FieldEdit(workload.at("spec.priority"), None))
+    by_name = {each.container: each for each in advice.containers}
+    for field, containers in zip(_LISTS, (spec.containers, spec.init_containers), strict=True):
+        for index, container in enumerate(containers):
+            path = workload.at(f"spec.{field}[{index}].resources")
+            own = by_name[container.name]
+            edits += _resource_edits(path, own)
+            edits += [
+                FieldEdit(workload.at(change.path), change.field_text)
+                for change in own.runtime_changes
+                if change.field_text
+            ]
+    return edits
+
+
+def _resource_edits(path: str, advice: ContainerAdvice) -> Iterator[FieldEdit]:
+    sides = (("requests", advice.requests_before, advice.requests), ("limits", advice.limits_before, advice.limits))
+    for side, before, after in sides:
+        if before and not after:
+            yield FieldEdit(f"{path}.{side}", None)
+            continue
+        for name in QOS_RESOURCES:
+            if before.get(name) != after.get(name):
+                amount: Quantity | None = after.get(name)
+                yield FieldEdit(f"{path}.{side}.{name}", None if amount is None else str(amount))
+
+
+def changed_workloads(objects: Objects, report: AdviceReport) -> list[tuple[FoundWorkload, WorkloadAdvice]]:
+    """Return the workloads of files that advice changes."""
+    advised = {each.workload: each for each in report.workloads}
+    found = []
+    for each in objects.latest(warn=False):
+        key = f"{each.workload.kind} {each.workload.pod.key}"
+        if key in advised and edits_of(each.workload, advised[key]):
+            found.append((each, advised[key]))
+    return found
+
+
+def edited_files(objects: Objects, report: AdviceReport, sources: Sequence[str]) -> list[EditedFile]:
+    """Return the files with the advice about their workloads written into them; only the lines that change do."""
+    by_source: dict[str, list[tuple[FoundWorkload, WorkloadAdvice]]] = {source: [] for source in sources}
+    for each, advice in changed_workloads(objects, report):
+        if each.source in by_source:
+            by_source[each.source].append((each, advice))
+    texts = {source.path: source.data for source in objects.sources}
+    files = []
+    for source, own in by_source.items():
+        edits = [
+            ObjectEdit(found.place, edit.path, plain_value(edit.value))
+            for found, advice in own
+            for edit in edits_of(found.workload, advice)
+        ]
+        names = tuple(advice.workload for _, advice in own)
+        files.append(EditedFile(source, texts[source], apply_edits(texts[source], edits), names))
+    return files
+
+
+# ---- patches -----------------------------------------------------------------------------------------------------
+
+
+def tool_patches(objects: Objects, report: AdviceReport, tool: PatchTool) -> Iterator[str]:
+    """Yield the lines of patches for a tool."""
+    for found, advice in changed_workloads(objects, report):
+        patch = object_patch(objects.plain(found), edits_of(found.workload, advice))
+        if patch is None:
+            continue
+        match tool:
+            case PatchTool.KUBECTL:
+                yield _command(patch, found, advice)
+            case PatchTool.KUSTOMIZE:
+                yield f"# {kustomize_file_name(patch)}, and in kustomization.yaml:"
+                yield from (f"#   {line}" for line in kustomize_entry(patch).splitlines())
+                yield from kustomize_patch(patch).splitlines()
+                yield "---"
+            case PatchTool.HELM:
+                yield from _values(found, advice)
+
+
+def _command(patch: ObjectPatch, found: FoundWorkload, advice: WorkloadAdvice) -> str:
+    namespace = found.workload.metadata.namespace_or_default
+    command = kubectl_patch(patch, namespace)
+    if command is not None:
+        return command
+    resize = None if advice.rollout is None else advice.rollout.resize
+    if found.workload.kind == "Pod" and resize is not None and resize.outcome is not Resizing.REFUSED:
+        resized = kubectl_patch(patch, namespace, resizes=True)
+        if resized is not None:
+            return resized
+    return f"# {advice.workload}: the API server does not change this in an existing object; replace it"
+
+
+def _values(found: FoundWorkload, advice: WorkloadAdvice) -> Iterator[str]:
+    """Yield what to write into a chart's values: the keys are the chart's own, the amounts are these."""
+    yield f"# {advice.workload}: most charts have resources: at the top, or below the name of the component"
+    workload = found.workload
+    changed = [each for each in advice.containers if list(_resource_edits("", each))]
+    values: dict[str, Plain] = {}
+    names = {container.name for container in workload.pod.running_containers}
+    many = len(names) > 1
+    for each in changed:
+        resources: dict[str, Plain] = {}
+        for side, amounts in (("requests", each.requests), ("limits", each.limits)):
+            if amounts:
+                resources[side] = _texts(amounts)
+        if many:
+            values[each.container] = {"resources": resources}
+        else:
+            values["resources"] = resources
+    if advice.priority_class:
+        values["priorityClassName"] = advice.priority_class
+    yield from block_lines({workload.metadata.name: values}, 0, BlockStyle())
+
+
+def _texts(amounts: Mapping[str, Quantity]) -> dict[str, Plain]:
+    return {name: str(amount) for name, amount in amounts.items()}

@@ -1,0 +1,123 @@
+"""How advice fared when it was tried, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.advice.sizing.tried import AdviceTrial, Fate, PoolNeed, Reason, Untried, WorkloadTrial
+from podqos.wording import counted, listed
+
+_HOUR, _DAY = 3600, 86_400
+UNTRIED = {
+    Untried.NO_NODES: "no nodes are known, so pods ran one by one and not on them",
+    Untried.NO_SAMPLES: "nothing was measured, so it is taken to use what it requests",
+    Untried.NO_TIMES: "the samples have no times, so they count as a minute apart",
+    Untried.NEED_UNKNOWN: "it was OOM-killed, so it needs more than was measured",
+    Untried.TOO_MANY: "there are too many pods and nodes to try all of them together",
+}
+_UNTRIED_AMONG_ALL = {
+    **UNTRIED,
+    Untried.NO_SAMPLES: "workloads without samples are taken to use what they request",
+    Untried.NEED_UNKNOWN: "what was OOM-killed needs more than was measured",
+}
+_FAILED = {
+    Reason.OOM_KILLED: "OOM-killed",
+    Reason.EVICTED: "evicted",
+    Reason.THROTTLED: "throttled for longer than now",
+    Reason.REFUSED: "refused by the API server",
+}
+
+
+def trial_words(trial: WorkloadTrial, *, is_withheld: bool, refusal: str) -> str:
+    """Return how the advice about one workload fared, and what rests on nothing."""
+    if is_withheld:
+        return f"not advised: {_why_not(trial, refusal)}"
+    said = [f"tried: {_fate(trial.after, trial.before)}", *_raised(trial)]
+    return "; ".join([*said, *(UNTRIED[each] for each in trial.untried)])
+
+
+def _why_not(trial: WorkloadTrial, refusal: str) -> str:
+    if Reason.REFUSED in trial.failed:
+        return f"the API server would refuse it: {refusal}"
+    after = trial.after
+    counts = []
+    if after.oom_kills:
+        counts.append(f"{counted(after.oom_kills, 'OOM kill')}")
+    if after.evictions:
+        counts.append(f"{counted(after.evictions, 'eviction')}")
+    if Reason.THROTTLED in trial.failed:
+        before = duration(trial.before.throttled_seconds or 0)
+        counts.append(f"throttled for {duration(after.throttled_seconds or 0)} ({before} now)")
+    fates = listed([_FAILED[each] for each in trial.failed])
+    return f"with the sizes of the samples it would be {fates}{f' ({listed(counts)})' if counts else ''}"
+
+
+def _raised(trial: WorkloadTrial) -> Iterator[str]:
+    for each in trial.raised:
+        side, _, resource = each.field.partition(".")
+        at = "without one" if each.sized is None else f"with {each.sized}"
+        what = f"{each.container}'s {resource} {side.removesuffix('s')} raised to {each.raised}"
+        yield f"{what}: {at} it would be {_FAILED[each.because]}"
+
+
+def whole_words(trial: AdviceTrial) -> str:
+    """Return how all advice together fared."""
+    where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod alone"
+    usage = "" if trial.replayed_seconds is None else f", {duration(trial.replayed_seconds)} of usage replayed"
+    said = f"Tried: {where}{usage}: {_fate(trial.after, trial.before)}"
+    return "; ".join([said, *(_UNTRIED_AMONG_ALL[each] for each in trial.untried)])
+
+
+def _fate(after: Fate, before: Fate) -> str:
+    """Return what happened, beside what happens now where that differs."""
+    parts = [
+        _count(after.oom_kills, before.oom_kills, "OOM kill"),
+        _count(after.evictions, before.evictions, "eviction"),
+    ]
+    throttled, now = after.throttled_seconds or 0, before.throttled_seconds
+    is_same = now is None or throttled == now
+    parts.append(
+        ("throttled for " + duration(throttled) if throttled else "never throttled")
+        + ("" if is_same else f" ({duration(now or 0)} now)")
+    )
+    if after.pending:
+        parts.append(f"{counted(after.pending, 'pod')} pending{_now(after.pending, before.pending)}")
+    return ", ".join(parts)
+
+
+def _count(after: int | None, before: int | None, noun: str) -> str:
+    return f"{counted(after, noun) if after else f'no {noun}s'}{_now(after or 0, before)}"
+
+
+def _now(after: int, before: int | None) -> str:
+    return "" if before is None or before == after else f" ({before} now)"
+
+
+def pending_words(workload: str, count: int) -> str:
+    """Return that pods of a workload would find no node."""
+    return f"{workload} would be pending: {counted(count, 'pod')} without a node"
+
+
+def pool_words(pool: PoolNeed) -> str:
+    """Return how many nodes of a pool are needed, beside now."""
+    if pool.needed is None or pool.needed_before is None:
+        return f"{pool.pool}: {counted(pool.nodes, 'node')}; how many are needed was not tried"
+    if pool.needed > pool.nodes:
+        now = ", as now" if pool.needed == pool.needed_before else ""
+        return f"{pool.pool}: {pool.needed - pool.nodes} more needed than the {pool.nodes} at hand{now}"
+    saved = pool.needed_before - pool.needed
+    fits = f"{pool.needed} of {counted(pool.nodes, 'node')} suffice"
+    if saved > 0:
+        return f"{pool.pool}: {fits}, {saved} fewer than now"
+    if saved < 0:
+        return f"{pool.pool}: {fits}, {-saved} more than now"
+    return f"{pool.pool}: {fits}, as now"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that is easiest to read."""
+    if seconds >= _DAY:
+        return f"{seconds / _DAY:.3g} days"
+    if seconds >= _HOUR:
+        return f"{seconds / _HOUR:.3g} h"
+    return f"{seconds / 60:.3g} min" if seconds >= 60 else f"{seconds:.3g} s"

@@ -1,0 +1,516 @@
+"""``podqos advise`` tries what it advises: admitted, placed on the nodes at hand, run with the recorded usage."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+
+WEB = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web           # the shop
+        image: web:1
+        resources:
+          requests: {cpu: "1", memory: 2Gi}   # guessed
+          limits:
+            memory: 2Gi
+"""
+PLAIN = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: plain, namespace: shop}
+spec:
+  selector: {matchLabels: {app: plain}}
+  template:
+    metadata: {labels: {app: plain}}
+    spec:
+      containers:
+      - {name: plain, image: plain:1}
+"""
+LIMITED = """\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: most, namespace: shop}
+spec: {limits: [{type: Container, max: {memory: 2Gi}}]}
+"""
+
+
+def advise(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["advise", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def usage(path: Path, rows: list[tuple[str, int, int]], count: int = 200) -> Path:
+    """Write samples of pods: all the same, but for one peak in the middle of twice as much CPU."""
+    lines = ["pod,container,memory,cpu"]
+    for pod, memory_mib, cpu_milli in rows:
+        name = pod.partition("-")[0]
+        lines += [
+            f"{pod},{name},{memory_mib}Mi,{cpu_milli * (2 if number == count // 2 else 1)}m" for number in range(count)
+        ]
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    file = tmp_path / "web.yaml"
+    file.write_text(WEB)
+    return file
+
+
+def node(memory: str, cpu: str = "4", count: int = 1) -> tuple[object, ...]:
+    return "--nodes", count, "--node-capacity", f"cpu={cpu},memory={memory}"
+
+
+# ---- tried -------------------------------------------------------------------------------------------------------
+
+
+def test_advice_says_how_it_was_tried_and_what_was_not(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)])
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "-o", "json")
+    report = json.loads(out)
+    (workload,) = report["workloads"]
+    tried = workload["tried"]
+    assert tried["passed"]
+    assert (tried["after"]["oomKills"], tried["after"]["evictions"]) == (0, 0)
+    assert tried["after"]["throttledSeconds"] <= tried["before"]["throttledSeconds"]
+    assert "NoNodes" in tried["untried"]
+    assert report["tried"]["nodes"] == 0
+    assert "pods ran one by one" in report["tried"]["text"]
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    tried = json.loads(out)["tried"]
+    assert tried["nodes"] == 2
+    assert tried["after"]["pending"] == 0
+    assert "NoNodes" not in tried["untried"]
+
+
+def test_guaranteed_gets_a_cpu_limit_above_the_peak_so_that_nothing_throttles(capsys, web, tmp_path):
+    """Guaranteed needs a limit; that of a percentile would throttle, and nothing throttles now."""
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 400)])
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "--goal", "guaranteed", "-o", "json")
+    (workload,) = json.loads(out)["workloads"]
+    (container,) = workload["containers"]
+    assert container["limits"]["cpu"] == container["requests"]["cpu"] == "920m"
+    assert container["doubts"] == ["CPULimitThrottles"]
+    assert workload["tried"]["after"]["throttledSeconds"] == 0
+
+
+def test_what_the_api_server_would_refuse_is_not_advised(capsys, tmp_path):
+    """The namespace allows 2Gi, and the usage needs more."""
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(f"{WEB}---\n{LIMITED}")
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 2100, 200)])
+    _, out, _ = advise(capsys, "-f", manifest, "--usage", samples)
+    assert "not advised: the API server would refuse it: " in out
+    assert "maximum memory usage per Container is 2Gi" in out
+    _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, "-o", "json")
+    (workload,) = json.loads(out)["workloads"]
+    assert workload["isWithheld"]
+    assert workload["containers"][0]["limits"] == {"memory": "2Gi"}
+    _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, "-o", "patch")
+    assert out == ""
+
+
+def test_requests_that_let_pods_crowd_a_node_until_one_is_evicted_are_raised(capsys, tmp_path):
+    """Both bursts come at once: with requests far below them the node runs short, with full requests it does not."""
+    manifest = tmp_path / "two.yaml"
+    manifest.write_text(
+        "---\n".join(
+            f"apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  replicas: 2\n"
+            f"  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n"
+            f"    spec: {{containers: [{{name: {name}, image: a, resources: "
+            "{requests: {cpu: 100m, memory: 3Gi}, limits: {memory: 3Gi}}}]}\n"
+            for name in ("a", "b")
+        )
+    )
+    lines = ["pod,container,memory,cpu"]
+    for name in ("a", "b"):
+        lines += [f"{name}-1,{name},{2600 if 100 <= number < 104 else 300}Mi,50m" for number in range(200)]
+    samples = tmp_path / "u.csv"
+    samples.write_text("\n".join([*lines, ""]))
+    _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    report = json.loads(out)
+    assert (report["tried"]["after"]["oomKills"], report["tried"]["after"]["evictions"]) == (0, 0)
+    for workload in report["workloads"]:
+        assert workload["tried"]["failed"] or workload["tried"]["passed"]
+
+
+def test_memory_that_is_never_used_frees_nodes(capsys, tmp_path):
+    """Four pods of 2Gi need three nodes of 4Gi; what they use fits on one."""
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(WEB)
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 100)], count=3000)
+    _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *node("4Gi", count=4), "-o", "json")
+    (pool,) = json.loads(out)["tried"]["pools"]
+    assert (pool["nodes"], pool["neededBefore"], pool["needed"]) == (4, 4, 1)
+    _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *node("4Gi", count=4), "-v")
+    assert "1 of 4 nodes suffice, 3 fewer than now" in out
+    assert "drain and remove what is no longer needed" in out
+
+
+def test_pools_of_different_sizes_are_told_apart(capsys, web, tmp_path):
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(
+        "---\n".join(
+            f"apiVersion: v1\nkind: Node\nmetadata: {{name: {name}-{number}}}\n"
+            f'status: {{capacity: {{cpu: "4", memory: {memory}, pods: "110"}}}}\n'
+            for name, memory in (("small", "4Gi"), ("large", "16Gi"))
+            for number in range(2)
+        )
+    )
+    web.write_text(WEB.replace("replicas: 4", "replicas: 8"))
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 100)], count=3000)
+    _, out, _ = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-o", "json")
+    pools = json.loads(out)["tried"]["pools"]
+    assert [pool["pool"] for pool in pools] == ["4 cpu, 16Gi memory", "4 cpu, 4Gi memory"]
+    assert pools[0]["needed"] < pools[0]["neededBefore"]
+
+
+# ---- goals -------------------------------------------------------------------------------------------------------
+
+
+def test_making_everything_guaranteed_is_one_command_without_usage(capsys, tmp_path):
+    """What changes, what it costs, who would be pending, and whose amounts nobody knows."""
+    manifest = tmp_path / "all.yaml"
+    manifest.write_text(f"{WEB.replace('memory: 2Gi}', 'memory: 1Gi}')}---\n{PLAIN}")
+    arguments = ("-f", manifest, "--goal", "guaranteed", "--price", "cpu=0.03,memory=0.004", *node("4Gi", count=1))
+    code, out, _ = advise(capsys, *arguments, "-o", "json")
+    assert code == 0
+    report = json.loads(out)
+    by_name = {each["workload"]: each for each in report["workloads"]}
+    web = by_name["Deployment shop/web"]
+    assert (web["before"]["qosClass"], web["after"]["qosClass"]) == ("Burstable", "Guaranteed")
+    assert web["containers"][0]["limits"] == web["containers"][0]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    assert web["effect"]["total"] == {"cpuMilli": 0, "memoryBytes": 4 << 30}
+    # Four cores and four GiB, then eight, for 730 hours.
+    assert web["effect"]["monthlyCostBefore"] == round(730 * (4 * 0.03 + 4 * 0.004), 2)
+    assert web["effect"]["monthlyCost"] == round(730 * (4 * 0.03 + 8 * 0.004), 2)
+    assert report["tried"]["pending"] == {"Deployment shop/web": 3}
+    assert by_name["Deployment shop/plain"]["containers"][0]["needsChoice"]
+    _, out, _ = advise(capsys, *arguments)
+    told = " ".join(out.split())
+    assert "Deployment shop/web would be pending: 3 pods without a node." in told
+    assert "Amounts are missing for Deployment shop/plain" in told
+    assert "the CPU limit is new, and the price of Guaranteed: above 1 it is throttled" in told
+
+
+def test_the_cheapest_lowers_nothing_that_was_not_measured(capsys, web):
+    _, out, _ = advise(capsys, "-f", web, "--goal", "cheapest", "-o", "json")
+    report = json.loads(out)
+    assert report["total"] == {"cpuMilli": 0, "memoryBytes": 0}
+    _, out, _ = advise(capsys, "-f", web, "--goal", "cheapest")
+    assert "Nothing was measured, so nothing is lowered." in out
+
+
+def test_the_cheapest_raises_no_request(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 1500)], count=3000)
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "--goal", "cheapest", "-o", "json")
+    (container,) = json.loads(out)["workloads"][0]["containers"]
+    assert container["requests"]["cpu"] == "1"
+
+
+def test_the_safest_lowers_nothing_and_requests_all_memory(capsys, tmp_path):
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(WEB.replace("memory: 2Gi}", "memory: 1Gi}"))
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 100)], count=3000)
+    for more in ((), ("--usage", samples)):
+        _, out, _ = advise(capsys, "-f", manifest, "--goal", "safest", *more, "-o", "json")
+        (container,) = json.loads(out)["workloads"][0]["containers"]
+        assert container["requests"] == {"cpu": "1", "memory": "2Gi"}
+        assert container["limits"] == {"memory": "2Gi"}
+
+
+# ---- classes -----------------------------------------------------------------------------------------------------
+
+
+def test_a_service_that_uses_memory_is_never_advised_best_effort(capsys, tmp_path):
+    """Neither where nobody describes it, nor where it is described as expendable."""
+    manifest = tmp_path / "plain.yaml"
+    manifest.write_text(PLAIN)
+    samples = usage(tmp_path / "u.csv", [("plain-7d8b9c4f5-aaaaa", 310, 20)])
+    described = tmp_path / "d.yaml"
+    described.write_text("{name: shop/plain, latencySensitive: no, restartCost: None}\n")
+    for more in ((), ("--describe", described)):
+        _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *more, "-o", "json")
+        (workload,) = json.loads(out)["workloads"]
+        assert workload["after"]["qosClass"] == "Burstable"
+        assert workload["because"] == ["UsesMemory"]
+        assert workload["containers"][0]["requests"]["memory"]
+
+
+def test_a_daemon_set_is_not_advised_best_effort_without_its_caveat(capsys, tmp_path):
+    manifest = tmp_path / "agent.yaml"
+    manifest.write_text(
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec:\n  selector: {matchLabels: {a: b}}\n"
+        "  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: agent, image: a}]}\n"
+    )
+    described = tmp_path / "d.yaml"
+    described.write_text("{name: agent, latencySensitive: No, restartCost: none, burstPattern: N/A}\n")
+    _, out, _ = advise(capsys, "-f", manifest, "--describe", described)
+    assert "as a DaemonSet it is evicted first on every node" in out
+
+
+# ---- outputs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_table_comes_first_and_the_reasons_after_it(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "--price", "cpu=0.03,memory=0.004")
+    heading, row, *rest = out.splitlines()
+    assert heading.split()[:2] == ["WORKLOAD", "PODS"]
+    assert row.startswith("Deployment shop/web  4 ")
+    assert row.endswith("critical")
+    assert any(line.startswith("In all: ") and "a month at the given prices" in line for line in rest)
+    assert "Deployment shop/web" in rest
+    assert any(line.startswith("    memory used: p50 500Mi") for line in rest)
+
+
+def test_csv_has_a_row_per_container(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "-o", "csv")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert (row["workload"], row["container"], row["replicas"]) == ("Deployment shop/web", "web", "4")
+    assert (row["memoryRequestNow"], row["severity"]) == ("2Gi", "critical")
+    assert int(row["addedMemoryBytes"]) < 0
+
+
+def test_html_escapes_what_it_quotes(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)])
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "-o", "html")
+    assert out.startswith("<!DOCTYPE html>")
+    assert "<td>Deployment shop/web</td>" in out
+    assert "<script" not in out
+
+
+def test_patches_are_for_the_tool_that_takes_them(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    arguments = ("-f", web, "--usage", samples)
+    (workload,) = json.loads(advise(capsys, *arguments, "-o", "json")[1])["workloads"]
+    memory = workload["containers"][0]["limits"]["memory"]
+    _, out, _ = advise(capsys, *arguments, "--patch", "kubectl")
+    assert out.startswith("kubectl patch deployment web -n shop --type strategic -p ")
+    assert memory in out
+    _, out, _ = advise(capsys, *arguments, "--patch", "kustomize")
+    (patch,) = [each for each in yaml.safe_load_all(out) if each]
+    assert patch["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"] == memory
+    _, out, _ = advise(capsys, *arguments, "--patch", "helm")
+    assert yaml.safe_load(out)["web"]["resources"]["limits"]["memory"] == memory
+
+
+def test_a_pod_that_can_be_resized_gets_a_command_that_resizes_it(capsys, tmp_path):
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: a, resources: "
+        "{requests: {cpu: 1, memory: 2Gi}, limits: {memory: 4Gi}}}]}\n"
+    )
+    samples = usage(tmp_path / "u.csv", [("web", 3000, 1000)], count=3000)
+    for version, expected in (("1.36", "--subresource resize"), ("1.32", "replace it")):
+        _, out, _ = advise(
+            capsys, "-f", manifest, "--usage", samples, "--patch", "kubectl", "--kubernetes-version", version
+        )
+        assert expected in out
+
+
+def test_advice_is_written_into_the_manifest_and_touches_only_its_lines(capsys, web, tmp_path):
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    code, _, err = advise(capsys, "--apply-to", web, "--usage", samples, "-o", "name")
+    assert code == 0
+    assert f"{web}: changed 1 workload: Deployment shop/web" in err
+    before, after = WEB.splitlines(), web.read_text().splitlines()
+    assert [line for line in after if line not in before and "memory" not in line and "cpu" not in line] == []
+    assert "      - name: web           # the shop" in after
+    assert any(line.endswith("# guessed") for line in after)
+    code, _, err = advise(capsys, "-f", web, "--apply-to", web, "--usage", samples, "-o", "name")
+    assert (code, "nothing to change" in err) == (0, True)
+
+
+def test_a_file_that_cannot_be_edited_is_left_alone(capsys, tmp_path):
+    manifest = tmp_path / "web.yaml"
+    text = WEB.replace("resources:\n          requests: {cpu", "resources: &r\n          requests: {cpu") + "# *r\n"
+    manifest.write_text(text.replace("# *r", "---\nother: 1"))
+    before = manifest.read_text()
+    other = tmp_path / "other.yaml"
+    other.write_text(PLAIN)
+    code, _, err = advise(capsys, "-f", manifest, "--apply-to", other, "--goal", "safest")
+    assert code == 2
+    assert "was not read" in err
+    assert manifest.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--price", "gold=1"], "'gold=1' is not a price", id="price"),
+        pytest.param(["--price", "cpu=-1"], "'cpu=-1' is not a price", id="negative"),
+        pytest.param(["--nodes", "3"], "the capacity of the nodes is missing", id="capacity"),
+        pytest.param(["--goal", "best"], "best", id="goal"),
+        pytest.param(["--patch", "helm", "-o", "json"], "--patch and -o json cannot be combined", id="patch"),
+    ],
+)
+def test_bad_options_are_one_message(capsys, web, arguments, message):
+    code, _, err = advise(capsys, "-f", web, "--goal", "safest", *arguments)
+    assert code == 2
+    assert message in err
+
+
+# ---- rollout -----------------------------------------------------------------------------------------------------
+
+
+def test_a_rollout_says_what_restarts_what_it_needs_and_how_to_go_back(capsys, web, tmp_path):
+    budget = tmp_path / "budget.yaml"
+    budget.write_text(
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
+        "spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}\n"
+    )
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    arguments = ("-f", web, "-f", budget, "--usage", samples, *node("8Gi", "2", count=2), "-o", "json")
+    report = json.loads(advise(capsys, *arguments)[1])
+    rollout = report["workloads"][0]["rollout"]
+    assert (rollout["kind"], rollout["surge"], rollout["unavailable"]) == ("Rolling", 1, 1)
+    assert rollout["undo"] == "kubectl rollout undo deployment/web -n shop"
+    assert rollout["budgets"] == ["PodDisruptionBudget web (lets 1 of 4 go at a time)"]
+    assert [step["kind"] for step in report["steps"]][:1] == ["Shrink"]
+
+
+@pytest.mark.parametrize(
+    ("version", "outcome"), [("1.32", "Refused"), ("1.33", "Refused"), ("1.34", "InPlace"), ("1.36", "InPlace")]
+)
+def test_lowering_a_memory_limit_in_place_depends_on_the_version(capsys, web, tmp_path, version, outcome):
+    """Until 1.33 the API server refuses it unless the container restarts."""
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    _, out, _ = advise(capsys, "-f", web, "--usage", samples, "--kubernetes-version", version, "-o", "json")
+    (workload,) = json.loads(out)["workloads"]
+    assert workload["rollout"]["resize"]["outcome"] == outcome
+
+
+# ---- settings ----------------------------------------------------------------------------------------------------
+
+
+def pods(name: str, resources: str, kind: str = "Deployment") -> str:
+    return (
+        f"apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n"
+        f"  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n"
+        f"    spec: {{containers: [{{name: {name}, image: a, resources: {resources}}}]}}\n"
+    )
+
+
+def test_memory_of_guaranteed_pods_is_kept_from_others_where_those_may_take_it(capsys, tmp_path):
+    """The limit of the other pod is larger than what the Guaranteed one leaves."""
+    manifest = tmp_path / "two.yaml"
+    equal = "{requests: {cpu: 1, memory: 4Gi}, limits: {cpu: 1, memory: 4Gi}}"
+    loose = "{requests: {cpu: 100m, memory: 1Gi}, limits: {memory: 7Gi}}"
+    manifest.write_text(f"{pods('db', equal)}---\n{pods('batch', loose)}")
+    samples = usage(tmp_path / "u.csv", [("db-1", 3000, 500)])
+    arguments = ("-f", manifest, "--usage", samples, *node("8Gi"))
+    (setting,) = json.loads(advise(capsys, *arguments, "-o", "json")[1])["settings"]
+    assert setting["setting"] == "QOSReserved"
+    assert setting["configuration"] == {"qosReserved": {"memory": "100%"}, "featureGates": {"QOSReserved": True}}
+    assert (setting["tried"]["oomKills"], setting["tried"]["evictions"]) == (0, 0)
+    assert "Settings that would help" in advise(capsys, *arguments)[1]
+
+
+def test_requests_as_a_share_of_limits_are_offered_for_a_namespace(capsys, tmp_path):
+    """With the percentage every container has at least the advised request."""
+    manifest = tmp_path / "two.yaml"
+    loose = "{requests: {cpu: 100m, memory: 1Gi}, limits: {memory: 2Gi}}"
+    manifest.write_text(f"{pods('a', loose)}---\n{pods('b', loose)}")
+    lines = ["pod,container,memory,cpu"]
+    for name in ("a", "b"):
+        lines += [f"{name}-1,{name},{900 if number == 99 else 300}Mi,50m" for number in range(3000)]
+    samples = tmp_path / "u.csv"
+    samples.write_text("\n".join([*lines, ""]))
+    report = json.loads(advise(capsys, "-f", manifest, "--usage", samples, "-o", "json")[1])
+    amounts = [each["containers"][0] for each in report["workloads"]]
+    offered = [each for each in report["settings"] if each["setting"] == "ClusterResourceOverride"]
+    for setting in offered:
+        percent = setting["configuration"]["spec"]["podResourceOverride"]["spec"]["memoryRequestToLimitPercent"]
+        for each in amounts:
+            request, limit = (int(each[side]["memory"].removesuffix("Mi")) for side in ("requests", "limits"))
+            assert limit * percent // 100 >= request
+    assert bool(offered) == all(
+        int(each["requests"]["memory"].removesuffix("Mi")) * 4 <= int(each["limits"]["memory"].removesuffix("Mi")) * 3
+        for each in amounts
+    )
+
+
+# ---- what nobody thinks of ---------------------------------------------------------------------------------------
+
+
+def test_nodes_on_which_nothing_can_be_placed_keep_nobody_from_advice(capsys, web, tmp_path):
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: bare}\n")
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)])
+    code, out, err = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-o", "json")
+    assert code == 0
+    assert "nothing is placed on them: Node bare has neither capacity nor allocatable" in err
+    assert json.loads(out)["tried"]["nodes"] == 0
+
+
+def test_a_node_that_is_given_twice_is_one_node(capsys, web, tmp_path):
+    node = (
+        'apiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {capacity: {cpu: "8", memory: 16Gi, pods: "110"}}\n'
+    )
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(node)
+    arguments = ("-f", web, "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml", "--goal", "guaranteed")
+    assert json.loads(advise(capsys, *arguments, "-o", "json")[1])["tried"]["nodes"] == 1
+
+
+def test_a_million_replicas_are_not_tried_one_by_one(capsys, web):
+    web.write_text(WEB.replace("replicas: 4", "replicas: 900000"))
+    report = json.loads(advise(capsys, "-f", web, "--goal", "guaranteed", *node("64Gi", count=9), "-o", "json")[1])
+    assert report["tried"]["untried"][-1] == "TooMany"
+
+
+def test_devices_do_not_keep_a_pod_from_being_replayed(capsys, web, tmp_path):
+    web.write_text(
+        WEB.replace("            memory: 2Gi\n", "            memory: 2Gi\n            example.com/gpu: 1\n")
+    )
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: gpu}\n"
+        'status: {capacity: {cpu: "8", memory: 16Gi, pods: "110", example.com/gpu: "8"}}\n'
+    )
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 1900, 200)])
+    report = json.loads(advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-o", "json")[1])
+    assert report["tried"]["after"] == {"pending": 0, "oomKills": 0, "evictions": 0, "throttledSeconds": 0}
+    limits = report["workloads"][0]["containers"][0]["limits"]
+    assert limits["example.com/gpu"] == "1"
+
+
+def test_a_pod_that_outgrows_its_node_is_pending(capsys, tmp_path):
+    """It would be made anew: the node that it is on has no room for it."""
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeName: one, containers: [{name: web, image: a, "
+        "resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 6Gi}}}]}\n---\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n"
+        'status: {capacity: {cpu: "4", memory: 4Gi, pods: "110"}}\n'
+    )
+    report = json.loads(advise(capsys, "-f", manifest, "--goal", "safest", "-o", "json")[1])
+    assert report["tried"]["pending"] == {"Pod default/web": 1}
+
+
+def test_options_about_workloads_are_refused_for_a_node(capsys):
+    for more in (("--goal", "safest"), ("--patch", "helm"), ("-o", "csv")):
+        code, _, err = advise(capsys, "--node", "--cores", 4, "--node-memory", "8Gi", *more)
+        assert code == 2
+        assert err.count("\n") == 1
