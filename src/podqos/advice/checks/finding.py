@@ -279,6 +279,8 @@ class Effect(StrEnum):
     """There will be no pod."""
     FEWER = "fewer"
     """Not all of its pods will be there."""
+    LIMIT = "limit"
+    """On the container alone, at its own memory limit."""
     NODE = "node"
     """On whether the kubelet or the kernel chooses the victims of a node."""
     NONE = "none"
