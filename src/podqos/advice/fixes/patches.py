@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from podqos.advice.checks.finding import FieldEdit
+from podqos.advice.checks.finding import FieldEdit, plain_value
 from podqos.manifest.edits.refusal import EditRefusal
 from podqos.manifest.edits.values import same, with_field
 from podqos.manifest.kinds import group_of
