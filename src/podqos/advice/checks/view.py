@@ -403,8 +403,12 @@ class View:
             if is_implausible(Stated(name, side, amount), resources, machines)
         )
 
+    def is_in_wrong_unit(self, resource: str, amount: str) -> bool:
+        """Whether an amount was probably meant in another unit: PQ117 says so, and nothing follows from it."""
+        return (resource, amount) in self._implausible
+
     def _is_implausible(self, edit: FieldEdit) -> bool:
-        return (edit.path.rpartition(".")[2], edit.value) in self._implausible
+        return isinstance(edit.value, str) and self.is_in_wrong_unit(edit.path.rpartition(".")[2], edit.value)
 
     def add(self, finding: Finding) -> None:
         """Note a finding about another object, which the workload showed."""
