@@ -280,10 +280,11 @@ class Checked:
             by_source.setdefault(each.subject.source, []).append(each)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
+            context = context_of(group[0].subject.source)
             return [
                 check_workload(
                     each,
-                    context_of(each.subject.source),
+                    context,
                     keep_pod=keep_pods,
                     written=self._written(each.subject),
                     tries=tries,
