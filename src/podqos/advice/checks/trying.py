@@ -56,9 +56,12 @@ def measure(findings: Iterable[Finding]) -> Measure:
     return tuple(counts[severity] for severity in sorted(counts, key=lambda severity: severity.rank))
 
 
-def tries_of_each(workloads: int) -> int:
-    """Return how many fixes of each workload are tried, of so many: a try takes about as long as checking it."""
-    if workloads > _TREE:
+def tries_of_each(workloads: int, *, is_asked: bool = False) -> int:
+    """Return how many fixes of each workload are tried, of so many: a try takes about as long as checking it.
+
+    ``is_asked`` says that they are what was asked for.
+    """
+    if workloads > _TREE and not is_asked:
         return _OF_A_TREE if workloads <= _LARGEST_TREE else 0
     return _OF_FEW
 
