@@ -217,7 +217,7 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_applied(self) -> bool:
         """Whether ``--fix`` applies it."""
-        return self.is_complete and not self.on_request
+        return self.is_complete and self.is_tried and not self.on_request
 
     @classmethod
     def write(cls, *edits: FieldEdit) -> Patch:

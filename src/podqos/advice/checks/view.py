@@ -355,6 +355,8 @@ class View:
         if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
             # Nothing is derived from an amount that was meant in another unit.
             patch = Patch.choose(Choice.UNIT, [edit.path for edit in patch.edits])
+        if patch.is_complete and check.fix_on_request and check.id not in self.options.only:
+            patch = replace(patch, on_request=True)
         if patch.needs_choice in _OF_USAGE:
             patch = replace(patch, look_up=self._peak_usage(patch, container))
         after = self._variant(repair.repaired()) if self.compares else None
