@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from podqos.advice.checks.finding import Patch
+from podqos.naming import stated_with
 
-_NOT_TRIED = "not tried, as there are so many fixes: --diff tries and shows them"
+_NOT_TRIED = f"not tried, as there are so many fixes: {stated_with('diff')} tries and shows them"
 
 
 def fix_words(patch: Patch) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.coverage import RECOMMENDED
 from podqos.advice.sizing.overcommitment import SettingKind
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.model.pod import QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.naming import stated_with
 from podqos.report.advice.table import table
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
@@ -47,7 +49,8 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
         lines += ["", *wrapped(style.alarm(quota_words(shortfall)), style, "  ", "! ")]
     if report.priority_classes:
         names = ", ".join(f"{each.name} ({each.value})" for each in report.priority_classes)
-        lines += ["", *wrapped(f"Priority classes to create: {names}. -o manifests prints them.", style, "")]
+        prints = f"{stated_with('output', 'manifests')} prints them"
+        lines += ["", *wrapped(f"Priority classes to create: {names}. {prints}.", style, "")]
     return lines
 
 
@@ -116,6 +119,8 @@ def _implied(container: ContainerAdvice) -> set[Doubt]:
         implied |= {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES}
     if CPU not in container.limits_before:
         implied.add(Doubt.CPU_LIMIT_THROTTLES)
+    if container.coverage == RECOMMENDED:
+        implied.add(Doubt.FEW_SAMPLES)
     return implied
 
 
@@ -134,6 +139,8 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
         return
     if container.coverage.samples or container.coverage.shortfalls:
         yield f"based on {coverage_line(container.coverage)}"
+    if container.coverage == RECOMMENDED:
+        return
     if container.memory_bytes is not None:
         over = f"{_share(risk.memory_over_request)} above the advised request"
         over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.check_identity import Example
-from podqos.naming import stated_with
 from podqos.report.check.catalogue import GoodExample
 
 _GROUPS = {
@@ -102,14 +101,14 @@ def _page(check: Check, good: str) -> Iterator[str]:
     yield f"{check.why}\n"
     yield f"*How to fix it:* {check.fix}\n"
     if check.fix_on_request:
-        yield f"`{stated_with('fix')}` writes it only with `{stated_with('only', check.id)}`: {_ON_REQUEST}\n"
+        yield f"`--fix` writes it only with `--only {check.id}`: {_ON_REQUEST}\n"
     yield from _example("Instead of", check.example, check.example.text)
     yield from _example("write", check.example, good)
     yield f"References: {'; '.join(check.references)}\n"
 
 
 def _example(word: str, example: Example, text: str) -> Iterator[str]:
-    options = "".join(f" {stated_with('inject', name)}" for name in example.inject)
+    options = "".join(f" --inject {name}" for name in example.inject)
     if example.replaces:
         yield f"{word} the second, for a pod that runs as the first:\n"
         yield f"```yaml\n{example.replaces}```\n"

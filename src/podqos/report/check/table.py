@@ -123,7 +123,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
             first = group[0] if len(group) == 1 else replace(group[0], consequence=_general_consequence(group[0]))
             yield from _labelled({"so": _consequence(first, told)}, style, _INDENT + 2)
     if len(shown) < len(block):
-        yield style.faint(f"    and {len(block) - len(shown):,} more; -v lists all of them")
+        yield style.faint(f"    and {len(block) - len(shown):,} more; {stated_with('verbose')} lists all of them")
 
 
 def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
@@ -214,7 +214,7 @@ def _summary_lines(
     counts = _counts(summary, style, without_infos=hidden > 0)
     yield f"{counts or ('no findings above info' if hidden else 'no findings')}; {checked} checked"
     if hidden:
-        yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
+        yield f"  {counted(hidden, 'info')} left out ({stated_with('verbose')} shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
     fixed = [item for item in report.items if _is_fixable(item, report)]
     fixable = len(fixed)
