@@ -162,7 +162,7 @@ def test_memory_that_is_never_used_frees_nodes(capsys, tmp_path):
     (pool,) = json.loads(out)["tried"]["pools"]
     assert (pool["nodes"], pool["neededBefore"], pool["needed"]) == (4, 4, 1)
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *node("4Gi", count=4), "-v")
-    assert "1 of 4 nodes suffice, 3 fewer than now" in out
+    assert "1 of 4 nodes suffices, 3 fewer than now" in out
     assert "drain and remove what is no longer needed" in out
 
 
@@ -514,3 +514,28 @@ def test_options_about_workloads_are_refused_for_a_node(capsys):
         code, _, err = advise(capsys, "--node", "--cores", 4, "--node-memory", "8Gi", *more)
         assert code == 2
         assert err.count("\n") == 1
+
+
+def test_nodes_are_spared_only_if_usage_holds_on_the_rest(capsys, tmp_path):
+    """All eight burst at once: by requests two nodes would do, by what is used at the peak they would not."""
+    manifest = tmp_path / "burst.yaml"
+    loose = "{requests: {cpu: 1, memory: 3Gi}, limits: {memory: 3Gi}}"
+    manifest.write_text(pods("burst", loose).replace("spec:\n", "spec:\n  replicas: 8\n", 1))
+    lines = ["pod,container,memory,cpu"]
+    lines += [f"burst-1,burst,{300}Mi,{1900 if 100 <= number < 104 else 50}m" for number in range(3000)]
+    samples = tmp_path / "u.csv"
+    samples.write_text("\n".join([*lines, ""]))
+    report = json.loads(advise(capsys, "-f", manifest, "--usage", samples, *node("8Gi", "4", count=4), "-o", "json")[1])
+    (pool,) = report["tried"]["pools"]
+    # Eight times 1.9 cores need four nodes of four cores, whatever is requested.
+    assert pool["needed"] == 4
+    assert not any(step["kind"] == "RemoveNodes" for step in report["steps"])
+
+
+@pytest.mark.parametrize(("memory", "told"), [("5Gi", "maxSurge 0 and maxUnavailable 1"), ("3Gi", "add a node first")])
+def test_a_rollout_without_spare_room_is_told_the_way_that_was_tried(capsys, tmp_path, memory, told):
+    """A pod of 2Gi that becomes 4Gi: on 5Gi the new one fits once the old one has gone, on 3Gi it never does."""
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(pods("web", "{requests: {cpu: 100m, memory: 2Gi}, limits: {memory: 4Gi}}"))
+    _, out, _ = advise(capsys, "-f", manifest, "--goal", "safest", *node(memory), "-v")
+    assert told in " ".join(out.split())
