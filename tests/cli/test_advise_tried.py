@@ -539,3 +539,31 @@ def test_a_rollout_without_spare_room_is_told_the_way_that_was_tried(capsys, tmp
     manifest.write_text(pods("web", "{requests: {cpu: 100m, memory: 2Gi}, limits: {memory: 4Gi}}"))
     _, out, _ = advise(capsys, "-f", manifest, "--goal", "safest", *node(memory), "-v")
     assert told in " ".join(out.split())
+
+
+def test_simulate_agrees_that_advice_holds(capsys, tmp_path, monkeypatch):
+    """The advised manifests, run by ``scenario from-usage`` and ``simulate`` with the same samples on the same nodes."""
+    monkeypatch.chdir(tmp_path)
+    equal = "{requests: {cpu: 1, memory: 2Gi}, limits: {memory: 2Gi}}"
+    Path("all.yaml").write_text(f"{pods('web', equal)}---\n{pods('batch', '{}')}")
+    lines = ["time,pod,container,memory,cpu"]
+    for number in range(300):
+        time = f"2026-11-01T{number // 60:02}:{number % 60:02}:00Z"
+        peak = number % 100 == 50
+        lines += [
+            f"{time},shop/web-7d8b9c4f5-aaaaa,web,{1400 if peak else 600}Mi,{700 if peak else 150}m",
+            f"{time},shop/batch-7d8b9c4f5-bbbbb,batch,{300 + number % 7}Mi,50m",
+        ]
+    Path("u.csv").write_text("\n".join([*lines, ""]))
+    _, out, _ = advise(capsys, "-f", "all.yaml", "--usage", "u.csv", *node("4Gi", "2"), "-o", "json")
+    report = json.loads(out)
+    assert "NoTimes" not in report["tried"]["untried"]
+    assert report["tried"]["replayedSeconds"] == 300 * 60
+    _, out, _ = advise(capsys, "-f", "all.yaml", "--usage", "u.csv", *node("4Gi", "2"), "-o", "manifests")
+    Path("advised.yaml").write_text(out)
+    made = ["scenario", "from-usage", "again", "-f", "advised.yaml", "--usage", "u.csv", *map(str, node("4Gi", "2"))]
+    assert main(made) == 0
+    capsys.readouterr()
+    main(["simulate", "again.yaml", "-o", "json"])
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert (summary["oomKills"], summary["evictions"], summary["throttled"]) == (0, 0, 0)
