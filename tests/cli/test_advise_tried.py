@@ -542,7 +542,7 @@ def test_a_rollout_without_spare_room_is_told_the_way_that_was_tried(capsys, tmp
 
 
 def test_simulate_agrees_that_advice_holds(capsys, tmp_path, monkeypatch):
-    """The advised manifests, run by ``scenario from-usage`` and ``simulate`` with the same samples on the same nodes."""
+    """The advised manifests, run by ``scenario from-usage`` and ``simulate`` with the same samples and nodes."""
     monkeypatch.chdir(tmp_path)
     equal = "{requests: {cpu: 1, memory: 2Gi}, limits: {memory: 2Gi}}"
     Path("all.yaml").write_text(f"{pods('web', equal)}---\n{pods('batch', '{}')}")
