@@ -567,3 +567,40 @@ def test_simulate_agrees_that_advice_holds(capsys, tmp_path, monkeypatch):
     main(["simulate", "again.yaml", "-o", "json"])
     summary = json.loads(capsys.readouterr().out)["summary"]
     assert (summary["oomKills"], summary["evictions"], summary["throttled"]) == (0, 0, 0)
+
+
+def test_a_dump_of_a_cluster_is_advised_by_what_made_its_pods(capsys, tmp_path):
+    """``kubectl get all`` has a Deployment, its ReplicaSet and its pods: they are one workload."""
+
+    def made_by(kind: str, name: str) -> dict:
+        return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True}]}
+
+    resources = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
+    spec = {"containers": [{"name": "web", "image": "a", "resources": resources}]}
+    labels = {"app": "web", "pod-template-hash": "7d8b9c4f5"}
+
+    def owner(kind: str, name: str, uid: str, **more: object) -> dict:
+        template = {"metadata": {"labels": labels}, "spec": spec}
+        own = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        metadata = {"name": name, "namespace": "shop", "uid": uid, "labels": labels, **more}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": own}
+
+    items = [
+        owner("Deployment", "web", "d"),
+        owner("ReplicaSet", "web-7d8b9c4f5", "r", **made_by("Deployment", "web")),
+    ]
+    for number in range(2):
+        metadata = {"name": f"web-7d8b9c4f5-aaaa{number}", "namespace": "shop", "uid": f"p{number}", "labels": labels}
+        metadata |= made_by("ReplicaSet", "web-7d8b9c4f5")
+        items.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "nodeName": "one"}})
+    size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    items.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "status": {"capacity": size}})
+    dump = tmp_path / "all.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaa0", 500, 100), ("web-7d8b9c4f5-aaaa1", 600, 100)])
+    _, out, err = advise(capsys, "-f", dump, "--usage", samples, "-o", "json")
+    report = json.loads(out)
+    assert [each["workload"] for each in report["workloads"]] == ["Deployment shop/web"]
+    assert report["workloads"][0]["containers"][0]["memoryBytes"]["most"] == 600 << 20
+    assert (report["tried"]["pods"], report["tried"]["after"]["pending"]) == (2, 0)
+    assert "left out" not in err

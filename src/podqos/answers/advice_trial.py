@@ -49,8 +49,6 @@ class TriedWorkload(Struct, frozen=True):
     before: Pod | None
     """As the API server stores it; None for one that does not exist yet."""
     usages: Mapping[str, UsageHistory] = {}
-    is_placed: bool = True
-    """Whether its pods are looked at: not where another of the workloads makes it."""
 
 
 class Tried(Struct, frozen=True):
@@ -82,7 +80,7 @@ class Trials:
         self._recording = recording
         self._profile = profile
         self.is_too_large = ground is not None and not ground.holds(
-            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads if each.is_placed)
+            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads)
         )
         self.ground = None if self.is_too_large else ground
 
@@ -222,7 +220,7 @@ class Trials:
             # A pod that changes is made anew, and asks the scheduler.
             Member(identity, known.workload, pod if pod == known.before else _unbound(pod))
             for identity, pod in pods.items()
-            if (known := self._workloads[identity]).is_placed
+            for known in (self._workloads[identity],)
         )
         return crew_of(members, nodes, self._profile)
 
