@@ -65,9 +65,13 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import DAEMON_SET
 from podqos.qos.classes import classify
 from podqos.survival.drift.drift import Identity, WorkloadChange
+from podqos.wording import counted
 from podqos.words.advice import REASONS, node_reasons
 
 USAGE = Assumption("unmeasured usage", "what pods request", stated_with("usage"))
+
+_UNMATCHED_TOLD = 3
+"""So many pods without a workload are named."""
 
 Describe = Callable[[str], Description]
 """Describes a workload, given its name."""
@@ -299,8 +303,8 @@ class _Adviser:
             fix = "name manifests with " + naming("files") + ", or descriptions with " + naming("describe")
             raise InputError("nothing to advise about", fix=fix)
         matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, request.samples)
-        for name in matched.unmatched:
-            self._objects.note(_unmatched(name, request.samples))
+        for problem in _unmatched(matched.unmatched, request.samples):
+            self._objects.note(problem)
         subjects = [
             self._subject(
                 found[identity],
@@ -575,9 +579,14 @@ def _advised(result: _Result) -> Advised:
     return Advised(subject.identity, result.older, result.after, used)
 
 
-def _unmatched(name: str, samples: Sequence[ContainerSamples]) -> Problem:
-    where = next(each.where for each in samples if f"{each.pod} {each.container}".strip() == name)
-    return Problem(where, 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
+def _unmatched(names: Sequence[str], samples: Sequence[ContainerSamples]) -> Iterator[Problem]:
+    """Yield what samples are of no workload; monitoring may see thousands of pods that are none of ours."""
+    places = {f"{each.pod} {each.container}".strip(): each.where for each in reversed(samples)}
+    for name in names[:_UNMATCHED_TOLD]:
+        yield Problem(places[name], 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
+    if len(names) > _UNMATCHED_TOLD:
+        what = f"nor those of {counted(len(names) - _UNMATCHED_TOLD, 'more container')}"
+        yield Problem(places[names[_UNMATCHED_TOLD]], 0, 0, Severity.WARNING, "", what)
 
 
 def _described(identity: Identity, described: Mapping[str, DescribedWorkload]) -> DescribedWorkload | None:

@@ -518,7 +518,7 @@ def _key(found: LocatedWorkload) -> tuple[str, str, str]:
 
 
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
-    from podqos.advice.fixes.patches import plain_value
+    from podqos.advice.checks.finding import plain_value
     from podqos.answers.replacements import line_replacements
     from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 

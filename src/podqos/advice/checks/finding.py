@@ -13,6 +13,7 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
+from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass
 
@@ -95,6 +96,13 @@ def _written(value: EditValue) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {text}' for key, text in value.items())}}}"
     return str(value)
+
+
+def plain_value(value: EditValue) -> Plain:
+    """Return what an edit writes."""
+    if isinstance(value, dict):
+        return dict(value)
+    return list(value) if isinstance(value, list) else value
 
 
 class Choice(StrEnum):
@@ -279,6 +287,8 @@ class Effect(StrEnum):
     """There will be no pod."""
     FEWER = "fewer"
     """Not all of its pods will be there."""
+    LIMIT = "limit"
+    """On the container alone, at its own memory limit."""
     NODE = "node"
     """On whether the kubelet or the kernel chooses the victims of a node."""
     NONE = "none"

@@ -90,7 +90,7 @@ class _Kubelet:
 
     def fixed(self, finding: Finding) -> KubeletConfiguration | None:
         """Return the configuration with the fix of a finding; None where the kubelet cannot read that."""
-        from podqos.advice.fixes.patches import plain_value
+        from podqos.advice.checks.finding import plain_value
         from podqos.manifest.edits.values import with_field
 
         value: Plain = msgspec.to_builtins(self.config)

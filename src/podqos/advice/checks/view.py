@@ -455,7 +455,7 @@ class View:
             return Consequence(effect)
         if effect is Effect.DISK:
             return self._disk_consequence()
-        if effect in {Effect.NOT_CREATED, Effect.FEWER}:
+        if effect in {Effect.NOT_CREATED, Effect.FEWER, Effect.LIMIT}:
             return Consequence(effect)
         if now is None and repaired is None:
             return Consequence(effect, self.standing)

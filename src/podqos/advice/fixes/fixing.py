@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import CheckedObject, EditValue, Finding
+from podqos.advice.checks.finding import CheckedObject, EditValue, Finding, plain_value
 from podqos.advice.checks.trying import measure
-from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
+from podqos.advice.fixes.patches import ObjectPatch, object_patch
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, parse_path
