@@ -27,13 +27,14 @@ MOST_PARAMETERS = 6
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
-# Files whose texts with two hyphens are options of other programs, or a command line that somebody is to run.
-_OTHERS = {
+# Files whose texts with two hyphens are options of other programs, a command line in full, or documentation.
+OTHERS = {
     "host/runtimes/containerd.py": "ctr",
     "host/runtimes/podman.py": "podman",
     "host/runtimes/runc.py": "runc",
     "qos/run_flags.py": "docker run and podman run",
     "reading/live_log.py": "journalctl",
+    "report/check/document.py": "docs/checks.md, the page about podqos check",
     "reading/revisions.py": "git",
     "web/guard_installation.py": "podqos guard, in the manifest of a DaemonSet",
     "web/installation.py": "podqos exporter and webhook, in the manifest of a Deployment",
@@ -53,7 +54,7 @@ def counted() -> Counts:
         tree = ast.parse(text)
         counts["parameters"][name] = parameters_beyond(MOST_PARAMETERS, tree)
         if not name.startswith("cli/") and ("InvalidOption" in text or not own.isdisjoint(_OPTION.findall(text))):
-            said = () if name in _OTHERS else _texts(tree)
+            said = () if name in OTHERS else _texts(tree)
             counts["flags"][name] = sum(option in own for text in said for option in _OPTION.findall(text))
             counts["invalid-option"][name] = sum(_is_invalid_option(node) for node in ast.walk(tree))
     return {what: {file: number for file, number in files.items() if number} for what, files in counts.items()}

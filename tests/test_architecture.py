@@ -116,6 +116,11 @@ def test_no_function_has_more_than_six_parameters(counted):
     _compare(counted["parameters"], ratchets.held()["parameters"], "group what belongs together in a frozen struct")
 
 
+@pytest.mark.parametrize("name", ratchets.OTHERS)
+def test_a_file_with_options_of_other_programs_has_some(name):
+    assert re.search(r"[\"'( ]--[a-z]", (ratchets.SOURCE / name).read_text())
+
+
 def _compare(now: dict[str, int], before: dict[str, int], advice: str) -> None:
     more = {file: f"{before.get(file, 0)} -> {number}" for file, number in now.items() if number > before.get(file, 0)}
     assert more == {}, advice

@@ -10,10 +10,12 @@ What is published is a plain text (``published``), and says the same to everyone
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Self
+
+from msgspec import Struct
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """A field of a request, or a parameter of a function, and an example of its value."""
 
     name: str
@@ -24,7 +26,7 @@ class Field(NamedTuple):
         return f"{self.name}={self.value}" if self.value else self.name
 
 
-class Hint(NamedTuple):
+class Hint(Struct, frozen=True):
     """A part of a text that only helps those who can state all of its fields."""
 
     text: NamingText
@@ -34,7 +36,7 @@ class Hint(NamedTuple):
         return str(self.text)
 
 
-_SHORT = {"files": "-f", "verbose": "-v"}
+_SHORT = {"files": "-f", "namespace": "-n", "output": "-o", "verbose": "-v"}
 
 Spell = Callable[[Field], str | None]
 """Returns how a reader states a field; None where they cannot."""
@@ -102,7 +104,7 @@ def stated_with(name: str, value: str = "") -> str:
 
 def published(text: str) -> str:
     """Return a text as published values have it."""
-    return text.spelled(lambda field: stated_with(*field)) if isinstance(text, NamingText) else text
+    return text.spelled(lambda field: stated_with(field.name, field.value)) if isinstance(text, NamingText) else text
 
 
 def _spelled(part: str | Field | Hint, spell: Spell, otherwise: Callable[[Field], str]) -> str:

@@ -72,8 +72,7 @@ def test_limit_ranges(text, expected):
         pytest.param(pod("{}") + limit_range(DEFAULTS), id="class"),
         pytest.param(pod("{}", kind="Deployment") + limit_range(DEFAULTS), id="class of a template"),
         pytest.param(pod("{requests: {memory: 1Gi}}") + limit_range(DEFAULTS), id="default below the request"),
-        pytest.param(pod(BURST) + limit_range("max: {memory: 1Gi}"), id="maximum"),
-        pytest.param(pod(BURST) + limit_range("max: {memory: 512Mi}"), id="maximum below the request"),
+        pytest.param(pod(FULL) + limit_range("max: {cpu: 500m}"), id="maximum"),
         pytest.param(pod(BURST) + limit_range("min: {memory: 4Gi}"), id="minimum above the limit"),
     ],
 )
@@ -84,6 +83,15 @@ def test_patches_satisfy_the_limit_range(text):
     apply_patch(objects[0], finding.patch)
 
     assert finding.check not in [each.check for each in check(bundle_of(objects))]
+
+
+def test_no_memory_limit_is_lowered_to_please_a_limit_range_and_the_number_to_look_up_is_named():
+    (finding,) = found(pod(BURST) + limit_range("max: {memory: 512Mi}"))
+    assert not finding.patch.is_complete
+    assert finding.patch.refuted.endswith(
+        "are not offered: c0 may use 2Gi of memory now, and nothing shows that 512Mi is enough"
+    )
+    assert finding.patch.look_up == "the peak memory usage of c0 (now: kubectl top pod --containers)"
 
 
 def test_the_class_of_the_manifest_and_the_class_that_runs_are_both_told():
@@ -173,3 +181,10 @@ def test_how_many_pods_a_quota_lets_in():
     (finding,) = found(text + quota("requests.memory: 3Gi"))
 
     assert (finding.facts.pods, finding.facts.admitted) == (5, 3)
+
+
+def test_no_fix_lowers_the_memory_limit_that_a_limit_range_fills_in():
+    text = pod(FULL, "{requests: {cpu: 1, memory: 64Mi}}") + limit_range("default: {cpu: 1, memory: 512Mi}")
+    (finding,) = [each for each in found(text) if each.check == "PQ101"]
+    assert not finding.patch.is_complete
+    assert finding.patch.refuted.endswith("c1 may use 512Mi of memory now, and nothing shows that 64Mi is enough")

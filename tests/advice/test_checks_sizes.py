@@ -176,6 +176,12 @@ def test_a_unit_that_shows_what_was_meant_is_fixed(resources, meant):
         pytest.param("{limits: {memory: 4}}", ["4Mi", "4Gi"], id="4 bytes"),
         pytest.param("{limits: {memory: 1.5}}", ["1.5Gi"], id="a byte and a half"),
         pytest.param("{limits: {memory: 2m}}", ["2Mi", "2Gi"], id="too few mebibytes"),
+        pytest.param("{limits: {memory: 2Mi}}", ["2Gi"], id="a limit in which nothing starts"),
+        pytest.param("{limits: {memory: 5M}}", ["5G"], id="the same in megabytes"),
+        pytest.param("{limits: {memory: 1073741824m}}", ["1073741824"], id="bytes with a unit they do not have"),
+        pytest.param("{limits: {memory: 536870912m}}", ["536870912"], id="the same below a mebibyte"),
+        pytest.param('{limits: {cpu: "50", memory: 64Mi}}', ["50m"], id="fifty cores beside next to no memory"),
+        pytest.param('{limits: {ephemeral-storage: "100"}}', ["100Mi", "100Gi"], id="a disk without unit"),
         pytest.param("{limits: {memory: 512Ki}}", ["512Mi"], id="kibibytes"),
         pytest.param('{limits: {memory: "262144"}}', ["262144Ki"], id="probably kibibytes"),
         pytest.param("{limits: {memory: 64Ti}}", ["64Gi", "64Mi"], id="more memory than any machine"),
@@ -224,7 +230,9 @@ def test_where_both_sides_mean_something_else_neither_is_offered_for_both():
 @pytest.mark.parametrize(
     "resources",
     [
-        pytest.param("{requests: {memory: 1Mi}, limits: {memory: 1Mi}}", id="a mebibyte may be meant"),
+        pytest.param("{requests: {memory: 1Mi}, limits: {memory: 6Mi}}", id="a mebibyte may be requested"),
+        pytest.param("{requests: {memory: 128974848000m}}", id="whole bytes in thousandths, as VPA writes them"),
+        pytest.param('{limits: {cpu: "64", memory: 512Mi}}', id="many cores and as much memory as they need"),
         pytest.param('{requests: {cpu: "96", memory: 4Ti}}', id="a large machine"),
         pytest.param('{requests: {cpu: "200", memory: 512Gi}}', id="as large in memory"),
         pytest.param('{requests: {cpu: "100"}, limits: {nvidia.com/gpu: 8}}', id="a machine with devices"),

@@ -142,7 +142,7 @@ def test_of_two_checks_that_contradict_each_other_the_first_has_its_way():
     (file,) = fixes.files
     assert b"memory: 3Gi" in file.after
     (refused,) = fixes.refused
-    assert [(each.finding.check, each.why.reason) for each in refused.fixes] == [("PQ902", Reason.CONFLICT)]
+    assert [(each.finding.check, each.why.reason) for each in refused.fixes] == [("PQ902", Reason.NO_BETTER)]
     assert refused.patch is None  # what contradicts the file now is no patch for it
 
 
@@ -153,7 +153,7 @@ def test_a_patch_may_go_on_where_another_has_written():
     assert b"resources: {limits: {memory: 512Mi}, requests: {memory: 512Mi}}\n" in fixes.files[0].after
 
 
-def test_patches_that_go_on_for_ever_are_stopped():
+def test_what_finds_as_much_as_before_is_not_written():
     rounds = []
 
     def wanted(texts: Mapping[str, bytes]) -> list[Finding]:
@@ -162,8 +162,27 @@ def test_patches_that_go_on_for_ever_are_stopped():
 
     texts = {"a.yaml": LIMITED.encode()}
     fixes = fix(wanted(texts), texts.__getitem__, wanted)
-    assert len(rounds) == 9
-    assert fixes.files[0].after == rounds[-1]
+    assert len(rounds) == 3  # together, alone
+    assert not fixes.files
+    (refused,) = fixes.refused
+    assert [each.why.reason for each in refused.fixes] == [Reason.NO_BETTER]
+
+
+def test_a_patch_that_does_not_help_keeps_no_other_from_being_written():
+    def wanted(texts: Mapping[str, bytes]) -> list[Finding]:
+        data = texts["a.yaml"]
+        helps = finding("PQ901", data, FieldEdit("metadata.labels.good", "y"))
+        harms = finding("PQ902", data, FieldEdit("metadata.labels.bad", "y"))
+        done = [] if b"good" in data else [helps]
+        return [*done, *([harms] * 3 if b"bad" in data else [harms])]
+
+    texts = {"a.yaml": LIMITED.encode()}
+    fixes = fix(wanted(texts), texts.__getitem__, wanted)
+    (file,) = fixes.files
+    assert b"good" in file.after
+    assert b"bad" not in file.after
+    assert [each.finding.check for refused in fixes.refused for each in refused.fixes] == ["PQ902"]
+    assert [each.check for each in fixes.remaining] == ["PQ902"]
 
 
 def test_one_edit_that_makes_no_sense_does_not_keep_the_others_from_being_made():

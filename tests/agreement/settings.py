@@ -224,10 +224,10 @@ def running(pod: _Object) -> list[_Object]:
 
 
 def assumed_bytes(container: _Object) -> int:
-    """Return what a container uses that uses what it may: its limit, or twice its request, or 256Mi."""
+    """Return what a container uses that uses what it may: its limit, or twice its request, or 64Mi."""
     resources = container.get("resources", {})
     limit, request = (resources.get(kind, {}).get("memory") for kind in ("limits", "requests"))
-    return amount(limit) if limit else 2 * amount(request) if request else 256 * MI
+    return amount(limit) if limit else 2 * amount(request) if request else 64 * MI
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------

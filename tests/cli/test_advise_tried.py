@@ -362,6 +362,7 @@ def test_a_file_that_cannot_be_edited_is_left_alone(capsys, tmp_path):
         pytest.param(["--price", "cpu=-1"], "'cpu=-1' is not a price", id="negative"),
         pytest.param(["--nodes", "3"], "the capacity of the nodes is missing", id="capacity"),
         pytest.param(["--goal", "best"], "best", id="goal"),
+        pytest.param(["--patch", "helm", "-o", "json"], "--patch and -o json cannot be combined", id="patch"),
     ],
 )
 def test_bad_options_are_one_message(capsys, web, arguments, message):
@@ -448,3 +449,68 @@ def test_requests_as_a_share_of_limits_are_offered_for_a_namespace(capsys, tmp_p
         int(each["requests"]["memory"].removesuffix("Mi")) * 4 <= int(each["limits"]["memory"].removesuffix("Mi")) * 3
         for each in amounts
     )
+
+
+# ---- what nobody thinks of ---------------------------------------------------------------------------------------
+
+
+def test_nodes_on_which_nothing_can_be_placed_keep_nobody_from_advice(capsys, web, tmp_path):
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: bare}\n")
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)])
+    code, out, err = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-o", "json")
+    assert code == 0
+    assert "nothing is placed on them: Node bare has neither capacity nor allocatable" in err
+    assert json.loads(out)["tried"]["nodes"] == 0
+
+
+def test_a_node_that_is_given_twice_is_one_node(capsys, web, tmp_path):
+    node = (
+        'apiVersion: v1\nkind: Node\nmetadata: {name: one}\nstatus: {capacity: {cpu: "8", memory: 16Gi, pods: "110"}}\n'
+    )
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(node)
+    arguments = ("-f", web, "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml", "--goal", "guaranteed")
+    assert json.loads(advise(capsys, *arguments, "-o", "json")[1])["tried"]["nodes"] == 1
+
+
+def test_a_million_replicas_are_not_tried_one_by_one(capsys, web):
+    web.write_text(WEB.replace("replicas: 4", "replicas: 900000"))
+    report = json.loads(advise(capsys, "-f", web, "--goal", "guaranteed", *node("64Gi", count=9), "-o", "json")[1])
+    assert report["tried"]["untried"][-1] == "TooMany"
+
+
+def test_devices_do_not_keep_a_pod_from_being_replayed(capsys, web, tmp_path):
+    web.write_text(
+        WEB.replace("            memory: 2Gi\n", "            memory: 2Gi\n            example.com/gpu: 1\n")
+    )
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: gpu}\n"
+        'status: {capacity: {cpu: "8", memory: 16Gi, pods: "110", example.com/gpu: "8"}}\n'
+    )
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 1900, 200)])
+    report = json.loads(advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-o", "json")[1])
+    assert report["tried"]["after"] == {"pending": 0, "oomKills": 0, "evictions": 0, "throttledSeconds": 0}
+    limits = report["workloads"][0]["containers"][0]["limits"]
+    assert limits["example.com/gpu"] == "1"
+
+
+def test_a_pod_that_outgrows_its_node_is_pending(capsys, tmp_path):
+    """It would be made anew: the node that it is on has no room for it."""
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {nodeName: one, containers: [{name: web, image: a, "
+        "resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 6Gi}}}]}\n---\n"
+        "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n"
+        'status: {capacity: {cpu: "4", memory: 4Gi, pods: "110"}}\n'
+    )
+    report = json.loads(advise(capsys, "-f", manifest, "--goal", "safest", "-o", "json")[1])
+    assert report["tried"]["pending"] == {"Pod default/web": 1}
+
+
+def test_options_about_workloads_are_refused_for_a_node(capsys):
+    for more in (("--goal", "safest"), ("--patch", "helm"), ("-o", "csv")):
+        code, _, err = advise(capsys, "--node", "--cores", 4, "--node-memory", "8Gi", *more)
+        assert code == 2
+        assert err.count("\n") == 1

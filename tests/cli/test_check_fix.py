@@ -107,7 +107,7 @@ def pod(resources: str) -> str:
         ),
         pytest.param(
             "PQ203",
-            pod("requests: {memory: 1Gi}, limits: {memory: 1Gi}") + BOUNDS.replace("ITEM", "max: {memory: 512Mi}"),
+            pod("requests: {cpu: 1, memory: 1Gi}") + BOUNDS.replace("ITEM", "default: {memory: 512Mi}"),
             id="the bounds of a LimitRange",
         ),
     ],

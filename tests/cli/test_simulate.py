@@ -222,7 +222,7 @@ def test_everything_that_is_shown_is_the_same_under_another_hash_seed():
 
 
 def test_what_spares_the_pod_of_disk_pressure_for_a_moment_only_is_not_said_to_save_it(capsys):
-    """It requests 8Gi and uses 51Gi; web is 1Gi below its request. With more, web goes first, and 11 s later it goes."""
+    """It requests 8Gi and uses 51Gi; web is 1Gi below its request. With more, web goes, and 11 s later it goes."""
     _, out, _ = run(capsys, "disk-pressure", "--color", "never")
     (first,) = [line for line in out.splitlines() if "report-tidy-0 evicted by the kubelet" in line]
     assert first.endswith("(Burstable)  kubelet's #1")

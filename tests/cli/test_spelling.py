@@ -82,9 +82,6 @@ def _fields() -> Iterator[tuple[str, str]]:
                     yield path.relative_to(SOURCE).as_posix(), name
 
 
-FIELDS = sorted(set(_fields()))
-
-
 def test_every_field_that_a_text_names_is_an_option_of_some_command():
     names = {
         name
@@ -92,5 +89,28 @@ def test_every_field_that_a_text_names_is_an_option_of_some_command():
         for action in options_of(parser_of(command)[0])
         for name in (action.dest, *(each.lstrip("-").replace("-", "_") for each in action.option_strings))
     }
-    assert len(FIELDS) > 50
-    assert [each for each in FIELDS if each[1] not in names] == []
+    fields = sorted(set(_fields()))
+    assert len(fields) > 50
+    assert [field for field in fields if field[1] not in names] == []
+
+
+@pytest.mark.parametrize("command", ["scenario validate", "simulate"])
+def test_a_scenario_is_not_told_to_state_a_node_by_an_option(command: str, tmp_path, capsys):
+    (tmp_path / "scenario.yaml").write_text(
+        "apiVersion: podqos.dev/v1alpha1\nkind: Scenario\nmetadata: {name: small}\nspec:\n  duration: 10s\n  nodes:\n"
+        "  - {name: a, capacity: {cpu: 2, memory: 4Gi}, kubelet: {kubeReserved: {memory: 9Gi}}}\n  workloads: []\n"
+    )
+    assert main([*command.split(), str(tmp_path / "scenario.yaml")]) == 2
+    assert "the kubelet does not start (reserve less)\n" in capsys.readouterr().err
+
+
+def test_a_rendering_is_advised_to_commands_that_can_do_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/kustomization.yaml").write_text("resources: [pod.yaml]\n")
+    (tmp_path / "base/pod.yaml").write_text(POD)
+    command = "kubectl kustomize base"
+    assert main(["check", "-f", "base", "-o", "json"]) == 2
+    said = capsys.readouterr()
+    assert f"skipped: a kustomization ({command} | podqos … -f -, or add --render)\n" in said.err
+    assert f"({command} | podqos … -f -, or add --render)" in said.out

@@ -98,7 +98,7 @@ def test_shards_have_the_journal_summary_and_report_of_the_whole_fleet(made):
 
 
 @pytest.mark.slow
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(fleets())
 def test_shards_have_the_journal_summary_and_report_of_hundreds_of_fleets(made):
     holds(made)

@@ -35,7 +35,7 @@ def paths(value: Plain, path: FieldPath = ()) -> Iterator[FieldPath]:
         yield from paths(value[step], (*path, step))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=750, deadline=None)
 @given(documents())
 @example(b"# a\n\na:\n- b: {c: 1, d: [x]}\n  e: [1, 'x', y]\n- [a, b]\nf: 1\n")
 @example(b"- a: 1\n  b:\n  - c\n- d\n")

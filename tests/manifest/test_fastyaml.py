@@ -38,7 +38,7 @@ def shown(value: Plain) -> str:
     return value.text if isinstance(value, Number) else repr(value)
 
 
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(documents())
 @example(b"a: b\n\n  c\n")
 @example(b"a: b # c\n  d\n")
@@ -147,7 +147,7 @@ def without_unread(value: Plain) -> Plain:
     return [without_unread(item) for item in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(st.integers(0, 2**32).map(damaged_container))
 @example(b"- env:\n    - name: a\n      value: b\n      value: c\n")
 @example(b"- args:\n  - a\n    b\n  c: d\n")

@@ -73,7 +73,7 @@ def test_arbitrary_bytes_give_a_reading(data: bytes):
     check(data)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.integers(0, 2**32))
 @example(5479)
 def test_damaged_manifests_give_a_reading(seed: int):

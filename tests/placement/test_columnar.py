@@ -43,7 +43,7 @@ def assert_both_agree(pods, surroundings, order=QueueOrder.PRIORITY):
 @pytest.mark.slow
 @pytest.mark.parametrize("order", QueueOrder)
 @given(clusters())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_the_fast_path_places_every_pod_where_the_readable_one_does(order, cluster):
     assert_both_agree(*cluster, order=order)
 

@@ -39,7 +39,9 @@ PLAIN = FindingReport(
     consequence="it is evicted before shop/api",
     facts=NoDiskLimit(containers=("proxy",)),
     effects=Consequence(Effect.ORDER),
-    patch=Patch.write(FieldEdit("spec.template.spec.containers[1].resources.limits.cpu", "100m")),
+    patch=replace(
+        Patch.write(FieldEdit("spec.template.spec.containers[1].resources.limits.cpu", "100m")), is_tried=True
+    ),
     fingerprint="0123456789abcdef",
     suppression=None,
 )

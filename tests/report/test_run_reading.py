@@ -11,9 +11,11 @@ from podqos.answers.run_reading import run_view
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
 from podqos.model.time_units import SECOND_US
+from podqos.sim.engine.curve import constant
 from podqos.sim.node.recording import Recorder
 from podqos.sim.recorded_node import deadliest_nodes
 from podqos.sim.run import simulate
+from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import NodeGroup
 from sim.worlds import GI, MI, node, ramp, scenario, using, workload
 
@@ -235,3 +237,31 @@ def test_nodes_with_most_kills_come_first(leak):
     done = simulate(two, recorder=recorder)
     assert deadliest_nodes(done.entries) == ["n"]
     assert two.node_names == ["n", "m"]
+
+
+# ---- second runs -----------------------------------------------------------------------------------------------------
+
+
+def test_a_container_at_its_own_limit_is_told_the_limit_with_which_it_lives_through_the_same_run():
+    """It grows to 300Mi. A fifth above what it asked for is too little: with 241Mi it dies a few seconds later."""
+    view = shown(workload(pod("web", "memory=100Mi", "memory=200Mi"), using(ramp(0, 300 * MI, 20))), seconds=60)
+    (saving,) = view.kills[0].savings
+    assert (saving.change, saving.saves) == ("A memory limit of 482Mi", True)
+    assert saving.edits == ("spec.containers[0].resources.limits.memory: 482Mi   # was 200Mi",)
+    assert saving.rests_on[0] == "the whole run, repeated with this change"
+
+
+def test_a_request_with_which_another_workload_finds_no_node_says_so():
+    """What runs beside pods fills half of the node, so that there is room for requests that is not free."""
+    view = shown(
+        workload(pod("web", "memory=100Mi"), using(ramp(100 * MI, 600 * MI, 40))),
+        workload(pod("batch", "memory=400Mi"), using(390 * MI)),
+        workload(pod("late", "memory=1350Mi"), using(10 * MI), arrives_us=450 * SECOND_US, nodes=()),
+        seconds=600,
+        spec=node(memory=2000 * MI, config=EVICTING, system=SystemDemand(anon_bytes=constant(1000 * MI))),
+    )
+    kill = view.kills[0]
+    (saving,) = [each for each in kill.savings if each.kind == "request more"]
+    assert kill.pod == "default/web"
+    assert "default/late finds no node then" in saving.effect
+    assert saving.saves

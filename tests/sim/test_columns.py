@@ -61,7 +61,7 @@ def test_columns_change_nothing(scenario):
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(scenarios())
 def test_columns_change_nothing_in_many_scenarios(scenario):
     check_equal(scenario)

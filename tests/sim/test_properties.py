@@ -197,7 +197,7 @@ def test_the_invariants_hold_after_every_event(scenario):
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=120)
 @given(scenarios())
 def test_the_invariants_hold_after_every_event_of_hundreds_of_scenarios(scenario):
     done = simulate(scenario, check=True)

@@ -13,6 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.place import PlacementInput, PlaceOptions
+from podqos.errors import InputError
+from podqos.manifest.problems import Problem, Severity
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, Node
 from podqos.model.owners import controllers
@@ -28,7 +30,8 @@ from podqos.placement.workloads import DAEMON_SET, POD, pods_of
 from podqos.survival.drift.drift import Identity
 
 # Pods × nodes: beyond this, placing them takes too long for a trial; and, many times over, for a search.
-MOST_PLACED = 2_000_000
+_MOST_PLACED = 2_000_000
+_MOST_PODS = 20_000
 _MOST_SEARCHED = 100_000
 _MOST_ADDED = 512
 # What pools are called, by whom.
@@ -87,9 +90,9 @@ class Ground(Struct, frozen=True):
         """The nodes at hand."""
         return self.surroundings.nodes
 
-    def holds(self, crew: Crew) -> bool:
+    def holds(self, pods: int) -> bool:
         """Whether so many pods can be placed here in reasonable time."""
-        return len(crew.pods) * len(self.nodes) <= MOST_PLACED
+        return pods * len(self.nodes) <= _MOST_PLACED and pods <= _MOST_PODS
 
     def land(self, crew: Crew, nodes: Sequence[Node] | None = None) -> Landing:
         """Place the pods, perhaps on other nodes."""
@@ -106,14 +109,24 @@ class Ground(Struct, frozen=True):
 
 
 def ground_of(objects: Objects, options: PlaceOptions) -> Ground | None:
-    """Return the nodes among the objects, and those that were only counted; None where there are none."""
+    """Return the nodes among the objects, and those that were only counted; None where there are none to place on.
+
+    Nodes on which nothing can be placed keep nobody from advice: why is noted.
+    """
     if options.node_count is None and not objects.of(Node):
         return None
-    placing = PlacementInput(objects.only(()), options)
-    if not placing.nodes:
+    try:
+        placing = PlacementInput(objects.only(()), options)
+    except InputError as error:
+        objects.note(
+            Problem("Nodes", 0, 0, Severity.WARNING, "", f"nothing is placed on them: {error.what}", error.fix)
+        )
+        return None
+    nodes = tuple({node.name: node for node in placing.nodes if node.name}.values())
+    if not nodes:
         return None
     surroundings = Surroundings(
-        placing.nodes,
+        nodes,
         {namespace.metadata.name: namespace.metadata.labels for namespace in objects.of(Namespace)},
         tuple(budget for _, budget in objects.disruption_budgets()),
         options.profile,

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from podqos.advice.sizing.matching import container_of, owner_of
 from podqos.advice.sizing.samples import ContainerSamples
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.node import Node
-from podqos.model.pod import Pod
+from podqos.model.node import PODS, Node
+from podqos.model.pod import Container, Pod
 from podqos.model.profile import Profile
-from podqos.model.resources import CPU, MEMORY
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList, ResourceRequirements
 from podqos.model.time_units import MINUTE_US
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.workloads import POD
@@ -37,20 +37,25 @@ MOST_PODS = 3_000
 # How many stretches all recordings together, and one of them, are cut into.
 _MOST_POINTS = 30_000
 _MOST_STRETCHES, _LEAST_STRETCHES = 240, 12
+# Of one workload: those that used most.
+_MOST_RECORDED = 50
 # Without times, samples are taken to be this far apart.
 _STEP_US = MINUTE_US
 _PLENTY = Filesystem(capacity_bytes=1 << 50, inodes=1 << 40)
 _PLENTY_CPU_MILLI = 1_000_000
 _PLENTY_BYTES = 64 << 30
 _ALONE = "alone"
+_SIMULATED = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 Point = tuple[int, int]
 """Time in microseconds; bytes, or thousandths of a core."""
 Demands = Mapping[str, ContainerDemand]
+_Pod = dict[str, tuple[list[Point], list[Point]]]
+"""By container: memory and cpu."""
 
 
 class Recording(Struct, frozen=True):
-    """What pods used over time, by workload: an entry per recorded pod."""
+    """What pods used over time, by workload: an entry per recorded pod, those that used most first."""
 
     demands: Mapping[Identity, tuple[Demands, ...]]
     duration_us: int
@@ -73,6 +78,8 @@ class Fared(Struct, frozen=True):
     oom_kills: int = 0
     evictions: int = 0
     throttled_us: int = 0
+    never_ran: int = 0
+    """Pods that the kubelet of their node does not take."""
 
 
 def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Pod]) -> Recording:
@@ -84,7 +91,7 @@ def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Po
         if identity is not None and container is not None:
             matched.append((identity, container, sample))
     has_times = _share_a_clock([sample for _, _, sample in matched])
-    series: dict[Identity, dict[str, dict[str, tuple[list[Point], list[Point]]]]] = {}
+    series: dict[Identity, dict[str, _Pod]] = {}
     for identity, container, sample in matched:
         own = series.setdefault(identity, {}).setdefault(sample.pod, {}).setdefault(container, ([], []))
         memory_us, cpu_us = _times_us(sample) if has_times else ((), ())
@@ -98,11 +105,16 @@ def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Po
     stretches = max(_LEAST_STRETCHES, min(_MOST_STRETCHES, _MOST_POINTS // max(1, len(every))))
     demands = {
         identity: tuple(
-            {name: _demand(*pair, begin_us, stretches) for name, pair in pod.items()} for _, pod in sorted(of.items())
+            {name: _demand(*pair, begin_us, stretches) for name, pair in pod.items()}
+            for _, pod in sorted(of.items(), key=lambda item: (-_peak(item[1]), item[0]))[:_MOST_RECORDED]
         )
         for identity, of in series.items()
     }
     return Recording(demands, end_us - begin_us + _STEP_US, has_times)
+
+
+def _peak(pod: _Pod) -> int:
+    return max((value for memory, _ in pod.values() for _, value in memory), default=0)
 
 
 def _points(values: Sequence[int], times_us: Sequence[int]) -> list[Point]:
@@ -113,13 +125,13 @@ def _points(values: Sequence[int], times_us: Sequence[int]) -> list[Point]:
 
 
 def _times_us(sample: ContainerSamples) -> tuple[Sequence[int], Sequence[int]]:
-    return getattr(sample, "memory_times_us", ()), getattr(sample, "cpu_times_us", ())
+    return sample.memory_times_us, sample.cpu_times_us
 
 
 def _share_a_clock(samples: Sequence[ContainerSamples]) -> bool:
     """Whether the times of all samples are known, and count from the same moment."""
     series = [sample for sample in samples if max(len(sample.memory_bytes), len(sample.cpu_milli)) > 1]
-    return all(map(any, map(_times_us, series))) and len({getattr(sample, "are_dates", True) for sample in series}) < 2
+    return all(map(any, map(_times_us, series))) and len({sample.are_dates for sample in series}) < 2
 
 
 def _demand(memory: Sequence[Point], cpu: Sequence[Point], begin_us: int, stretches: int) -> ContainerDemand:
@@ -172,7 +184,7 @@ def replay(
                 kind=POD,
                 namespace=each.pod.metadata.namespace_or_default,
                 name=each.pod.metadata.name or each.pod.metadata.generate_name,
-                pod=_unbound(each.pod),
+                pod=_as_simulated(each.pod),
                 demands=(each.demands,),
                 nodes=(each.node,),
                 recreate=False,
@@ -185,12 +197,14 @@ def replay(
     kills: Counter[Identity] = Counter()
     evictions: Counter[Identity] = Counter()
     throttled: Counter[Identity] = Counter()
+    never_ran: Counter[Identity] = Counter()
     for row in run_summary(simulate(scenario)).workloads:
         identity = owners[row.workload]
         kills[identity] += row.oom_kills
-        evictions[identity] += row.evictions + row.rejections
+        evictions[identity] += row.evictions
         throttled[identity] += row.throttled_us
-    return {each: Fared(kills[each], evictions[each], throttled[each]) for each in owners.values()}
+        never_ran[identity] += row.never_ran
+    return {each: Fared(kills[each], evictions[each], throttled[each], never_ran[each]) for each in owners.values()}
 
 
 def machines_of(nodes: Iterable[Node], config: KubeletConfiguration) -> list[MachineSpec]:
@@ -212,7 +226,9 @@ def machines_of(nodes: Iterable[Node], config: KubeletConfiguration) -> list[Mac
                 cpu_milli=capacity[CPU].milli_value if CPU in capacity else _PLENTY_CPU_MILLI,
                 nodefs=_PLENTY,
                 system=SystemDemand(anon_bytes=constant(reserved_bytes)),
-                config=config,
+                config=replace(config, max_pods=max(config.max_pods, capacity[PODS].value))
+                if PODS in capacity
+                else config,
                 labels=node.labels,
                 taints=node.spec.taints,
             )
@@ -236,6 +252,20 @@ def room_for_all(pods: Iterable[tuple[Pod, Identity, Demands]]) -> tuple[list[Ru
     return running, [machine]
 
 
-def _unbound(pod: Pod) -> Pod:
-    """Return a pod as the simulator takes it: it binds pods itself."""
-    return replace(pod, spec=replace(pod.spec, node_name=""))
+def _as_simulated(pod: Pod) -> Pod:
+    """Return a pod as the simulator takes it: not bound yet, and without devices and huge pages, which it has not."""
+
+    def bare(asked: ResourceRequirements) -> ResourceRequirements:
+        return replace(asked, requests=_known(asked.requests), limits=_known(asked.limits))
+
+    def each(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        return tuple(replace(container, resources=bare(container.resources)) for container in containers)
+
+    spec = pod.spec
+    resources = None if spec.resources is None else bare(spec.resources)
+    inner = {"containers": each(spec.containers), "init_containers": each(spec.init_containers)}
+    return replace(pod, spec=replace(spec, node_name="", resources=resources, **inner))
+
+
+def _known(amounts: ResourceList) -> ResourceList:
+    return {name: amount for name, amount in amounts.items() if name in _SIMULATED}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.advice.sizing.tried import Fate, PoolNeed, Untried
-from podqos.answers.advice_ground import Crew, Ground, Landing, Member, crew_of, least_nodes, pools_of
+from podqos.answers.advice_ground import Crew, Ground, Landing, Member, crew_of, least_nodes, pools_of, replicas_on
 from podqos.answers.advice_replay import (
     MOST_PODS,
     Demands,
@@ -81,7 +81,9 @@ class Trials:
         self._workloads = {each.identity: each for each in workloads}
         self._recording = recording
         self._profile = profile
-        self.is_too_large = ground is not None and not ground.holds(self._crew(self._standing, ground.nodes))
+        self.is_too_large = ground is not None and not ground.holds(
+            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads if each.is_placed)
+        )
         self.ground = None if self.is_too_large else ground
 
     def with_config(self, config: KubeletConfiguration) -> Trials:
@@ -116,7 +118,7 @@ class Trials:
         fates = {}
         for identity in pods:
             own = fared.get(identity, Fared())
-            waiting = None if landing is None else pending.get(identity, 0)
+            waiting = None if landing is None else pending.get(identity, 0) + own.never_ran
             fates[identity] = Fate(waiting, own.oom_kills, own.evictions, round(own.throttled_us / SECOND_US, 3))
         return Tried(fates, landing, crew)
 
@@ -191,9 +193,10 @@ class Trials:
 
     def _crew(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node]) -> Crew:
         members = (
-            Member(identity, self._workloads[identity].workload, pod)
+            # A pod that changes is made anew, and asks the scheduler.
+            Member(identity, known.workload, pod if pod == known.before else _unbound(pod))
             for identity, pod in pods.items()
-            if self._workloads[identity].is_placed
+            if (known := self._workloads[identity]).is_placed
         )
         return crew_of(members, nodes, self._profile)
 
@@ -241,3 +244,7 @@ def _numbered(pod: Pod, identity: Identity, number: int) -> Pod:
     """Return a pod under a name that no other has."""
     name = f"{identity.name}-{identity.kind.lower()}-{number}"
     return replace(pod, metadata=replace(pod.metadata, name=name, namespace=identity.namespace))
+
+
+def _unbound(pod: Pod) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod

@@ -31,6 +31,7 @@ from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_w
 from podqos.advice.checks.configuration import ignored
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
 from podqos.advice.checks.gate import Gate, summarize
+from podqos.advice.checks.trying import tries_of_each
 from podqos.advice.checks.view import Context
 from podqos.answers.findings import CheckReport, FindingReport, finding_report
 from podqos.answers.verdict import verdict
@@ -226,15 +227,20 @@ class Checked:
         """Apply every patch that ``is_applied``; return what changes, and what is found in the texts after it."""
         from podqos.advice.fixes.fixing import fix
 
-        after = self
+        after, checked_texts = self, dict[str, bytes]()
 
         def recheck(texts: Mapping[str, bytes]) -> list[Finding]:
-            nonlocal after
+            nonlocal after, checked_texts
             objects, resized = self.objects.with_texts(texts), self.resized.with_texts(texts)
             after = Checked(replace(self._request, objects=objects, resized=resized), self._spread_over)
+            checked_texts = dict(texts)
             return after.open
 
-        return fix(self.open, self.text, recheck), after
+        fixes = fix(self.open, self.text, recheck)
+        written = {file.source: file.after for file in fixes.files}
+        if written != checked_texts:  # what was tried last did not help
+            recheck(written)
+        return fixes, after
 
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
@@ -268,6 +274,7 @@ class Checked:
         self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], Context]
     ) -> list[CheckedWorkload]:
         keep_pods = len(workloads) <= self.options.compare_up_to
+        tries = tries_of_each(len(workloads))
         by_source: dict[str, list[LocatedWorkload]] = {}
         for each in workloads:
             by_source.setdefault(each.subject.source, []).append(each)
@@ -275,7 +282,11 @@ class Checked:
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
             return [
                 check_workload(
-                    each, context_of(each.subject.source), keep_pod=keep_pods, written=self._written(each.subject)
+                    each,
+                    context_of(each.subject.source),
+                    keep_pod=keep_pods,
+                    written=self._written(each.subject),
+                    tries=tries,
                 )
                 for each in group
             ]
@@ -512,7 +523,7 @@ def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
     from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 
     place = finding.subject.place
-    if not finding.patch.is_complete or place is None:
+    if not finding.patch.is_tried or place is None:
         return ()
     edits = [ObjectEdit(place, edit.path, plain_value(edit.value)) for edit in finding.patch.edits]
     edited = apply_edits(data, edits)

@@ -69,7 +69,7 @@ def first_remedies(now: NodeNow, state: NodeState) -> Iterator[PodRemedies]:
         (By.KERNEL, None if killed is None else now.killed(killed.metadata.uid)),
     )
     for by, turn in found:
-        if turn is not None:
+        if turn is not None and not turn.pod.is_windows:
             ways = tuple(worded(each, by, turn, state) for each in _known(turn, state).counterfactuals)
             yield PodRemedies(by, turn.pod.key, turn.container, turn.place, ways)
 

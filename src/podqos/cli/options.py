@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
@@ -273,7 +274,7 @@ def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> K
 
     kubelet = load_kubelet(path, version)
     for problem in kubelet.problems:
-        print(problem, file=sys.stderr)
+        print(problem.worded(spelled), file=sys.stderr)
     return kubelet
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption
 from podqos.reading.scenario_files import InvalidScenario, read_scenario
 
@@ -19,7 +20,7 @@ def scenario_argument(path: str | None, verb: str, variation: Variation | None =
         raise InvalidOption(f"nothing to {verb}", fix="name a scenario; `podqos scenario list` shows those at hand")
     reading = read_scenario(path, variation)
     for problem in reading.problems:
-        print(problem, file=sys.stderr)
+        print(problem.worded(spelled), file=sys.stderr)
     try:
         return reading.loaded()
     except InvalidScenario as error:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
 
 from podqos.cli.parser import CommandParser, subcommands
 from podqos.naming import Field, NamingText
 
-_running: ContextVar[tuple[CommandParser, ...]] = ContextVar("running", default=())
+_running: list[CommandParser] = []
+"""A process runs one command, in all of its threads."""
 
 
 def runs(parser: CommandParser, words: Sequence[str]) -> None:
     """Spell as this command does, and the subcommand that its command line names."""
-    _running.set(tuple(_named(parser, frozenset(words))))
+    _running[:] = _named(parser, frozenset(words))
 
 
 def spelled(text: str) -> str:
@@ -28,7 +28,7 @@ def spelled(text: str) -> str:
 
 def option(field: Field) -> str | None:
     """Return the option of the running command that states a field; None where it has none."""
-    actions = [action for parser in reversed(_running.get()) for action in parser._actions]  # noqa: SLF001
+    actions = [action for parser in reversed(_running) for action in parser._actions]  # noqa: SLF001
     found = _spelling(field.name, [action for action in actions if action.option_strings])
     return f"{found} {field.value}" if found and field.value else found
 

@@ -39,7 +39,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
-from podqos.naming import naming, stated_with
+from podqos.naming import naming, published, stated_with
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
@@ -248,7 +248,7 @@ def _unknown(node: str, error: ClusterError | InputError, missing: str = "") -> 
 def _reason(error: ClusterError | InputError) -> str:
     if isinstance(error, Forbidden):
         return f"the kubelet does not say them: {error.what} (403 Forbidden)"
-    return f"the kubelet cannot be asked: {error}"
+    return f"the kubelet cannot be asked: {error.worded(published)}"
 
 
 def _profile(version: str) -> Profile:

@@ -26,7 +26,7 @@ from podqos.manifest.kinds import PodHolder, Scale
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Finding, Severity
 from podqos.model.pod import ObjectMeta, PodSpec, PodStatus
-from podqos.model.quantity import Quantity
+from podqos.model.quantity import Quantity, meant_cores
 
 
 def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain], tuple[Finding, ...]]:
@@ -237,7 +237,9 @@ class Examination:
         try:
             decode_hook(Quantity, value)
         except InvalidQuantity as error:
-            self.report(path, f"{_shown(value)} is no quantity: {error.what}", error.fix or _AMOUNTS)
+            is_cpu = isinstance(value, str) and str(path[-1]).rpartition(".")[2] == "cpu"
+            fix = meant_cores(str(value)) if is_cpu else error.fix
+            self.report(path, f"{_shown(value)} is no quantity: {error.what}", fix or _AMOUNTS)
         return value
 
     def _misfit(self, value: Plain, wanted: type, path: FieldPath) -> Plain:

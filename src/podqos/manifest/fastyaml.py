@@ -48,7 +48,7 @@ _COMMENT = r"[ ]*+(?:(?<=[ ])\#[^\n]*+|)"
 # A flow collection ends at a bracket that ends a line; what is in it is checked when it is parsed.
 _FLOW = rf"[\[{{](?:[^\n\#]*[\]}}]{_COMMENT}(?=\n)|[^\n]*+(?:\n[ ]++[^\n]*+){{0,50}}?(?<=[\]}}])(?=\n))"
 
-# No model has args, env or volumeMounts, so reading a manifest needs no such list of a container. Where all its items are as plain
+# No model has args, env or volumeMounts, so none needs such a list of a container. Where all its items are as plain
 # as these, nothing can be wrong with it, and it becomes one token. Of a probe, models know only that there is one.
 UNREAD_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _AT = "(?P=at)"  # the indentation of the list, or of the probe's fields

@@ -191,6 +191,15 @@ class Quantity:
         return f"{number * 10 ** (exponent - largest)}{_DECIMAL_SUFFIXES[largest]}"
 
 
+def meant_cores(text: str) -> str:
+    """Return how many cores were probably meant by a text that is no quantity: 500m by 500MI; empty where unknown."""
+    matched = _AMOUNT.fullmatch(text)
+    suffix = matched[2].lower() if matched else ""
+    if matched is None or suffix not in _MEANT_SUFFIXES:
+        return ""
+    return f"did you mean {matched[1].replace(',', '.')}{'m' if suffix.startswith('m') else ''}?"
+
+
 def _meant(text: str) -> str:
     """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5; empty where that is anybody's guess."""
     matched = _AMOUNT.fullmatch(text)

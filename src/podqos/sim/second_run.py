@@ -8,18 +8,25 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import Entry
+from podqos.admission.validation import validate_resources
+from podqos.agent.journal import Entry, Kind
 from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
 from podqos.sim.hindsight import Hindsight
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
-from podqos.sim.summary import first_pods, workload_of
+from podqos.sim.summary import first_pods, run_summary, workload_of
 from podqos.survival.comparison import is_kill
-from podqos.survival.counterfactual.counterfactual import Counterfactual, SecondRun
+from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange, SecondRun
+from podqos.survival.counterfactual.pod_changes import edits_between, resources_of, with_limit, with_request
 
+MOST_DOUBLED = 3
+"""How often a request or limit is doubled that spares a pod for a moment only."""
 MOST_EVENTS = 2_000
 """How many events, pods and nodes second runs may have together, each as many as the first run."""
 
@@ -40,9 +47,8 @@ def run_again(run: FinishedRun, found: Iterable[Hindsight]) -> Iterator[Hindsigh
             yield hindsight
             continue
         if name not in known:
-            left -= size * len(tried)
             known[name] = _SecondRuns(run, name, workloads[name])
-            known[name].run(tried)
+            left -= size * known[name].run(tried, left // size - len(tried))
         yield replace(hindsight, counterfactuals=tuple(map(known[name].told, hindsight.counterfactuals)))
 
 
@@ -54,35 +60,93 @@ class _SecondRuns:
         self._name, self._workload = name, workload
         self._names = {f"{each.namespace}/{each.name}" for each in run.scenario.workloads}
         self._died = set(_victims(run.entries))
-        self._done: list[tuple[_Written, SecondRun]] = []
+        self._waiting = _never_ran(run)
+        self._done: list[tuple[_Written, Counterfactual]] = []
 
-    def run(self, tried: Iterable[Counterfactual]) -> None:
-        """Try changes."""
-        self._done += [(_written(each.pod), self._second(each.pod)) for each in tried if each.pod is not None]
+    def run(self, changes: Iterable[Counterfactual], further: int) -> int:
+        """Try changes, larger ones where demand grows beyond what spared the pod for a moment.
+
+        ``further`` is how many of those may be tried. Returns how many runs there were.
+        """
+        runs = 0
+        for change in changes:
+            if change.pod is not None:
+                larger = islice(_larger(change, self._workload.pod), max(0, further))
+                found = list(_until_saved(map(self._tried, chain((change,), larger))))
+                further -= len(found) - 1
+                runs += len(found)
+                self._done.append((_written(change.pod), next((one for one in found if one.saves), found[0])))
+        return runs
 
     def told(self, counterfactual: Counterfactual) -> Counterfactual:
         """Return a change with what became of a second run with it, if there was one."""
         if counterfactual.pod is None:
             return counterfactual
         written = _written(counterfactual.pod)
-        second = next((second for other, second in self._done if other == written), None)
-        return replace(counterfactual, second_run=second)
+        return next((found for other, found in self._done if other == written), counterfactual)
+
+    def _tried(self, counterfactual: Counterfactual) -> Counterfactual:
+        assert counterfactual.pod is not None
+        return replace(counterfactual, second_run=self._second(counterfactual.pod))
 
     def _second(self, changed: Pod) -> SecondRun:
-        entries = simulate(_with(self._scenario, self._workload, changed)).entries
+        run = simulate(_with(self._scenario, self._workload, changed))
+        entries = run.entries
         own = (
             entry.time_us
             for entry in entries
             if is_kill(entry) and entry.pod is not None and workload_of(entry.pod, self._names) == self._name
         )
         died_us = next(own, None)
-        return SecondRun(died_us, tuple(pod for pod in _victims(entries) if pod not in self._died))
+        waiting = _never_ran(run)
+        pending = tuple(name for name, pods in waiting.items() if pods > self._waiting.get(name, 0))
+        instead = tuple(pod for pod in _victims(entries) if pod not in self._died)
+        return SecondRun(died_us, instead, pending, is_pending=self._name in pending)
 
 
 def _victims(entries: Sequence[Entry]) -> list[str]:
-    """Return the pods that are killed or evicted, by their first names, in the order of time."""
+    """Return the pods that are killed, evicted or preempted, by their first names, in the order of time."""
     firsts = first_pods(entries)
-    return list(dict.fromkeys(firsts.get(entry.pod, entry.pod) for entry in entries if is_kill(entry) and entry.pod))
+    gone = (entry.pod for entry in entries if entry.pod and (is_kill(entry) or entry.kind is Kind.PREEMPTED))
+    return list(dict.fromkeys(firsts.get(pod, pod) for pod in gone))
+
+
+def _never_ran(run: FinishedRun) -> dict[str, int]:
+    """Return how many pods of each workload found no node."""
+    return {each.workload: each.never_ran for each in run_summary(run).workloads}
+
+
+def _until_saved(tried: Iterable[Counterfactual]) -> Iterator[Counterfactual]:
+    """Yield changes up to the first that saves the pod."""
+    for each in tried:
+        yield each
+        if each.saves:
+            return
+
+
+def _larger(counterfactual: Counterfactual, before: Pod) -> Iterator[Counterfactual]:
+    """Yield the same request or limit of memory doubled, and doubled again, as far as the API server stores it."""
+    pod, amount = counterfactual.pod, counterfactual.amount
+    is_sized = counterfactual.change in {PodChange.REQUEST, PodChange.LIMIT} and counterfactual.resource == MEMORY
+    if pod is None or amount is None or not is_sized or pod.spec.resources is not None:
+        return
+    container = counterfactual.container or pod.running_containers[0].name
+    stated = resources_of(pod, container)
+    old = resources_of(before, container).requests.get(MEMORY)
+    requested = 0 if old is None else old.value
+    for doubled in range(1, MOST_DOUBLED + 1):
+        made, size = pod, amount << doubled
+        if stated.limits.get(MEMORY) == Quantity.of_units(amount, "BinarySI"):
+            made = with_limit(made, container, MEMORY, size)
+        if stated.requests.get(MEMORY) == Quantity.of_units(amount, "BinarySI"):
+            made = with_request(made, container, MEMORY, size)
+        if validate_resources(made):
+            return
+        # As many pods request more as did before.
+        added = dict(counterfactual.added)
+        if MEMORY in added:
+            added[MEMORY] = added[MEMORY] * (size - requested) // (amount - requested)
+        yield replace(counterfactual, amount=size, pod=made, edits=edits_between(before, made), added=added)
 
 
 _Written = tuple[object, ...]

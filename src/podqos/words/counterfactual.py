@@ -179,6 +179,11 @@ def _effect(counterfactual: Counterfactual, telling: Telling) -> str:
         return f"{but}{_no_room(counterfactual.lacks)}"
     if second is not None and second.died_us is not None:
         return f"{but}it dies all the same, {duration(round(second.died_us / SECOND_US, 1))} into the run"
+    if second is not None and second.is_pending:
+        return f"{but}it finds no node then"
+    if second is not None and second.pending:
+        parts.append(f"{_named(second.pending)} {verb(second.pending, 'finds', 'find')} no node then")
+        told = ", ".join(parts)
     if second is not None and not second.instead:
         return "; ".join([*([told] if told else []), "in the same run no other pod died instead"])
     if second is not None:

@@ -18,6 +18,7 @@ _REASONS = {
     Reason.DUPLICATE_KEY: "a key is set twice",
     Reason.UNSUPPORTED: "this change cannot be made in place",
     Reason.NOT_AS_MEANT: "the new text would not be valid",
+    Reason.NO_BETTER: "it was tried, and the checks find as much in the result as before",
 }
 
 

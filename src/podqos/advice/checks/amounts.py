@@ -13,13 +13,14 @@ from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
-from podqos.advice.checks.units import Machines, Meant, is_implausible, meant
+from podqos.advice.checks.units import Meant, Stated, is_implausible, meant
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
 from podqos.model.quantity import NANOS, ZERO, NullQuantity, Quantity
 from podqos.model.resources import (
     CPU,
+    EPHEMERAL_STORAGE,
     MEMORY,
     NO_RESOURCES,
     QOS_RESOURCES,
@@ -27,8 +28,8 @@ from podqos.model.resources import (
     is_overcommit_allowed,
 )
 
-_USUAL_NANOS = {True: (NANOS // 1000, 100 * NANOS), False: ((1 << 20) * NANOS, (1 << 45) * NANOS)}
-"""Amounts of cpu, and of anything else, that ``units`` need not look at."""
+_USUAL_NANOS = {True: (NANOS // 1000, 20 * NANOS), False: (6 * (1 << 20) * NANOS, (1 << 45) * NANOS)}
+"""Amounts of cpu, and of anything else, that ``units`` need not look at. Bytes are whole."""
 
 # ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
 
@@ -71,16 +72,21 @@ def refused_amounts(view: View) -> bool:
     errors = validate_resources(view.defaulted)
     above = list(_above_limit(view)) if errors else []
     for container, path, resource, request, limit in above:
-        field = format_path((*parse_path(path), "requests", resource))
         is_null = isinstance(limit, NullQuantity)
         facts = RequestAboveLimit(resource, str(request), str(limit), is_null)
+        field, raised = (format_path((*parse_path(path), side, resource)) for side in ("requests", "limits"))
         if is_null:
-            field = format_path((*parse_path(path), "limits", resource))
-        patch = Patch.write(view.edit(field, None if is_null else limit, "null" if is_null else request))
+            field = raised
+        # What a container is said to need it must be allowed to use: lowering the request could get it killed.
+        patch = Patch.write(view.edit(raised, None if is_null else request, "null" if is_null else limit))
         if _wrong_units(view, container.name, path, container.resources, resource):
             # Which of the two is too large is known once both are in the unit that was meant.
             patch = view.choose(Choice.UNIT, field)
         view.report(request_above_limit, field, facts, patch, container=container.name)
+    of_pod = view.pod.spec.resources
+    if errors and of_pod is not None:
+        for name in dict.fromkeys((*of_pod.limits, *of_pod.requests)):
+            _wrong_units(view, "", "spec.resources", of_pod, name)
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
         field = format_path(parse_path(error.path))
         refused = RefusedByServer("Validation", error.words)
@@ -116,7 +122,8 @@ def request_above_limit() -> Example:
     The API server rejects the pod. A Deployment around it is stored anyway: its old pods run until they die, and no new
     ones appear.
 
-    Fix: Lower the request to the limit, or raise the limit.
+    Fix: Raise the limit to the request: what a container is said to need it must be allowed to use. Or lower the
+    request, if it was the mistake.
     """
     return Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
@@ -149,6 +156,34 @@ def suspicious_amounts(view: View) -> None:
     for container, path in view.resources():
         if container.resources is not NO_RESOURCES:
             _suspicious(view, container.name, path, container.resources)
+    if view.pod.spec.volumes:
+        _volume_sizes(view)
+
+
+def _volume_sizes(view: View) -> None:
+    """Find size limits of volumes in the wrong unit."""
+    for index, volume in enumerate(view.pod.spec.volumes):
+        size = None if volume.empty_dir is None else volume.empty_dir.size_limit
+        if volume.empty_dir is None or size is None:
+            continue
+        name = MEMORY if volume.empty_dir.medium == "Memory" else EPHEMERAL_STORAGE
+        if not is_implausible(Stated(name, "requests", size), NO_RESOURCES, view.machines):
+            continue
+        reading = meant(name, size, view.machines)
+        path = f"spec.volumes[{index}].emptyDir.sizeLimit"
+        patch = view.choose(Choice.UNIT, path, candidates=reading.readings)
+        if reading.is_plain:
+            patch = Patch.write(view.edit(path, reading.readings[0], size))
+        facts = ImplausibleAmount(
+            name,
+            "limits",
+            size.written or str(size),
+            reading.readings[0] if reading.is_plain else "",
+            reading.readings,
+            size.nanos > _USUAL_NANOS[False][0],
+            volume.name,
+        )
+        view.report(implausible_amount, path, facts, patch)
 
 
 def _suspicious(view: View, container: str, path: str, resources: ResourceRequirements) -> None:
@@ -157,7 +192,7 @@ def _suspicious(view: View, container: str, path: str, resources: ResourceRequir
         for name, amount in amounts.items():
             least, most = _USUAL_NANOS[name == CPU]
             # Nearly all amounts lie between; only the others are looked at.
-            if not least <= amount.nanos < most:
+            if not least <= amount.nanos < most or (name != CPU and amount.nanos % NANOS):
                 suspects[name] = None
     for name in suspects:
         if name in CONTAINER_RESOURCES:
@@ -232,11 +267,16 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     """What was probably meant, the likeliest first; none where there is no telling."""
     is_too_large: bool = False
     """Whether it is too much, rather than too little."""
+    volume: str = ""
+    """The volume whose size it limits, if it does."""
 
     def sentence(self, container: str) -> str:
         """Return the amount and what was probably meant."""
         unit = " cores" if self.resource == CPU and self.amount.isdecimal() else ""
-        amount = f"{_owner(container)} has a {self.resource} {self.side[:-1]} of {self.amount}{unit}"
+        article = "an" if self.resource[0] in "ae" else "a"
+        amount = f"{_owner(container)} has {article} {self.resource} {self.side[:-1]} of {self.amount}{unit}"
+        if self.volume:
+            amount = f"volume {self.volume} has a size limit of {self.amount}"
         readings = (self.meant,) if self.meant else self.readings
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
@@ -245,12 +285,12 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
 
 def _wrong_units(view: View, container: str, path: str, resources: ResourceRequirements, name: str) -> bool:
     """Report amounts of one resource that were probably meant in another unit; return whether there are any."""
-    machines = Machines(view.context.surroundings.nodes)
+    machines = view.machines
     sides = _sides(resources, name).amounts
     found = {
         side: meant(name, amount, machines)
         for side, amount in sides.items()
-        if is_implausible(name, amount, resources, machines)
+        if is_implausible(Stated(name, side, amount), resources, machines)
     }
     if not found:
         return False
@@ -299,7 +339,9 @@ def implausible_amount() -> Example:
     m means thousandths, M millions: 512m of memory is half a byte, and 500M of cpu is five hundred million cores. The
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
     Where the unit does not show what was meant (memory: 4, cpu: 500), the likely readings are named and nothing is
-    fixed. If so much is really meant, ignore the finding, or give the node that has it.
+    fixed. So are a memory limit below 6Mi, in which no container starts, and bytes that are not whole (1073741824m).
+    Sizes of emptyDir volumes count as well. If so much is really meant, ignore the finding, or give the node that has
+    it.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """

@@ -25,6 +25,7 @@ from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
+from podqos.advice.checks.trying import tries_of_each, with_tried_fixes
 from podqos.advice.checks.view import Context, Variant, View
 from podqos.manifest.runtime_memory import Written
 
@@ -54,14 +55,22 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
 
 
 def check_workload(
-    found: LocatedWorkload, context: Context, *, keep_pod: bool, written: Written | None = None
+    found: LocatedWorkload,
+    context: Context,
+    *,
+    keep_pod: bool,
+    written: Written | None = None,
+    tries: int | None = None,
 ) -> CheckedWorkload:
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others.
 
-    ``written`` is the whole object, where its commands and environments may say something.
+    ``written`` is the whole object, where its commands and environments may say something; ``tries`` says how many of
+    its fixes are tried: see ``trying``.
     """
     view = View(found, context, compares=keep_pod, written=written)
-    findings = findings_about(view)
+    findings = with_tried_fixes(
+        view, findings_about(view), findings_about, tries_of_each(1) if tries is None else tries
+    )
     return CheckedWorkload(sketch_of(view), findings, tuple(view.variants))
 
 
@@ -115,9 +124,11 @@ def _without_repetition(findings: list[Finding], variants: Sequence[Variant]) ->
 
 def _as_applied(finding: Finding, options: CheckOptions) -> Finding:
     """Return a finding whose patch says whether it is left alone until its check is named."""
-    if not finding.patch.is_complete or finding.check in options.only or not CHECKS[finding.check].fix_on_request:
+    patch = finding.patch
+    on_request = finding.check not in options.only and (patch.on_request or CHECKS[finding.check].fix_on_request)
+    if not patch.is_complete or patch.on_request == on_request:
         return finding
-    return replace(finding, patch=replace(finding.patch, on_request=True))
+    return replace(finding, patch=replace(patch, on_request=on_request))
 
 
 def _units(

@@ -98,11 +98,14 @@ def find_accidental_burstable(view: View) -> None:
     spoilers = tuple(_spoiler(place, resources, name) for place, resources, names in found for name in names)
     edits = edits_to_guaranteed(view.pod, view.options.profile)
     first = found[0][0]
+    patch = patch_of(edits, view, Choice.RESOURCES)
+    # One container is the accident. Several without a CPU limit may be meant: to throttle them all is to be chosen.
+    is_choice = patch.is_complete and sum(not resources.limits.get(CPU) for _, resources, _ in found) > 1
     view.report(
         accidental_burstable,
         f"{first.path}.resources",
         NearlyGuaranteed(in_order, spoilers),
-        patch_of(edits, view, Choice.RESOURCES),
+        replace(patch, on_request=True) if is_choice else patch,
         container=first.container or None,
         repair=Repair(lambda: _repaired(view.pod, edits)),
     )
@@ -171,7 +174,9 @@ def accidental_burstable() -> Example:
     -997, and under memory pressure the kubelet evicts the pod along with the batch jobs as soon as it uses more than it
     requests.
 
-    Fix: Give the container limits equal to its requests.
+    Fix: Give the container limits equal to its requests. It is then throttled at its cpu limit and killed at its memory
+    limit: look up what it uses at its peak, and raise request and limit together if that is more. Where several
+    containers lack a cpu limit, --fix leaves that to you (--only PQ101 applies it).
     """
     return Example(
         examples.pod(
@@ -326,7 +331,8 @@ def user_facing_best_effort() -> Example:
     annotation podqos.dev/latency-sensitive. What only other pods reach (a ClusterIP, headless, metrics or webhook
     Service) has PQ102.
 
-    Fix: Make it Guaranteed: limits equal to requests for every container.
+    Fix: Request what the containers use at their peak. Guaranteed (limits equal to requests for every container) is
+    safest; its price is that cpu is throttled at the limit, and that the peak is reserved all the time.
     """
     return Example(
         examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),

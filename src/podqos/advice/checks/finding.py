@@ -139,6 +139,40 @@ class Choice(StrEnum):
     SHARE = "share", "write a share, or fewer than the node has (df -i; sysctl kernel.pid_max)"
 
 
+class CostKind(StrEnum):
+    """What a fix costs."""
+
+    THROTTLING = "throttling"
+    """A CPU limit: once the container has used its share of a period of 100 ms, it stands still until the next."""
+    MEMORY_LIMIT = "memory-limit"
+    """A memory limit where there was none: what uses more is OOM-killed."""
+    RESERVATION = "reservation"
+    """More is requested, which is kept free on a node whether it is used or not, and paid for."""
+
+
+class FixCost(Struct, frozen=True, gc=False, rename="camel"):
+    """One thing that a fix costs."""
+
+    kind: CostKind
+    container: str
+    """Empty for the pod as a whole."""
+    resource: str
+    amount: str
+    """The new limit, or what is requested more by each pod."""
+    text: str
+    """In words."""
+
+
+class Alternative(Struct, frozen=True, gc=False):
+    """Another way out, which a person has to choose: ``--fix`` never applies it. It has been tried like a fix."""
+
+    name: str
+    """``guaranteed``."""
+    edits: tuple[FieldEdit, ...]
+    costs: tuple[FixCost, ...]
+    text: str
+
+
 class Patch(Struct, frozen=True, gc=False, rename="camel"):
     """What makes the finding go away."""
 
@@ -155,7 +189,18 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     """Where the chosen values are to be written."""
     on_request: bool = False
     """Whether ``--fix`` leaves it alone unless the check is named (``--only``): it rests on a rule of thumb, or on
-    another object's policy."""
+    another object's policy, or gives several containers a CPU limit."""
+    is_tried: bool = False
+    """Whether the edits were applied and the result was checked: it is admitted, fits a node, and is better by the
+    checks' own measure. What was not tried is not printed as a fix; ``--fix`` and ``--diff`` try it."""
+    refuted: str = ""
+    """What was tried and did not help, and why; empty where nothing was refuted."""
+    costs: tuple[FixCost, ...] = ()
+    """What the edits cost."""
+    look_up: str = ""
+    """The number that nobody but a running system knows, and the command that shows it; empty where none is needed."""
+    alternatives: tuple[Alternative, ...] = ()
+    """What can be chosen instead."""
 
     @property
     def is_applied(self) -> bool:

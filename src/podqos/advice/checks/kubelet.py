@@ -16,12 +16,15 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.trying import measure, refuted, what_appears
 from podqos.advice.checks.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
+from podqos.manifest.kubelet import Notation
+from podqos.manifest.plain import Plain, parse_path
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
@@ -68,17 +71,35 @@ class _Kubelet:
         self.flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
         self._subject = found.subject
         self._known = known
+        self._fields: dict[tuple[str, str], tuple[FieldEdit, ...]] = {}
         self._place = found.notation.place if self.flags is None else self.flags.place
 
     def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
         """Return a finding with its places as they are in the file."""
         if patch.needs_choice is not None:
             patch = Patch.choose(patch.needs_choice, [self._place(each) for each in patch.paths], patch.candidates)
-        elif self.flags is not None:
-            patch = Patch.write(*self.flags.edits(patch.edits))
+            return check.finding(self._subject, self._place(path), facts, patch)
+        fields = patch.edits
+        if self.flags is not None:
+            patch = Patch.write(*self.flags.edits(fields))
         else:
-            patch = Patch.write(*(replace(edit, path=self._place(edit.path)) for edit in patch.edits))
-        return check.finding(self._subject, self._place(path), facts, patch)
+            patch = Patch.write(*(replace(edit, path=self._place(edit.path)) for edit in fields))
+        finding = check.finding(self._subject, self._place(path), facts, patch)
+        self._fields[finding.check, finding.path] = fields
+        return finding
+
+    def fixed(self, finding: Finding) -> KubeletConfiguration | None:
+        """Return the configuration with the fix of a finding; None where the kubelet cannot read that."""
+        from podqos.advice.fixes.patches import plain_value
+        from podqos.manifest.edits.values import with_field
+
+        value: Plain = msgspec.to_builtins(self.config)
+        for edit in self._fields[finding.check, finding.path]:
+            value = with_field(value, parse_path(edit.path), plain_value(edit.value))
+        try:
+            return msgspec.convert(value, KubeletConfiguration)
+        except msgspec.ValidationError:
+            return None
 
     @property
     def memory_bytes(self) -> int:
@@ -140,8 +161,42 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
     """Yield what is wrong with the configurations of kubelets; ``sketches`` are the workloads they may run."""
     # Fleets have many kubelets with the same settings.
     known: dict[bytes, FirstActor] = {}
+    trials = _Trials(context, sketches, known)
     for found in context.surroundings.kubelets:
-        yield from _findings(_Kubelet(found, context, known), sketches)
+        yield from trials.findings(found)
+
+
+class _Trials:
+    """The fixes of kubelets, written into their configurations and checked; many kubelets have the same."""
+
+    def __init__(self, context: Context, sketches: Sequence[Sketch], known: dict[bytes, FirstActor]) -> None:
+        self._context, self._sketches, self._known = context, sketches, known
+        self._found: dict[bytes, list[Finding]] = {}
+
+    def findings(self, found: FoundKubelet) -> Found:
+        """Yield what is found about a kubelet; a fix that would not help is a choice."""
+        kubelet = _Kubelet(found, self._context, self._known)
+        findings = list(_findings(kubelet, self._sketches))
+        for finding in findings:
+            if not finding.patch.is_complete:
+                yield finding
+                continue
+            fixed = kubelet.fixed(finding)
+            patch = replace(finding.patch, is_tried=True)
+            if fixed is None:
+                patch = refuted(patch, Choice.THRESHOLD, "the kubelet cannot read it")
+            else:
+                after = self._after(fixed, found)
+                if measure(after) >= measure(findings):
+                    patch = refuted(patch, Choice.THRESHOLD, what_appears(findings, after))
+            yield replace(finding, patch=patch)
+
+    def _after(self, fixed: KubeletConfiguration, found: FoundKubelet) -> list[Finding]:
+        key = msgspec.json.encode(fixed)
+        if key not in self._found:
+            again = replace(found, configuration=fixed, notation=Notation.CONFIGURATION, arguments=None)
+            self._found[key] = list(_findings(_Kubelet(again, self._context, self._known), self._sketches))
+        return self._found[key]
 
 
 _kubelet_check = partial(bundle_check, effect=Effect.NONE, rule=kubelets)

@@ -203,13 +203,15 @@ def refused_by_limit_range() -> Example:
     Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: a
     Deployment keeps the pods it has, and nothing replaces one that is evicted or killed.
 
-    Fix: Stay within the bounds, or state a limit of your own.
+    Fix: Stay within the bounds, or state a limit of your own. Nothing is fixed where that would lower a memory limit:
+    look up first what the container uses at its peak.
     """
     return Example(
         examples.documents(
             examples.web('cpu: "1", memory: 4Gi', 'cpu: "1", memory: 4Gi, ephemeral-storage: 1Gi'),
             examples.limit_range("bounds", "max: {memory: 2Gi}\n"),
-        )
+        ),
+        chosen={f"spec.containers[0].resources.{side}.memory": "2Gi" for side in ("requests", "limits")},
     )
 
 
@@ -465,7 +467,8 @@ def injector_downgrade() -> Example:
     The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests and limits
     differ or are missing. The main container loses its oom_score_adj of -997 to a proxy that is not in the manifest.
 
-    Fix: Set the injector's annotations so that its requests equal its limits.
+    Fix: Set the injector's annotations so that its requests equal its limits. The sidecar is then throttled at its cpu
+    limit and killed at its memory limit.
     """
     return Example(
         examples.web(*examples.EQUAL).replace("metadata: {name: web}", "metadata:\n  name: web"), inject=("istio",)

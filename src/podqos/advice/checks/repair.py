@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from podqos.advice.checks.finding import Choice, Patch
+from podqos.advice.checks.finding import Choice, EditValue, Patch
 from podqos.advice.checks.view import View
-from podqos.manifest.plain import parse_path
+from podqos.manifest.plain import FieldPath, parse_path
 from podqos.model.pod import Pod
-from podqos.model.quantity import Quantity
-from podqos.model.resources import ResourceRequirements
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import ResourceList, ResourceRequirements
 from podqos.qos.edits import Edit
 
 
@@ -31,15 +31,45 @@ def with_edits(pod: Pod, edits: Iterable[Edit]) -> Pod | None:
     for edit in edits:
         if edit.value is None:
             return None
-        pod = _with_amount(pod, edit, edit.value)
+        pod = _with_amount(pod, parse_path(edit.path), edit.value)
     return pod
 
 
-def _with_amount(pod: Pod, edit: Edit, amount: Quantity) -> Pod:
-    _, at, *rest, side, resource = parse_path(edit.path)
+def with_fields(pod: Pod, fields: Iterable[tuple[str, EditValue]]) -> Pod | None:
+    """Return the pod with fields as a patch writes them, counted from the pod; None where it writes another kind."""
+    for field, value in fields:
+        path = parse_path(field)
+        if "resources" in path and (value is None or isinstance(value, str)):
+            pod = _with_amount(pod, path, None if value is None else Quantity.parse(value))
+        elif path[:2] == ("metadata", "annotations") and isinstance(value, str):
+            annotations = {**pod.metadata.annotations, str(path[2]): value}
+            pod = replace(pod, metadata=replace(pod.metadata, annotations=annotations))
+        elif path == ("spec", "priorityClassName") and isinstance(value, str):
+            pod = replace(pod, spec=replace(pod.spec, priority_class_name=value))
+        elif path[:2] == ("spec", "volumes") and path[3:] == ("emptyDir", "sizeLimit") and isinstance(value, str):
+            pod = _with_size_limit(pod, int(path[2]), Quantity.parse(value))
+        else:
+            return None
+    return pod
+
+
+def _with_size_limit(pod: Pod, index: int, size_limit: Quantity) -> Pod:
+    volumes = list(pod.spec.volumes)
+    empty_dir = volumes[index].empty_dir
+    assert empty_dir is not None
+    volumes[index] = replace(volumes[index], empty_dir=replace(empty_dir, size_limit=size_limit))
+    return replace(pod, spec=replace(pod.spec, volumes=tuple(volumes)))
+
+
+def _with_amount(pod: Pod, path: FieldPath, amount: Quantity | None) -> Pod:
+    """Return the pod with one amount written in, or taken out."""
+    _, at, *rest, side, resource = path
 
     def changed(resources: ResourceRequirements) -> ResourceRequirements:
-        return replace(resources, **{str(side): {**getattr(resources, str(side)), resource: amount}})
+        amounts: ResourceList = {**getattr(resources, str(side)), str(resource): amount or ZERO}
+        if amount is None:
+            del amounts[str(resource)]
+        return replace(resources, **{str(side): amounts})
 
     if at == "resources":
         return replace(pod, spec=replace(pod.spec, resources=changed(pod.spec.resources or ResourceRequirements())))

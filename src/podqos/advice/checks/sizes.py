@@ -368,8 +368,8 @@ def small_sidecar() -> Example:
     small request ends up near 999: when the node runs out of memory the kernel kills it right after the BestEffort
     pods, and without its proxy the pod serves no traffic, whatever its priority.
 
-    Fix: Make the pod Guaranteed, or make the sidecar an init container with restartPolicy: Always, whose score follows
-    the main container's.
+    Fix: Make the sidecar an init container with restartPolicy: Always, whose score follows the main container's; or
+    make the pod Guaranteed, which throttles every container at its cpu limit and reserves all that it may use.
     """
     return Example(
         examples.documents(

@@ -19,10 +19,13 @@ from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceRequi
 _MI, _TI, _PI = (1 << power for power in (20, 40, 50))
 # The largest machine that can be rented (Amazon's u7inh-32tb.480xlarge), and disks that none has.
 _LARGEST_MACHINE = {CPU: 1920, MEMORY: 32 * _TI, EPHEMERAL_STORAGE: _PI}
-# Fewer cores than this are not looked at; machines with more than that are rare and have much memory.
-_MANY_CORES, _RARE_CORES = 100, 448
+# Fewer cores than the first are not looked at, fewer than the second only beside next to no memory; machines with more
+# than the third are rare and have much memory.
+_SEVERAL_CORES, _MANY_CORES, _RARE_CORES = 20, 100, 448
 _ROUND = 50
-_BYTES_PER_CORE = 256 * _MI
+_BYTES_PER_CORE, _LEAST_BYTES_PER_CORE = 256 * _MI, 8 * _MI
+# Runtimes refuse less, or their own start does not survive it: Docker documents 6m.
+_LEAST_LIMIT_BYTES = 6 * _MI
 # No container runs in less than a mebibyte, and the kubelet counts no less than a thousandth of a core.
 _LEAST_NANOS = {CPU: NANOS // 1000, MEMORY: _MI * NANOS, EPHEMERAL_STORAGE: _MI * NANOS}
 # Readings outside of these are not what people write.
@@ -46,32 +49,52 @@ class Meant(Struct, frozen=True, gc=False):
     """Whether there is only one that makes sense."""
 
 
+class Stated(Struct, frozen=True, gc=False):
+    """One amount of a container, or of a pod."""
+
+    name: str
+    """Of the resource."""
+    side: str
+    """``limits`` or ``requests``."""
+    amount: Quantity
+
+
 class Machines:
     """What the nodes at hand have, or else the largest machine that can be rented."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], memory_bytes: int | None = None) -> None:
+        """Take the nodes, or, without any, the memory that a node is stated to have."""
         self._nodes = tuple(nodes)
+        self._memory_bytes = memory_bytes
 
     def hold(self, name: str, amount: Quantity) -> bool:
         """Whether a machine has as much of a resource: one of the nodes, where they say what they have."""
         known = [node.status.capacity[name] for node in self._nodes if name in node.status.capacity]
-        return amount <= max(known) if known else amount.nanos <= _LARGEST_MACHINE[name] * NANOS
+        if known:
+            return amount <= max(known)
+        most = self._memory_bytes if name == MEMORY and self._memory_bytes else _LARGEST_MACHINE[name]
+        return amount.nanos <= most * NANOS
 
     def have(self, name: str, amount: Quantity) -> bool:
         """Whether one of the nodes at hand has as much."""
         return any(name in node.status.capacity and amount <= node.status.capacity[name] for node in self._nodes)
 
 
-def is_implausible(name: str, amount: Quantity, beside: ResourceRequirements, machines: Machines) -> bool:
+def is_implausible(stated: Stated, beside: ResourceRequirements, machines: Machines) -> bool:
     """Whether an amount of cpu, memory or ephemeral storage was probably meant in another unit."""
+    name, amount = stated.name, stated.amount
     if amount.nanos <= 0 or name not in _LEAST_NANOS:
         return False
     if amount.nanos < _LEAST_NANOS[name]:
         return True
     if name != CPU:
+        if amount.nanos % NANOS or (name == MEMORY and stated.side == "limits" and amount.value < _LEAST_LIMIT_BYTES):
+            return True
         return amount.nanos > _LARGEST_MACHINE[name] * NANOS and not machines.have(name, amount)
-    if amount.nanos < _MANY_CORES * NANOS or machines.have(name, amount):
+    if amount.nanos < _SEVERAL_CORES * NANOS or machines.have(name, amount):
         return False
+    if amount.nanos < _MANY_CORES * NANOS:
+        return _is_tiny(amount.value, beside)
     if amount.nanos > _LARGEST_MACHINE[name] * NANOS:
         return True
     # A whole number of fifties looks like thousandths, unless the rest of the container is as large.
@@ -87,6 +110,12 @@ def _is_large(cores: int, beside: ResourceRequirements) -> bool:
     return any(MEMORY in side and side[MEMORY].value >= cores * _BYTES_PER_CORE for side in sides)
 
 
+def _is_tiny(cores: int, beside: ResourceRequirements) -> bool:
+    """Whether a container with so many cores may use next to no memory."""
+    limit = beside.limits.get(MEMORY)
+    return limit is not None and 0 < limit.value < cores * _LEAST_BYTES_PER_CORE
+
+
 def meant(name: str, amount: Quantity, machines: Machines) -> Meant:
     """Return what was probably meant by an implausible amount."""
     written = _WRITTEN.fullmatch(amount.written or str(amount))
@@ -94,6 +123,8 @@ def meant(name: str, amount: Quantity, machines: Machines) -> Meant:
         return Meant((), is_plain=False)
     number, unit = written.groups()
     readings, is_plain = (_cores if name == CPU else _bytes)(number, unit, amount)
+    if name == EPHEMERAL_STORAGE and not unit and is_plain:
+        readings, is_plain = [*readings, *_likely_bytes(f"{number}Gi")], False  # disks are counted in gibibytes, too
     possible = tuple(dict.fromkeys(each for each in readings if machines.hold(name, Quantity.parse(each))))
     return Meant(possible, is_plain and len(possible) == 1)
 
@@ -120,6 +151,11 @@ def _likely_milli(amount: Quantity) -> list[str]:
 
 
 def _bytes(number: str, unit: str, amount: Quantity) -> tuple[list[str], bool]:
+    if unit == "m" and "." not in number and int(number) >= _MI:
+        return _likely_bytes(number), False  # bytes, with a unit that they do not have
+    if _LEAST_NANOS[MEMORY] <= amount.nanos < _LEAST_LIMIT_BYTES * NANOS:
+        larger = {"Mi": "Gi", "M": "G"}.get(unit)
+        return _likely_bytes(f"{number}{larger}") if larger else [], False
     if amount.nanos >= _LEAST_NANOS[MEMORY]:
         smaller = _SMALLER.get(unit[:1], "")
         return _likely_bytes(*(f"{number}{each}{unit[1:]}" for each in smaller)), False

@@ -30,7 +30,8 @@ from podqos.advice.checks.finding import (
     Patch,
     PodStanding,
 )
-from podqos.advice.checks.units import Machines, is_implausible
+from podqos.advice.checks.look_up import peak_usage
+from podqos.advice.checks.units import Machines, Stated, is_implausible
 from podqos.errors import InvalidConfiguration, InvalidManifest
 from podqos.eviction.usage import request_of
 from podqos.manifest.plain import Plain, parse_path
@@ -57,6 +58,8 @@ RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
 _NO_METADATA = ObjectMeta()
 _YES = ("true", "yes")
+_OF_USAGE = (Choice.RESOURCES, Choice.MEMORY_LIMIT)
+"""Choices that depend on what containers use, which no manifest says."""
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
 
@@ -244,6 +247,8 @@ class View:
         """The class with which it runs."""
         if not found.workload.is_stored and context.has_policies(self.pod):
             self._admit()
+        self._fields: dict[str, str] = {}
+        """The fields of the pod that edits write, by their paths in the object."""
         self.findings: list[Finding] = []
         self.variants: list[Variant] = []
         """Pods that findings compare with others, instead of the workload's own."""
@@ -253,6 +258,11 @@ class View:
         if self.admission.first.allowed:
             self.stored = with_priority(self.admission.first.pod, self.priority)
             self.stored_class = classify(self.stored, self.options.profile).qos_class
+
+    def tried(self, pod: Pod, context: Context) -> View:
+        """Return the same workload with another pod, to see what would be found then."""
+        located = LocatedWorkload(replace(self.workload, pod=pod), self.subject, self.scaled_by)
+        return View(located, context, compares=False, weighs=False, written=self.written)
 
     @cached_property
     def serves(self) -> str | None:
@@ -345,6 +355,8 @@ class View:
         if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
             # Nothing is derived from an amount that was meant in another unit.
             patch = Patch.choose(Choice.UNIT, [edit.path for edit in patch.edits])
+        if patch.needs_choice in _OF_USAGE:
+            patch = replace(patch, look_up=self._peak_usage(patch, container))
         after = self._variant(repair.repaired()) if self.compares else None
         before = self._variant(repair.now)
         if before is not None or after is not None:
@@ -364,19 +376,31 @@ class View:
             )
         )
 
+    def _peak_usage(self, patch: Patch, container: str | None) -> str:
+        """Return what to look up before requests or limits are chosen."""
+        is_memory = all(path.endswith(".memory") for path in patch.paths)
+        resource = "memory" if is_memory else "cpu" if all(path.endswith(".cpu") for path in patch.paths) else ""
+        names = [container] if container else [each.name for each in self.pod.spec.containers]
+        return peak_usage(self.subject.namespace, names, resource or "cpu and memory")
+
+    @property
+    def machines(self) -> Machines:
+        """What the nodes have that it may run on."""
+        return Machines(self.context.surroundings.nodes, self.options.node_memory_bytes)
+
     @cached_property
     def _implausible(self) -> frozenset[tuple[str, str]]:
         """The amounts that were probably meant in another unit, each with its resource."""
-        machines = Machines(self.context.surroundings.nodes)
+        machines = self.machines
         stated = [container.resources for container, _ in self.resources()]
         if self.pod.spec.resources is not None:
             stated.append(self.pod.spec.resources)
         return frozenset(
             (name, str(amount))
             for resources in stated
-            for side in (resources.limits, resources.requests)
-            for name, amount in side.items()
-            if is_implausible(name, amount, resources, machines)
+            for side, amounts in (("limits", resources.limits), ("requests", resources.requests))
+            for name, amount in amounts.items()
+            if is_implausible(Stated(name, side, amount), resources, machines)
         )
 
     def _is_implausible(self, edit: FieldEdit) -> bool:
@@ -389,7 +413,13 @@ class View:
 
     def edit(self, path: str, value: Quantity | str | None, was: Quantity | str | None = None) -> FieldEdit:
         """Return the edit of a field; ``path`` counts from the pod."""
-        return FieldEdit(self.at(path), None if value is None else str(value), None if was is None else str(was))
+        at = self.at(path)
+        self._fields[at] = path
+        return FieldEdit(at, None if value is None else str(value), None if was is None else str(was))
+
+    def field(self, path: str) -> str:
+        """Return the pod's field that an edit of the object writes."""
+        return self._fields.get(path, path)
 
     def choose(self, choice: Choice, *paths: str, candidates: tuple[str, ...] = ()) -> Patch:
         """Return the patch that lacks a choice; ``paths``, where it is to be written, count from the pod."""

@@ -1,9 +1,10 @@
 """Apply the patches of findings to the texts they were found in, until no patch is left to apply.
 
-All patches of a file are applied together, and the result is checked again. Where two want the same field, or the same
-resources, the more severe finding wins, or else the first check, and the other has to be found again in the new text;
-if they keep undoing each other, the first wins. Texts come in and go out as bytes: reading, checking again and
-writing are up to the caller.
+All patches of a file are applied together, and everything is checked again. Where two want the same field, or the same
+resources, the more severe finding wins, or else the first check, and the other has to be found again in the new text.
+What is written is always better by the checks' own measure (``checks.trying``): where the patches together are not,
+they are tried one by one, and those that are not are refused. So they cannot go on for ever, or undo each other.
+Texts come in and go out as bytes: reading, checking again and writing are up to the caller.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from podqos.advice.checks.finding import CheckedObject, EditValue, Finding
+from podqos.advice.checks.trying import measure
 from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
@@ -22,7 +24,8 @@ from podqos.manifest.text import Place
 Recheck = Callable[[Mapping[str, bytes]], Sequence[Finding]]
 """From the texts that have changed, by file, to the findings that are left."""
 
-_MOST_ROUNDS = 8
+_MOST_ALONE = 50
+"""So many patches are tried one by one: each takes as long as checking everything."""
 # What is in the way of one edit is in the way of all others in the file.
 _OF_THE_FILE = (Reason.TEMPLATE, Reason.UNREADABLE)
 
@@ -65,19 +68,10 @@ class Fixes(Struct, frozen=True):
 
 def fix(findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Recheck) -> Fixes:
     """Apply every patch that ``is_applied``; ``load`` returns what a file held when it was checked."""
-    files: dict[str, _File] = {}
-    for _ in range(_MOST_ROUNDS):
-        by_source: dict[str, list[Finding]] = {}
-        for finding in findings:
-            if _can_be_applied(finding):
-                by_source.setdefault(finding.subject.source, []).append(finding)
-        for source in sorted(by_source.keys() - files.keys()):
-            files[source] = _File(load(source))
-        changed = [files[source].take(by_source[source]) for source in sorted(by_source)]
-        if not any(changed):
-            break
-        findings = recheck({source: file.after for source, file in files.items() if file.after != file.before})
-    in_order = sorted(files.items())
+    run = _Run(findings, load, recheck)
+    while run.apply_all():
+        pass
+    in_order = sorted(run.files.items())
     return Fixes(
         tuple(
             FixedFile(source, file.before, file.after, tuple(file.fixed))
@@ -85,8 +79,60 @@ def fix(findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Rech
             if file.after != file.before
         ),
         tuple(refused for _, file in in_order for refused in file.refused()),
-        tuple(findings),
+        tuple(run.findings),
     )
+
+
+class _Run:
+    """The files while patches are applied to them, and what is found in them."""
+
+    def __init__(self, findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Recheck) -> None:
+        self.files: dict[str, _File] = {}
+        self.findings = findings
+        self._load, self._recheck = load, recheck
+        self._alone = 0
+
+    def apply_all(self) -> bool:
+        """Apply what can be applied together, or else what helps by itself; return whether anything was."""
+        by_source: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            if _can_be_applied(finding):
+                by_source.setdefault(finding.subject.source, []).append(finding)
+        for source in sorted(by_source.keys() - self.files.keys()):
+            self.files[source] = _File(self._load(source))
+        edited = {source: self.files[source].edited(by_source[source]) for source in sorted(by_source)}
+        edited = {source: edit for source, edit in edited.items() if edit.data != self.files[source].after}
+        if not edited or self._is_kept(edited):
+            return bool(edited)
+        for source, edit in edited.items():
+            for fix_alone in edit.fixes:
+                if self._applies_alone(source, fix_alone):
+                    return True  # and places have moved
+        return False
+
+    def _applies_alone(self, source: str, fix_alone: _Fix) -> bool:
+        file = self.files[source]
+        self._alone += 1
+        if self._alone <= _MOST_ALONE:
+            edited = file.edited([fix_alone.finding])
+            if edited.data != file.after and self._is_kept({source: edited}):
+                return True
+        file.refuse(fix_alone, CannotEdit(Reason.NO_BETTER))
+        return False
+
+    def _is_kept(self, edited: Mapping[str, _EditedFile]) -> bool:
+        """Check everything with new texts, and keep them if that is better."""
+        texts = {source: file.after for source, file in self.files.items() if file.after != file.before}
+        texts |= {source: edit.data for source, edit in edited.items()}
+        findings = self._recheck(texts)
+        if measure(findings) >= measure(self.findings):
+            return False
+        self.findings = findings
+        for source, edit in edited.items():
+            file = self.files[source]
+            file.after = edit.data
+            file.fixed += [each.finding for each in edit.fixes]
+        return True
 
 
 def _can_be_applied(finding: Finding) -> bool:
@@ -97,11 +143,11 @@ def _can_be_applied(finding: Finding) -> bool:
 _Wanted = dict[FieldPath, EditValue]
 
 
-class _Written(Struct):
-    """What was written into a field, and of which rank the finding was that did it last."""
+class _EditedFile(Struct, frozen=True):
+    """A new text of a file, and what was fixed in it."""
 
-    rank: tuple[int, str]
-    values: list[EditValue]
+    data: bytes
+    fixes: tuple[_Fix, ...]
 
 
 class _File:
@@ -110,43 +156,20 @@ class _File:
     def __init__(self, data: bytes) -> None:
         self.before = self.after = data
         self.fixed: list[Finding] = []
-        self._written: dict[tuple[int, FieldPath], _Written] = {}
         self._refused: dict[tuple[int, str, str], RefusedFix] = {}
 
-    def take(self, findings: Iterable[Finding]) -> bool:
-        """Apply what can be applied, and return whether the text has changed."""
+    def edited(self, findings: Iterable[Finding]) -> _EditedFile:
+        """Return the text with all fixes that can be applied together."""
         numbers = {place: number for number, place in enumerate(places_in_order(self.after))}
         fixes = [_Fix(finding, numbers.get(_place(finding), -1)) for finding in findings]
-        fixes = [each for each in fixes if each.key not in self._refused and not self._is_written(each)]
-        chosen = self._without_conflicts(sorted(fixes, key=lambda each: (each.rank, each.finding.order)))
-        chosen, result = self._apply(chosen)
-        for each in chosen:
-            self._note(each)
-        if result == self.after:
-            return False
-        self.after = result
-        self.fixed += [each.finding for each in chosen]
-        return True
+        fixes = [each for each in fixes if each.key not in self._refused]
+        chosen = _without_conflicts(sorted(fixes, key=lambda each: (each.rank, each.finding.order)))
+        chosen, data = self._apply(chosen)
+        return _EditedFile(data, tuple(chosen))
 
-    def _is_written(self, each: _Fix) -> bool:
-        """Whether all that a patch wants was written, and the finding is there nevertheless."""
-        fields = [(self._written.get((each.number, path)), value) for path, value in each.wanted().items()]
-        return all(written is not None and written.values[-1] == value for written, value in fields)
-
-    def _note(self, each: _Fix) -> None:
-        for path, value in each.wanted().items():
-            written = self._written.setdefault((each.number, path), _Written(each.rank, []))
-            written.rank = each.rank
-            if value not in written.values[-1:]:
-                written.values.append(value)
-
-    def _is_undone(self, each: _Fix) -> bool:
-        """Whether a patch wants to go back to what another of higher rank has overwritten."""
-        for path, value in each.wanted().items():
-            written = self._written.get((each.number, path))
-            if written is not None and value in written.values[:-1] and each.rank >= written.rank:
-                return True
-        return False
+    def refuse(self, fix_refused: _Fix, why: CannotEdit) -> None:
+        """Apply a fix no more."""
+        self._refused[fix_refused.key] = RefusedFix(fix_refused.finding, why)
 
     def refused(self) -> Iterator[RefusedObject]:
         """Yield what was not fixed, object by object."""
@@ -159,22 +182,11 @@ class _File:
             edits = [
                 edit
                 for refused in in_order
-                if refused.why.reason is not Reason.CONFLICT
+                if refused.why.reason is not Reason.NO_BETTER
                 for edit in refused.finding.patch.edits
             ]
             value = lookup.plain(places[number]) if 0 <= number < len(places) else None
             yield RefusedObject(in_order[0].finding.subject, tuple(in_order), object_patch(value, edits))
-
-    def _without_conflicts(self, fixes: Iterable[_Fix]) -> list[_Fix]:
-        """Return those that can be applied together: of two that want the same field, the first."""
-        chosen: dict[int, list[_Fix]] = {}
-        for each in fixes:
-            of_object = chosen.setdefault(each.number, [])
-            if self._is_undone(each):
-                self._refuse(each, CannotEdit(Reason.CONFLICT))
-            elif not any(map(each.interferes, of_object)):
-                of_object.append(each)
-        return [each for of_object in chosen.values() for each in of_object]
 
     def _apply(self, chosen: list[_Fix]) -> tuple[list[_Fix], bytes]:
         """Return which findings could be fixed, and the resulting text."""
@@ -184,7 +196,7 @@ class _File:
                 return chosen, result.data
             for why in (result, *result.others):
                 for each in self._at_fault(chosen, why):
-                    self._refuse(each, why)
+                    self.refuse(each, why)
             chosen = [each for each in chosen if each.key not in self._refused]
         return [], self.after
 
@@ -204,8 +216,15 @@ class _File:
                 accepted += each.edits()
         return at_fault
 
-    def _refuse(self, each: _Fix, why: CannotEdit) -> None:
-        self._refused[each.key] = RefusedFix(each.finding, why)
+
+def _without_conflicts(fixes: Iterable[_Fix]) -> list[_Fix]:
+    """Return those that can be applied together: of two that want the same field, the first."""
+    chosen: dict[int, list[_Fix]] = {}
+    for each in fixes:
+        of_object = chosen.setdefault(each.number, [])
+        if not any(map(each.interferes, of_object)):
+            of_object.append(each)
+    return [each for of_object in chosen.values() for each in of_object]
 
 
 def _place(finding: Finding) -> Place:

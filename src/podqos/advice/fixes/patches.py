@@ -38,7 +38,7 @@ _NOT_PATCHED = {
     "RuntimeClass": ("handler",),
 }
 """Fields that the API server does not let change: such an object has to be recreated."""
-_FILES = ("KubeletConfiguration", "NodeConfig", "ClusterResourceOverrideConfig")
+FILE_KINDS = ("KubeletConfiguration", "NodeConfig", "ClusterResourceOverrideConfig")
 """Kinds that no API server knows: they are files on a node."""
 
 
@@ -96,7 +96,7 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
         merge=_merged(value, new, by_name=False),
         operations=tuple(_operations(value, new, ())),
         is_custom=group_of(api_version) not in _BUILT_IN_GROUPS,
-        can_be_applied=kind not in _FILES and not _is_fixed(kind, value, new),
+        can_be_applied=kind not in FILE_KINDS and not _is_fixed(kind, value, new),
     )
 
 

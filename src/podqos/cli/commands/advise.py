@@ -42,6 +42,7 @@ from podqos.cli.problems import print_problems
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.cli.usage_sources import read_metrics, usage_of
+from podqos.errors import InvalidOption
 from podqos.objects.files import Inputs
 from podqos.reading.files import read_bytes
 from podqos.report.advice.lines import text
@@ -85,6 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.node:
         return run_for_node(arguments)
     descriptions = _descriptions(arguments)
+    if arguments.patch and arguments.output != "text":
+        raise InvalidOption(f"--patch and -o {arguments.output} cannot be combined", fix="give one of them")
     if arguments.apply_to and not arguments.files:
         arguments.files = list(arguments.apply_to)
     has_files = arguments.files or arguments.kustomize or arguments_name_cluster(arguments)

@@ -41,10 +41,17 @@ def run_for_node(arguments: argparse.Namespace) -> int:
         "--usage": arguments.usage,
         "--ask": arguments.ask,
         "--kubelet-config": arguments.kubelet_config,
+        "--goal": arguments.goal,
+        "--price": arguments.price,
+        "--nodes": arguments.nodes,
+        "--patch": arguments.patch,
+        "--apply-to": arguments.apply_to,
     }
     for option, value in given.items():
         if value:
             raise InvalidOption(f"--node and {option} cannot be combined", fix="advise workloads in a separate run")
+    if arguments.output in {"csv", "html"}:
+        raise InvalidOption(f"-o {arguments.output} is about workloads", where="--node", fix="use text, json or yaml")
     if arguments.output == "name" or selection_of(arguments) is not None:
         raise InvalidOption(
             "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"

@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run these checks alone, by id or name; --fix then applies also what rests on a rule of thumb (PQ105) or on "
         "another object's policy (PQ201)",
     )
-    fixes.add_argument("--diff", action="store_true", help="show what --fix would write")
+    fixes.add_argument(
+        "--diff", action="store_true", help="show what --fix would write, and write nothing, also together with --fix"
+    )
     fixes.add_argument(
         "--patch-format",
         choices=("kubectl", "kustomize", "json"),

@@ -117,7 +117,7 @@ class CheckRun:
         checked = self._checked()
         if arguments.write_baseline:
             return self._write_baseline(checked)
-        if arguments.patch_format and not arguments.fix:
+        if arguments.patch_format and (arguments.diff or not arguments.fix):
             from podqos.answers.object_patches import patch_lines
 
             print_file(patch_lines(checked.patches(), arguments.patch_format))
@@ -141,7 +141,7 @@ class CheckRun:
         return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
 
     def _fix(self, checked: Checked) -> int:
-        """Show what would be fixed, or fix it and report what is left."""
+        """Show what would be fixed; without ``--diff`` fix it and report what is left."""
         from podqos.cli.commands.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments
@@ -149,7 +149,6 @@ class CheckRun:
         fixes, after = checked.fix()
         if arguments.diff:
             print_diff(fixes, style)
-        if not arguments.fix:
             print_summary(fixes, style, is_written=False)
             say_assumptions(checked.assumptions)
             return self._end(checked)

@@ -24,6 +24,7 @@ from podqos.cli.output import add_output_options, object_name, print_lines, prin
 from podqos.cli.problems import ProblemPrinter
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
+from podqos.cli.spelling import spelled
 from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
@@ -192,7 +193,7 @@ def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.
     if found and not is_case_table and arguments.output not in {"json", "yaml"}:
         _say_assumptions(files, arguments)
     for problem in not_judged(explained.unjudged):
-        print(problem, file=sys.stderr)
+        print(problem.worded(spelled), file=sys.stderr)
     left_out = []
     if explained.others:
         unparsed = f" ({explained.unparsed} unparsed)" if explained.unparsed else ""

@@ -23,6 +23,7 @@ from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.options import add_list_option, add_value_option, capacity_option, duration_option
 from podqos.cli.prometheus import add_prometheus_options
+from podqos.cli.spelling import spelled
 from podqos.errors import InvalidOption
 from podqos.wording import counted
 
@@ -101,7 +102,7 @@ def _validate(files: list[str]) -> int:
     for file in files:
         reading = read_scenario(file)
         for problem in reading.problems:
-            print(problem, file=sys.stderr)
+            print(problem.worded(spelled), file=sys.stderr)
         if reading.scenario is None:
             code = EXIT_BAD_INPUT
             continue

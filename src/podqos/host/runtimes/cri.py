@@ -11,7 +11,7 @@ import msgspec
 from podqos.errors import HostError
 from podqos.host.runtimes.cri_answers import Answer
 from podqos.host.runtimes.cri_messages import PACKAGE, decode, encode
-from podqos.naming import naming
+from podqos.naming import stated_with
 
 _CALL_SECONDS = 60.0
 _IMAGE_CALLS = ("ListImages", "ImageStatus", "RemoveImage")
@@ -53,7 +53,7 @@ class Cri:
             why = "connection refused" if self._socket.exists() else "no such file"
             return HostError(
                 f"no container runtime answers on {self._socket} ({why}): start it "
-                "(apt-get install containerd), or name its socket with " + naming("runtime_socket")
+                "(apt-get install containerd), or name its socket with " + stated_with("runtime_socket")
             )
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return HostError(f"{self._socket} does not speak CRI v1: {details}")

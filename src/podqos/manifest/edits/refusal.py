@@ -36,6 +36,8 @@ class Reason(StrEnum):
     """It is a change that is not made in place: to the object as a whole, or to the items of a list of lists."""
     NOT_AS_MEANT = "notAsMeant"
     """The new text would not say what was meant, or would not be in order."""
+    NO_BETTER = "noBetter"
+    """With the new text as much is wrong as before."""
 
 
 class EditRefusal(Exception):

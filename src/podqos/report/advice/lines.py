@@ -10,6 +10,7 @@ from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.model.pod import QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.naming import stated_with
 from podqos.report.advice.table import table
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
@@ -47,7 +48,8 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
         lines += ["", *wrapped(style.alarm(quota_words(shortfall)), style, "  ", "! ")]
     if report.priority_classes:
         names = ", ".join(f"{each.name} ({each.value})" for each in report.priority_classes)
-        lines += ["", *wrapped(f"Priority classes to create: {names}. -o manifests prints them.", style, "")]
+        prints = f"{stated_with('output', 'manifests')} prints them"
+        lines += ["", *wrapped(f"Priority classes to create: {names}. {prints}.", style, "")]
     return lines
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.check_identity import Example
-from podqos.naming import stated_with
 from podqos.report.check.catalogue import GoodExample
 
 _GROUPS = {
@@ -23,7 +22,8 @@ _GROUPS = {
     "7": "Policies of podqos",
 }
 
-_START = """\
+_FIX, _DIFF = stated_with("fix"), stated_with("diff")
+_START = f"""\
 # The checks
 
 What `podqos check` finds. This page is generated from the code (`src/podqos/advice/checks/`); the tests run every
@@ -47,6 +47,27 @@ metadata:
 
 The kill order is computed with every container at its memory limit (without one at twice its request, without either at
 64Mi), because a manifest does not say what its pods use.
+
+## Fixes
+
+Every fix is tried before it is printed: written into the object, admitted, held against the nodes at hand, and checked
+again by all checks. It is offered where fewer errors, or else warnings, or else infos are left, and the pod is killed
+no earlier. What was tried and would not help is said, and the finding is left to you. `{_FIX}` applies the fixes that
+need no decision, checks everything again, and writes only what is better; `{_DIFF}` shows the same and writes nothing,
+also together with `{_FIX}`.
+
+- **CPU limits.** A container that has used its CPU limit within a period of 100 ms stands still until the next period,
+  even on an idle node: that is throttling, and slow answers are how users see it. So no fix adds a CPU limit, except
+  where one container without limits keeps its pod from being Guaranteed (PQ101, PQ205): the two lines are the fix, and
+  throttling is named as its cost. Where Guaranteed is one way out of several, it is shown under `or`, with what it
+  throttles and reserves, and never applied by itself.
+- **Memory limits.** No fix lowers a memory limit. Where a fix sets one (PQ101), or a request or limit has to be chosen,
+  it names the number to look up, the peak usage, and the command that shows it: a manifest does not say what is used.
+- **Units.** No fix writes an amount that no node of the input has, or, without nodes, that no machine one can rent has:
+  1,920 cores and 32Ti of memory (Amazon's u7inh-32tb.480xlarge), 1Pi of disk. A memory limit below 6Mi, the least that
+  Docker accepts, is taken for a wrong unit.
+- **Budget.** Of up to 1,000 workloads, 20 fixes each are tried, of up to 20,000 two each, beyond that none; `{_DIFF}`
+  and `{_FIX}` try them all. A fix that was not tried is not printed (`isTried` in JSON).
 """
 
 
@@ -81,14 +102,14 @@ def _page(check: Check, good: str) -> Iterator[str]:
     yield f"{check.why}\n"
     yield f"*How to fix it:* {check.fix}\n"
     if check.fix_on_request:
-        yield f"`{stated_with('fix')}` writes it only with `{stated_with('only', check.id)}`: {_ON_REQUEST}\n"
+        yield f"`--fix` writes it only with `--only {check.id}`: {_ON_REQUEST}\n"
     yield from _example("Instead of", check.example, check.example.text)
     yield from _example("write", check.example, good)
     yield f"References: {'; '.join(check.references)}\n"
 
 
 def _example(word: str, example: Example, text: str) -> Iterator[str]:
-    options = "".join(f" {stated_with('inject', name)}" for name in example.inject)
+    options = "".join(f" --inject {name}" for name in example.inject)
     if example.replaces:
         yield f"{word} the second, for a pod that runs as the first:\n"
         yield f"```yaml\n{example.replaces}```\n"

@@ -12,6 +12,7 @@ from podqos.answers.replacements import unified
 from podqos.report.text.style import Style
 from podqos.wording import counted
 from podqos.words.edits import reason_words
+from podqos.words.fixes import cost_words
 
 
 def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]:
@@ -36,6 +37,7 @@ def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches:
         yield style.strong(f"{file.source}: {verb} {counted(len(file.findings), 'finding')}")
         for finding in file.findings:
             yield f"  {_name(finding)}"
+            yield from (f"    {line}" for line in cost_words(finding.patch).splitlines())
     for refused in fixes.refused:
         yield from _refused_lines(refused, style, with_patches=with_patches)
     if not fixes.files and not fixes.refused:

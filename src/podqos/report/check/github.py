@@ -12,6 +12,7 @@ from podqos.answers.findings import CheckReport, FindingReport
 from podqos.manifest.problems import Position, Problem
 from podqos.naming import published
 from podqos.report.check.table import is_shown
+from podqos.words.fixes import patch_lines
 
 _COMMANDS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "notice"}
 
@@ -47,8 +48,7 @@ def _message(item: FindingReport) -> str:
     container = f", container {item.container}" if item.container else ""
     field = f" {item.path}" if item.path and not item.line else ""
     lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence]
-    lines += [f"fix: {item.patch.text}" if item.patch.text else ""]
-    return "\n".join(filter(None, lines))
+    return "\n".join(filter(None, [*lines, *patch_lines(item.patch)]))
 
 
 def escape_data(text: str) -> str:

@@ -15,6 +15,7 @@ from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.table import left_out
 from podqos.report.text.html_page import escape, page
 from podqos.wording import counted
+from podqos.words.fixes import alternative_words, cost_words, fix_words
 
 _STYLE = """\
 article { background: var(--card); border: 1px solid var(--line); border-left: .3rem solid var(--colour);
@@ -92,8 +93,11 @@ def _finding(item: FindingReport) -> Iterator[str]:
     if item.consequence:
         yield f"<dt>so</dt><dd>{escape(item.consequence)}</dd>"
     if item.patch.text:
-        text = escape(item.patch.text)
+        text = escape(fix_words(item.patch))
         yield f"<dt>fix</dt><dd>{f'<pre>{text}</pre>' if item.patch.is_complete else text}</dd>"
+    for name, words in (("cost", cost_words(item.patch)), ("or", alternative_words(item.patch))):
+        if words:
+            yield f"<dt>{name}</dt><dd>{escape(words)}</dd>"
     yield "</dl></article>"
 
 

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element
 from podqos.advice.checks.finding import CheckedObject, FailOn
 from podqos.answers.findings import CheckReport, FindingReport
 from podqos.report.text.junit import document, element
+from podqos.words.fixes import patch_lines
 
 
 def junit(report: CheckReport, checked: Sequence[CheckedObject]) -> str:
@@ -51,4 +52,4 @@ def _case(items: Sequence[FindingReport], fail_on: FailOn) -> Element:
 def _description(item: FindingReport) -> str:
     place = f"{item.place}: {item.severity}: {item.path}" if item.line else f"{item.severity}: {item.path}"
     lines = [place, item.reason, item.consequence]
-    return "\n".join(filter(None, [*lines, f"fix: {item.patch.text}" if item.patch.text else ""]))
+    return "\n".join(filter(None, [*lines, *patch_lines(item.patch)]))

@@ -37,7 +37,8 @@ def table(whole: NamespaceScores, style: Style) -> Iterator[str]:
     yield f"score {whole.score} of 100; {objects}{of} in {counted(len(whole.items), 'namespace')}"
     namespace = next((each.namespace for each in whole.items if each.worst and each.namespace), "")
     if whole.cluster and namespace:
-        yield f"  {style.faint(f'podqos check -n {namespace} lists the findings of a namespace')}"
+        chosen = stated_with("namespace", namespace)
+        yield f"  {style.faint(f'podqos check {chosen} lists the findings of a namespace')}"
     elif namespace:
         hint = f"without {stated_with('all')} the findings are listed"
         yield f"  {style.faint(hint)}"

@@ -17,6 +17,7 @@ from podqos.naming import stated_with
 from podqos.report.text.style import Style, labelled, wrapped
 from podqos.wording import counted, listed
 from podqos.words.consequences import worded
+from podqos.words.fixes import alternative_words, cost_words, fix_words
 
 # From this many on, findings of one check are reported together.
 _SHARED = 3
@@ -98,13 +99,12 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
         place = f"{_shown(one.place)}: " if one.place else ""
         start = f"{place}{style.severity(one.severity)} {name}"
         yield from wrapped(start, style, " " * _INDENT, "  ")
-        yield from _labelled(
-            {"left": _left(one), "why": one.reason, "so": _consequence(one, told), "fix": one.patch.text}, style
-        )
+        said = {"left": _left(one), "why": one.reason, "so": _consequence(one, told)}
+        yield from _labelled(said | _fix_parts(one), style)
         return
     if len({_object(each) for each in block}) == 1:
         yield from wrapped(_headline(one), style, " " * _INDENT, "  ")
-    general = {"left": _left, "why": _reason, "so": _general_consequence, "fix": _fix}
+    general = {"left": _left, "why": _reason, "so": _general_consequence, "fix": _fix, "cost": _cost, "or": _or}
     shared = {label: words(one) for label, words in general.items() if len(set(map(words, block))) == 1}
     if shared.get("so"):
         shared["so"] = _consequence(replace(one, consequence=shared["so"]), told, (one.check, ""))
@@ -117,13 +117,13 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
         for each in group:
             place = _listed_place(each, with_reason="why" not in shared)
             yield from wrapped(_shown(place), style, " " * (_INDENT + 2), " " * _INDENT)
-            own = {"left": _left(each), "fix": each.patch.text}
+            own = {"left": _left(each), **_fix_parts(each)}
             yield from _labelled({name: text for name, text in own.items() if name not in shared}, style, _INDENT + 2)
         if "so" not in shared:
             first = group[0] if len(group) == 1 else replace(group[0], consequence=_general_consequence(group[0]))
             yield from _labelled({"so": _consequence(first, told)}, style, _INDENT + 2)
     if len(shown) < len(block):
-        yield style.faint(f"    and {len(block) - len(shown):,} more; -v lists all of them")
+        yield style.faint(f"    and {len(block) - len(shown):,} more; {stated_with('verbose')} lists all of them")
 
 
 def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
@@ -172,10 +172,23 @@ def _reason(item: FindingReport) -> str:
 def _fix(item: FindingReport) -> str:
     """Return the fix without the places, if it has to be chosen."""
     patch = item.patch
-    if patch.needs_choice is None:
-        return patch.text
+    if patch.needs_choice is None or patch.refuted:
+        return fix_words(patch)
     candidates = f": {' or '.join(patch.candidates)}" if patch.candidates else ""
     return f"{patch.needs_choice.words}{candidates}"
+
+
+def _cost(item: FindingReport) -> str:
+    return cost_words(item.patch)
+
+
+def _or(item: FindingReport) -> str:
+    return alternative_words(item.patch)
+
+
+def _fix_parts(item: FindingReport) -> dict[str, str]:
+    """Return what to do about one finding, with its places, what it costs and what can be chosen instead."""
+    return {"fix": fix_words(item.patch), "cost": _cost(item), "or": _or(item)}
 
 
 def _labelled(parts: dict[str, str], style: Style, indent: int = _INDENT) -> Iterator[str]:
@@ -201,12 +214,13 @@ def _summary_lines(
     counts = _counts(summary, style, without_infos=hidden > 0)
     yield f"{counts or ('no findings above info' if hidden else 'no findings')}; {checked} checked"
     if hidden:
-        yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
+        yield f"  {counted(hidden, 'info')} left out ({stated_with('verbose')} shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
-    fixable = sum(map(_is_fixable, report.items))
+    fixed = [item for item in report.items if _is_fixable(item, report)]
+    fixable = len(fixed)
     if fixable and not was_fixed:
         are = "is" if fixable == 1 else "are"
-        also = ", infos included" if any(map(_is_fixable, set_apart)) else ""
+        also = ", infos included" if any(id(item) not in told for item in fixed) else ""
         how = f"with {stated_with('fix')}{also} ({stated_with('diff')} shows how)"
         if report.cluster:
             how = f"by patches{also} ({stated_with('patch_format', 'kubectl')} prints them)"
@@ -216,7 +230,13 @@ def _summary_lines(
         yield f"  {style.faint(f'podqos check {explaining} explains a check')}"
 
 
-def _is_fixable(item: FindingReport) -> bool:
+def _is_fixable(item: FindingReport, report: CheckReport) -> bool:
+    """Whether ``--fix`` writes it, or, in a cluster, a patch does: a kubelet's file is none of its objects."""
+    if report.cluster:
+        from podqos.advice.fixes.patches import FILE_KINDS
+
+        if item.kind in FILE_KINDS:
+            return False
     return item.patch.is_applied and item.suppression is None
 
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from podqos.answers.node_figures import NextVictim, NodeOverview, Share
 from podqos.answers.overview import Overview
+from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns
 from podqos.wording import counted, mebibytes
 from podqos.words.headroom import bound_by, briefly
 
 # People read a screenful; programs get everything.
+_WIDE = stated_with("output", "wide")
 _NODES_SHOWN = 20
 _NAMESPACES_SHOWN = 12
 _NAMES_SHOWN = 4
@@ -72,7 +74,7 @@ def _nodes(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
     headers = ("NODE", "HEADROOM", "PODS", "MEMORY USED", "REQUESTED", "LIMITS", *cpu)
     yield from columns((*headers, "EVICTED NEXT", "KILLED NEXT", "CONDITIONS"), rows, style)
     if len(whole.nodes) > len(shown):
-        yield style.faint(f"and {counted(len(whole.nodes) - len(shown), 'more node')} with more headroom (-o wide)")
+        yield style.faint(f"and {counted(len(whole.nodes) - len(shown), 'more node')} with more headroom ({_WIDE})")
     yield from (style.alarm(f"{node.name}: {node.problem}") for node in whole.nodes if node.problem)
 
 
@@ -93,7 +95,7 @@ def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str
     headers = ("NAMESPACE", "SCORE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED", *(("PODS",) if is_wide else ()))
     yield from columns(headers, rows, style)
     if len(wrong) > len(shown):
-        yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} (-o wide)")
+        yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} ({_WIDE})")
 
 
 def _headroom(node: NodeOverview, headroom_bytes: int, style: Style) -> str:

@@ -100,7 +100,10 @@ def _edit_lines(item: Explanation) -> list[str]:
     if not edits:
         return []
     several = f"these {len(edits)} lines make" if len(edits) > 1 else "this line makes"
-    return [f"{several} it Guaranteed:", *(f"  {line}" for line in edit_lines(edits))]
+    # A limit that is only replaced throttled before.
+    throttled = any(edit.path.endswith(".limits.cpu") and not edit.replaces for edit in edits)
+    cost = f", and {'throttle' if len(edits) > 1 else 'throttles'} it at that cpu limit" if throttled else ""
+    return [f"{several} it Guaranteed{cost}:", *(f"  {line}" for line in edit_lines(edits))]
 
 
 def _container_table(containers: Sequence[ContainerExplanation], style: Style) -> list[str]:

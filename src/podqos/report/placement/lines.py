@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from podqos.answers.placement import NodeReport, OvercommitReport, PendingReport, PlacementReport
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
+from podqos.naming import stated_with
 from podqos.placement.outcome import Status
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
@@ -231,7 +232,7 @@ def _number(count: int, what: str) -> str:
 
 
 def _more(count: int, what: str, rest: str = "") -> list[str]:
-    return [f"  … and {_number(count, what)}{rest}; -o json has them all"] if count > 0 else []
+    return [f"  … and {_number(count, what)}{rest}; {stated_with('output', 'json')} has them all"] if count > 0 else []
 
 
 def csv_rows(whole: PlacementReport) -> Table:

@@ -107,7 +107,10 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
     body = [line for block in _blocks(view, node, style) for line in block]
     if len(body) > _MOST_LINES:
         left_out = len(body) - _MOST_LINES
-        body = [*body[:_MOST_LINES], style.faint(f"… and {left_out:,} more lines; -o jsonl has everything")]
+        body = [
+            *body[:_MOST_LINES],
+            style.faint(f"… and {left_out:,} more lines; {stated_with('output', 'jsonl')} has everything"),
+        ]
     return [*lines, *body]
 
 
@@ -139,13 +142,12 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
 
 
 def _listed_once(kills: Sequence[Kill], view: RunView) -> Iterator[Kill]:
-    """Yield kills, of a workload's later ones only with the first of what would have saved them."""
+    """Yield kills, a workload's later ones without what would have saved them: that is said of its first."""
     workloads = {pod.key: pod.workload for pod in view.pods}
     seen = set[str]()
     for kill in kills:
         workload = workloads.get(kill.pod, kill.pod)
-        saved = [each for each in kill.savings if each.saves][:1] or kill.savings[:1]
-        yield replace(kill, savings=tuple(saved)) if workload in seen else kill
+        yield replace(kill, savings=()) if workload in seen else kill
         seen.add(workload)
 
 

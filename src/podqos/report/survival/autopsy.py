@@ -56,7 +56,7 @@ def _others(title: str, found: Sequence[str], style: Style, *, verbose: bool) ->
     for words in shown:
         lines += wrapped(words, style, "    ", "  ")
     if len(shown) < len(found):
-        lines.append(f"  … and {len(found) - len(shown):,} more (-v)")
+        lines.append(f"  … and {len(found) - len(shown):,} more ({stated_with('verbose')})")
     return lines
 
 

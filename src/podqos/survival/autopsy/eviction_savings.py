@@ -16,7 +16,7 @@ from podqos.survival.autopsy.eviction_scene import Scene, UsageSource
 from podqos.survival.autopsy.savings import SavedBy
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange, Surroundings
 from podqos.survival.counterfactual.kubelet import KubeletMoment, at_threshold, kubelet_counterfactuals
-from podqos.survival.counterfactual.turn import room_beside
+from podqos.survival.counterfactual.turn import controlled_alike, room_beside
 
 _CHANGES = {
     PodChange.LESS: SavedBy.USAGE,
@@ -54,7 +54,7 @@ def savings(scene: Scene, threshold: int | None, available: int | None) -> tuple
     is_known = threshold is not None and available is not None and 0 < available < threshold
     met = threshold or 2
     left = available if is_known and available is not None else met - 1
-    alike = _alike(scene.pod, scene.others)
+    alike = controlled_alike(scene.pod, scene.others)
     pods = _deciding(scene, alike)
     moment = _moment(scene, pods, met, left)
     surroundings = Surroundings(_room_for(pods, scene), alike)
@@ -102,17 +102,6 @@ def _of_node(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int
 
 def _evicts(moment: KubeletMoment) -> bool:
     return any(isinstance(command, EvictPod) for command in moment.decide().commands)
-
-
-def _alike(pod: Pod, others: Iterable[Pod]) -> frozenset[str]:
-    """Return the uids of the pods from the same manifest, by the controller that made them."""
-    owners = {(each.kind, each.name) for each in pod.metadata.owner_references if each.controller}
-    return frozenset(
-        each.metadata.uid
-        for each in others
-        if each.metadata.namespace == pod.metadata.namespace
-        and owners & {(owner.kind, owner.name) for owner in each.metadata.owner_references if owner.controller}
-    )
 
 
 def _saving(each: Counterfactual, scene: Scene) -> EvictionSaving:

@@ -71,7 +71,11 @@ class SecondRun(Struct, frozen=True, gc=False):
     died_us: int | None
     """When a pod of that manifest was killed or evicted all the same; None: never."""
     instead: tuple[str, ...] = ()
-    """The pods that were killed or evicted then, and not without the change; first to last."""
+    """The pods that were killed, evicted or preempted then, and not without the change; first to last."""
+    pending: tuple[str, ...] = ()
+    """The workloads of which more pods never ran then than without the change."""
+    is_pending: bool = False
+    """Whether its own workload is among them."""
 
 
 class Counterfactual(Struct, frozen=True, gc=False):
@@ -104,7 +108,8 @@ class Counterfactual(Struct, frozen=True, gc=False):
     @property
     def saves(self) -> bool:
         """Whether it works: the pod is spared, now and in a second run, the API server takes it, and it fits."""
-        is_doomed = self.second_run is not None and self.second_run.died_us is not None
+        second = self.second_run
+        is_doomed = second is not None and (second.died_us is not None or second.is_pending)
         return self.decision.spared and not self.refused and self.lacks is None and not is_doomed
 
 

@@ -97,9 +97,10 @@ class NodeNow(Struct, frozen=True):
     def _alike(self, uid: str) -> frozenset[str]:
         """Return the uids of the pods from the same manifest, with its own."""
         owner = self.owners.get(uid)
-        if owner is None:
-            return frozenset({uid})
-        return frozenset({uid, *(each for each, other in self.owners.items() if other == owner)})
+        same = (each for each, other in self.owners.items() if owner is not None and other == owner)
+        pod = next((entry.pod for entry in self.snapshot.pods if entry.pod.metadata.uid == uid), None)
+        alike = frozenset() if pod is None else controlled_alike(pod, (each.pod for each in self.snapshot.pods))
+        return frozenset({uid, *same, *alike})
 
     def _surroundings(self, pod: Pod, own: frozenset[str], gone: Collection[str]) -> Surroundings:
         away = [each.pod for each in self.snapshot.pods if each.pod.metadata.uid in gone]
@@ -127,3 +128,14 @@ def room_beside(pods: Iterable[Pod], allocatable: Mapping[str, int], profile: Pr
             if name in left:
                 left[name] -= amount
     return left
+
+
+def controlled_alike(pod: Pod, others: Iterable[Pod]) -> frozenset[str]:
+    """Return the uids of the pods from the same manifest, by the controller that made them."""
+    owners = {(each.kind, each.name) for each in pod.metadata.owner_references if each.controller}
+    return frozenset(
+        each.metadata.uid
+        for each in others
+        if each.metadata.namespace == pod.metadata.namespace
+        and owners & {(owner.kind, owner.name) for owner in each.metadata.owner_references if owner.controller}
+    )

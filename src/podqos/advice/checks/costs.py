@@ -1,0 +1,40 @@
+"""What a fix costs: the difference between two pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.advice.checks.finding import CostKind, FixCost
+from podqos.advice.checks.view import View
+from podqos.model.effective import pod_requests
+from podqos.model.pod import Container
+from podqos.model.quantity import ZERO
+from podqos.model.resources import CPU, MEMORY
+from podqos.wording import counted
+
+
+def costs_between(before: View, after: View) -> Iterator[FixCost]:
+    """Yield what the pods of a workload pay for becoming others: limits where there were none, larger requests."""
+    for old, new in zip(containers_of(before), containers_of(after), strict=True):
+        limits = new.resources.limits
+        cpu, memory = limits.get(CPU), limits.get(MEMORY)
+        old_cpu = old.resources.limits.get(CPU)
+        if cpu and (not old_cpu or cpu < old_cpu):
+            text = f"{new.name} is throttled at its cpu limit of {cpu}, even on an idle node"
+            yield FixCost(CostKind.THROTTLING, new.name, CPU, str(cpu), text)
+        if memory and not old.resources.limits.get(MEMORY):
+            text = f"{new.name} is OOM-killed at its memory limit of {memory}"
+            yield FixCost(CostKind.MEMORY_LIMIT, new.name, MEMORY, str(memory), text)
+    was, becomes = pod_requests(before.stored), pod_requests(after.stored)
+    replicas = before.workload.replicas or 1
+    for name in (CPU, MEMORY):
+        more = becomes.get(name, ZERO) - was.get(name, ZERO)
+        if more.sign > 0:
+            pods = f" for each of {counted(replicas, 'pod')}" if replicas > 1 else ""
+            text = f"{more} more {name} is reserved{pods}, used or not"
+            yield FixCost(CostKind.RESERVATION, "", name, str(more), text)
+
+
+def containers_of(view: View) -> tuple[Container, ...]:
+    """Return the containers as stored, with what policies fill in."""
+    return (*view.stored.spec.containers, *view.stored.spec.init_containers)

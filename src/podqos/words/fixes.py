@@ -1,0 +1,37 @@
+"""A finding's patch in words: what to write, what that costs, and what to look up first."""
+
+from __future__ import annotations
+
+from podqos.advice.checks.finding import Patch
+from podqos.naming import stated_with
+
+_NOT_TRIED = f"not tried, as there are so many fixes: {stated_with('diff')} tries and shows them"
+
+
+def fix_words(patch: Patch) -> str:
+    """Return what to write, a line for each edit, or what has to be chosen. What was not tried is not shown."""
+    text = _NOT_TRIED if patch.is_complete and not patch.is_tried else patch.text
+    chosen_from = f"look up first: {patch.look_up}" if patch.look_up and not patch.is_complete else ""
+    return "\n".join(filter(None, (text, patch.refuted, chosen_from)))
+
+
+def cost_words(patch: Patch) -> str:
+    """Return what the fix costs, a line for each cost; empty where it costs nothing."""
+    lines = [cost.text for cost in patch.costs]
+    if patch.look_up and patch.is_complete:
+        lines.append(f"look up first: {patch.look_up}")
+    return "\n".join(lines)
+
+
+def alternative_words(patch: Patch) -> str:
+    """Return what can be chosen instead, each with its costs; empty where there is nothing."""
+    lines = []
+    for alternative in patch.alternatives:
+        lines += [alternative.text, *(f"costs: {cost.text}" for cost in alternative.costs)]
+    return "\n".join(lines)
+
+
+def patch_lines(patch: Patch) -> list[str]:
+    """Return all of it, each part under its name: ``fix: …``, ``cost: …``, ``or: …``."""
+    parts = {"fix": fix_words(patch), "cost": cost_words(patch), "or": alternative_words(patch)}
+    return [f"{name}: {text}" for name, text in parts.items() if text]
