@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from podqos.errors import HostError, InvalidArgument
+from podqos.manifest.encoding import json_bytes, yaml_bytes
 from podqos.manifest.problems import Problem, Severity
 from podqos.naming import Field, NamingText, hint, naming, published, stated_with
 
@@ -54,6 +55,12 @@ def test_published_texts_are_plain_and_spelled_as_on_the_command_line():
     assert text == "no: give it with --node-memory 64Gi, or wait-f"
     assert type(text) is str
     assert stated_with("kubelet_config") == "--kubelet-config"
+
+
+@pytest.mark.parametrize("encoded", [json_bytes, yaml_bytes])
+def test_a_text_that_is_encoded_is_published(encoded):
+    problem = Problem("a.yaml", 1, 2, Severity.WARNING, "", "skipped", "add " + naming("render"))
+    assert b"add --render" in encoded(problem)
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

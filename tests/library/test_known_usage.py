@@ -133,6 +133,11 @@ def test_a_recommendation_counts_where_nothing_was_measured(objects, capsys):
     assert code == 0, err
     assert advised(json.loads(out), "Deployment shop/web")["memoryBytes"]["most"] == 400 * MI
 
+    _, out, _ = podqos(capsys, "advise", "-f", "web.yaml")
+    assert "based on what a VerticalPodAutoscaler recommends, not on what was measured" in out
+    assert "used:" not in out
+    assert "samples" not in out.replace("no samples", "")
+
 
 def test_samples_count_before_a_recommendation(objects, capsys):
     Path("usage.csv").write_text("pod,memory\nweb-7d8b9c4f5-x2k9p,50Mi\n")

@@ -14,6 +14,7 @@ import msgspec
 
 from podqos.controls import readable
 from podqos.model.quantity import Quantity
+from podqos.naming import NamingText, published
 
 if TYPE_CHECKING:
     from yaml import SafeDumper
@@ -110,6 +111,8 @@ def json_schema(kind: type[msgspec.Struct]) -> dict[str, object]:
 def _plain(value: object) -> str | float:
     if isinstance(value, Quantity):
         return str(value)
+    if isinstance(value, NamingText):
+        return published(value)
     from fractions import Fraction  # many commands print no fraction, and it takes a millisecond to load
 
     if isinstance(value, Fraction):

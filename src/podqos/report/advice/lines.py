@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.coverage import RECOMMENDED
 from podqos.advice.sizing.overcommitment import SettingKind
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
@@ -118,6 +119,8 @@ def _implied(container: ContainerAdvice) -> set[Doubt]:
         implied |= {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES}
     if CPU not in container.limits_before:
         implied.add(Doubt.CPU_LIMIT_THROTTLES)
+    if container.coverage == RECOMMENDED:
+        implied.add(Doubt.FEW_SAMPLES)
     return implied
 
 
@@ -136,6 +139,8 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
         return
     if container.coverage.samples or container.coverage.shortfalls:
         yield f"based on {coverage_line(container.coverage)}"
+    if container.coverage == RECOMMENDED:
+        return
     if container.memory_bytes is not None:
         over = f"{_share(risk.memory_over_request)} above the advised request"
         over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"

@@ -22,8 +22,7 @@ _GROUPS = {
     "7": "Policies of podqos",
 }
 
-_FIX, _DIFF = stated_with("fix"), stated_with("diff")
-_START = f"""\
+_START = """\
 # The checks
 
 What `podqos check` finds. This page is generated from the code (`src/podqos/advice/checks/`); the tests run every
@@ -52,9 +51,9 @@ The kill order is computed with every container at its memory limit (without one
 
 Every fix is tried before it is printed: written into the object, admitted, held against the nodes at hand, and checked
 again by all checks. It is offered where fewer errors, or else warnings, or else infos are left, and the pod is killed
-no earlier. What was tried and would not help is said, and the finding is left to you. `{_FIX}` applies the fixes that
-need no decision, checks everything again, and writes only what is better; `{_DIFF}` shows the same and writes nothing,
-also together with `{_FIX}`.
+no earlier. What was tried and would not help is said, and the finding is left to you. `--fix` applies the fixes that
+need no decision, checks everything again, and writes only what is better; `--diff` shows the same and writes nothing,
+also together with `--fix`.
 
 - **CPU limits.** A container that has used its CPU limit within a period of 100 ms stands still until the next period,
   even on an idle node: that is throttling, and slow answers are how users see it. So no fix adds a CPU limit, except
@@ -66,8 +65,8 @@ also together with `{_FIX}`.
 - **Units.** No fix writes an amount that no node of the input has, or, without nodes, that no machine one can rent has:
   1,920 cores and 32Ti of memory (Amazon's u7inh-32tb.480xlarge), 1Pi of disk. A memory limit below 6Mi, the least that
   Docker accepts, is taken for a wrong unit.
-- **Budget.** Of up to 1,000 workloads, 20 fixes each are tried, of up to 20,000 two each, beyond that none; `{_DIFF}`
-  and `{_FIX}` try them all. A fix that was not tried is not printed (`isTried` in JSON).
+- **Budget.** Of up to 1,000 workloads, 20 fixes each are tried, of up to 20,000 two each, beyond that none; `--diff`
+  and `--fix` try them all. A fix that was not tried is not printed (`isTried` in JSON).
 """
 
 
