@@ -120,7 +120,7 @@ class MemoryNeed(Struct, frozen=True, rename="camel"):
     spread_bytes: int = 0
     """By how much peaks exceed their floor on average; of growth, what a pod still grows on average."""
     kill_chance_percent: float | None = None
-    """How likely one replica is OOM-killed with this limit, in as long again as was watched; null with too few data."""
+    """Chance that one replica is OOM-killed with this limit, in as long again as watched; null with too little data."""
     growth_bytes_a_day: int = 0
     """Of the pod that grows most; 0 where none does."""
     life_seconds: int = 0
