@@ -11,13 +11,13 @@ from podqos.admission.chain import admit
 from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
+from podqos.advice.sizing.applying import Asked, PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
     description_from_annotations,
 )
 from podqos.advice.sizing.effect import Advised, effect
-from podqos.advice.sizing.goals import Goal, class_for, toward
+from podqos.advice.sizing.goals import Goal, caution_for, class_for, toward
 from podqos.advice.sizing.matching import match_samples
 from podqos.advice.sizing.matrix import (
     Because,
@@ -378,8 +378,11 @@ class _Adviser:
             class_for(self._goal, current, is_measured=bool(subject.usages)),
             subject.usages,
             recommendation,
-            burst=BurstPattern.STEADY if description is None else description.burst_pattern,
-            priority_class=priority_class,
+            Asked(
+                burst=BurstPattern.STEADY if description is None else description.burst_pattern,
+                priority_class=priority_class,
+                caution=caution_for(self._goal),
+            ),
         )
         if self._goal is not None:
             advice = toward(self._goal, advice, subject.usages)
