@@ -166,11 +166,9 @@ def _leaky(workload: _Workload) -> Curve:
     for replica, starts in enumerate(workload.starts()):
         for begin, end in zip(starts, [*starts[1:], SAMPLES], strict=True):
             pace = chance.normal(1, 0.1)
-            age = (np.arange(max(0, begin), max(0, end)) - begin) / A_DAY * pace
-            grown[replica, max(0, begin) : max(0, end)] = (
-                a_day * age if kind == "leak" else full * (1 - np.exp(-age / fills_days))
-            )
-    # Work leaks, and there is more of it at noon.
+            lives = slice(*np.clip((begin, end), 0, SAMPLES))
+            age = (np.arange(lives.start, lives.stop) - begin) / A_DAY * pace
+            grown[replica, lives] = a_day * age if kind == "leak" else full * (1 - np.exp(-age / fills_days))
     return _calm(workload) + grown
 
 

@@ -63,6 +63,21 @@ def test_a_ratio_raises_the_request():
     assert said(found) == [("requests.memory", Bound.RATIO, "1000Mi", "2000Mi")]
 
 
+@pytest.mark.parametrize(
+    ("request_text", "default", "limits"),
+    [
+        pytest.param("memory=800Mi", "memory=512Mi", "memory=800Mi", id="too-low"),
+        pytest.param("memory=800Mi", "memory=1Gi", "", id="high-enough"),
+    ],
+)
+def test_a_default_limit_below_the_request_is_overridden(request_text, default, limits):
+    """The API server would refuse the pod."""
+    item = LimitRangeItem("Container", default=amounts(default))
+    found = bounded(resources(request_text), [LimitRange(ObjectMeta("limits", "shop"), LimitRangeSpec((item,)))])
+    assert found.resources == resources(request_text, limits)
+    assert [change.bound for change in found.changes] == ([Bound.DEFAULT] if limits else [])
+
+
 def test_bounds_of_whole_pods_are_not_those_of_a_container():
     given = resources("memory=3Gi")
     assert bounded(given, [limit_range(most="memory=1Gi", kind="Pod")]).resources == given

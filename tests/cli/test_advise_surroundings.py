@@ -116,3 +116,11 @@ def test_a_quota_that_has_not_enough_left_is_named(advise):
 def test_the_need_is_explained_in_one_line(advise):
     words = " ".join(advise(WEB).split())
     assert "memory needs 1115Mi: peaks up to 1000Mi that spread by 20Mi; 0.97 % chance of an OOM kill per pod" in words
+
+
+def test_a_goal_decides_how_much_memory_an_oom_kill_is_worth(advise):
+    def limit(*goal: str) -> int:
+        (workload,) = json.loads(advise(WEB, *goal, "-o", "json"))["workloads"]
+        return workload["containers"][0]["memoryNeed"]["needBytes"]
+
+    assert limit("--goal", "cheapest") < limit() < limit("--goal", "safest")

@@ -47,6 +47,8 @@ def reason(command: Command) -> str | None:
         return "needs a node with a guard"
     if rest[:1] == ["ui"] and "--html" not in rest:
         return "serves until it is interrupted"
+    if "--prometheus" in rest:
+        return "asks a server"
     if {"--watch", "--live"} & {*rest}:
         return "goes on until it is interrupted"
     return CANNOT_RUN.get(first) or CANNOT_RUN.get(" ".join([first, *rest[:1]]))

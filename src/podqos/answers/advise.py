@@ -11,13 +11,13 @@ from podqos.admission.chain import admit
 from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
+from podqos.advice.sizing.applying import Asked, PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
     description_from_annotations,
 )
 from podqos.advice.sizing.effect import Advised, effect
-from podqos.advice.sizing.goals import Goal, class_for, toward
+from podqos.advice.sizing.goals import Goal, caution_for, class_for, toward
 from podqos.advice.sizing.matching import match_samples
 from podqos.advice.sizing.matrix import (
     Because,
@@ -287,7 +287,8 @@ class _Adviser:
     def subjects(self, request: AdviceRequest) -> list[_Subject]:
         """Return the workloads that something is known about, by name."""
         described = {each.name: each for each in request.descriptions}
-        found = {identity_of(each): each for each in self._objects.latest()}
+        # A dump of a cluster has Deployments and the pods they have made: advice is about what made them.
+        found = {identity_of(each): each for each in without_owned(self._objects.latest())}
         for each in found.values():
             self._objects.tolerate(each, tolerated(each.workload, Question.SURVIVAL))
         by_identity = {identity: _described(identity, described) for identity in found}
@@ -351,7 +352,7 @@ class _Adviser:
     def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
         """Yield the other workloads of the files, which have places in the orders too."""
         known = {each.subject.identity for each in advised}
-        for found in self._objects.latest(warn=False):
+        for found in without_owned(self._objects.latest(warn=False)):
             identity = identity_of(found)
             if identity not in known:
                 pod, refusal = self._stored(found.workload.pod, found)
@@ -377,8 +378,11 @@ class _Adviser:
             class_for(self._goal, current, is_measured=bool(subject.usages)),
             subject.usages,
             recommendation,
-            burst=BurstPattern.STEADY if description is None else description.burst_pattern,
-            priority_class=priority_class,
+            Asked(
+                burst=BurstPattern.STEADY if description is None else description.burst_pattern,
+                priority_class=priority_class,
+                caution=caution_for(self._goal),
+            ),
         )
         if self._goal is not None:
             advice = toward(self._goal, advice, subject.usages)
@@ -404,22 +408,12 @@ class _Adviser:
     ) -> Trials:
         """Return what tries versions of all workloads, on nodes if there are any."""
         found = {each.subject.identity: each.subject.found for each in sized}
-        found.update((identity_of(each), each) for each in self._objects.latest(warn=False))
-        placed = {identity_of(each) for each in without_owned(found.values())}
+        found.update((identity_of(each), each) for each in without_owned(self._objects.latest(warn=False)))
         workloads = [
-            TriedWorkload(
-                each.subject.identity,
-                each.subject.found.workload,
-                each.older,
-                each.subject.usages,
-                each.subject.identity in placed,
-            )
+            TriedWorkload(each.subject.identity, each.subject.found.workload, each.older, each.subject.usages)
             for each in sized
         ]
-        workloads += [
-            TriedWorkload(each.identity, found[each.identity].workload, each.before, is_placed=each.identity in placed)
-            for each in others
-        ]
+        workloads += [TriedWorkload(each.identity, found[each.identity].workload, each.before) for each in others]
         recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
         return Trials(workloads, ground, recording, self._profile)
 

@@ -67,7 +67,8 @@ def need_words(need: MemoryNeed) -> str:
         lives = f"pods live {days_text(need.life_seconds)} on average"
         return f"needs {wanted}: it grows by {mebibytes(need.growth_bytes_a_day)} a day, and {lives}{left}"
     kind = "rare peaks" if need.decided_by is DecidedBy.RARE_PEAKS else "peaks"
-    seen = f"{kind} up to {mebibytes(need.most_bytes)} that spread by {mebibytes(need.spread_bytes)}"
+    spread = "that spread by" if chance is not None else "and, with so little data, an assumed spread of"
+    seen = f"{kind} up to {mebibytes(need.most_bytes)} {spread} {mebibytes(need.spread_bytes)}"
     return f"needs {wanted}: {seen}{left}"
 
 
@@ -78,6 +79,9 @@ def days_text(seconds: int) -> str:
 
 def bounded_words(change: BoundedAmount) -> str:
     """Return which bound an amount was held to."""
+    if change.bound is Bound.DEFAULT:
+        filled = f"without it {change.by} would fill in {change.wanted}, less than the request"
+        return f"{change.field} is {change.amount}: {filled}"
     what = f"{change.field} is {change.amount} and not {change.wanted}"
     if change.bound is Bound.RATIO:
         return f"{what}: {change.by} bounds the ratio of limit to request"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podqos.advice.sizing.bounds import BoundedAmount
 from podqos.advice.sizing.coverage import NO_COVERAGE, Coverage
 from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
-from podqos.advice.sizing.memory_need import MemoryNeed
+from podqos.advice.sizing.memory_need import USUAL, Caution, MemoryNeed
 from podqos.advice.sizing.runtime_settings import RuntimeChange
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk, Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
@@ -59,28 +59,36 @@ class PodAdvice(Struct, frozen=True):
     containers: tuple[ContainerAdvice, ...]
 
 
+class Asked(Struct, frozen=True):
+    """What is asked for besides the class."""
+
+    burst: BurstPattern = BurstPattern.STEADY
+    priority_class: str | None = None
+    """None: as it is."""
+    caution: Caution = USUAL
+
+
 def advise_pod(
     pod: Pod,
     current_class: QOSClass,
     usages: Mapping[str, UsageHistory],
     recommendation: Recommendation | None = None,
-    *,
-    burst: BurstPattern = BurstPattern.STEADY,
-    priority_class: str | None = None,
+    asked: Asked = Asked(),  # noqa: B008 - frozen
 ) -> PodAdvice:
     """Return the pod with advised amounts and priority; without a recommendation class and priority stay."""
     qos_class = current_class if recommendation is None else recommendation.qos_class
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     sizes = {
-        each.name: size(usages.get(each.name, UsageHistory()), qos_class, burst, each.resources) for each in containers
+        each.name: size(usages.get(each.name, UsageHistory()), qos_class, asked.burst, each.resources, asked.caution)
+        for each in containers
     }
     spec = replace(
         pod.spec,
         containers=_resized(pod.spec.containers, sizes),
         init_containers=_resized(pod.spec.init_containers, sizes),
     )
-    if priority_class is not None:
-        spec = replace(spec, priority_class_name=priority_class, priority=None)
+    if asked.priority_class is not None:
+        spec = replace(spec, priority_class_name=asked.priority_class, priority=None)
     unsized = {
         each.name
         for each in containers

@@ -27,6 +27,8 @@ class Bound(StrEnum):
     MOST = "Most"
     RATIO = "Ratio"
     """The limit may be no more than so many times the request, which was raised."""
+    DEFAULT = "Default"
+    """A container without a limit would get one below its request, so that the limit is written."""
 
 
 class BoundedAmount(Struct, frozen=True, rename="camel"):
@@ -72,6 +74,7 @@ def bounded(
         by = f"LimitRange {_name(limit_range.metadata.namespace, limit_range.metadata.name)}"
         for item in limit_range.spec.limits:
             if item.type == "Container":
+                amounts.hold_default(by, item.default or item.max)
                 amounts.hold(by, item.min, item.max)
                 amounts.hold_ratio(by, item.max_limit_request_ratio)
     if autoscaler is not None and autoscaler.changes(container):
@@ -107,6 +110,15 @@ class _Amounts:
 
     def resources(self) -> ResourceRequirements:
         return ResourceRequirements(self._lists["requests"], self._lists["limits"], self._given.claims)
+
+    def hold_default(self, by: str, default: ResourceList) -> None:
+        """State the limits that would be filled in and be too low; the most is the default where none is stated."""
+        requests, limits = self._lists["requests"], self._lists["limits"]
+        for name in (CPU, MEMORY):
+            if name in requests and name not in limits and name in default and default[name] < requests[name]:
+                limits[name] = requests[name]
+                change = BoundedAmount(f"limits.{name}", by, Bound.DEFAULT, default[name], requests[name])
+                self.changes.append(change)
 
     def hold(self, by: str, least: ResourceList, most: ResourceList) -> None:
         """Hold limits, and requests below them."""

@@ -16,6 +16,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from podqos.advice.sizing.applying import ContainerAdvice, PodAdvice
+from podqos.advice.sizing.memory_need import CHEAPEST, SAFEST, USUAL, Caution
 from podqos.advice.sizing.raising import with_amounts
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Container, Pod, QOSClass
@@ -29,6 +30,12 @@ class Goal(StrEnum):
     GUARANTEED = "guaranteed"
     CHEAPEST = "cheapest"
     SAFEST = "safest"
+
+
+def caution_for(goal: Goal | None) -> Caution:
+    """Return how much memory is reserved to prevent an OOM kill."""
+    cautions = {Goal.CHEAPEST: CHEAPEST, Goal.SAFEST: SAFEST}
+    return USUAL if goal is None else cautions.get(goal, USUAL)
 
 
 def class_for(goal: Goal | None, current: QOSClass, *, is_measured: bool) -> QOSClass:

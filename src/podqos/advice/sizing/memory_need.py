@@ -120,7 +120,7 @@ class MemoryNeed(Struct, frozen=True, rename="camel"):
     spread_bytes: int = 0
     """By how much peaks exceed their floor on average; of growth, what a pod still grows on average."""
     kill_chance_percent: float | None = None
-    """How likely one replica is OOM-killed with this limit, in as long again as was watched; null where unknown."""
+    """Chance that one replica is OOM-killed with this limit, in as long again as watched; null with too little data."""
     growth_bytes_a_day: int = 0
     """Of the pod that grows most; 0 where none does."""
     life_seconds: int = 0
@@ -184,7 +184,8 @@ def evidence_of(seen: MemorySeen) -> MemoryEvidence | None:
     return MemoryEvidence(
         peaks=tuple(sorted((peak for replica in replicas for peak in watch.peaks(replica)), reverse=True)),
         pods=watch.pods,
-        ahead=watch.ahead,
+        # Too little data has a wide spread instead.
+        ahead=1.0 if seen.is_provisional else watch.ahead,
         days_ahead=max(watch.length_us, _LEAST_AHEAD_US) / DAY_US,
         growth=None if seen.is_runs or not watch.is_timed else _growth(replicas, watch),
         is_provisional=seen.is_provisional,
@@ -210,7 +211,9 @@ def need_by(evidence: MemoryEvidence, caution: Caution = USUAL) -> MemoryNeed:
         decided_by=largest.decided_by,
         peaks=len(evidence.peaks),
         spread_bytes=int(largest.tail.spread),
-        kill_chance_percent=largest.tail.chance(max(largest.need_bytes, least_bytes)),
+        kill_chance_percent=(
+            None if evidence.is_provisional else largest.tail.chance(max(largest.need_bytes, least_bytes))
+        ),
         growth_bytes_a_day=0 if evidence.growth is None else evidence.growth.bytes_a_day,
         life_seconds=0 if evidence.growth is None else evidence.growth.life_us // SECOND_US,
     )

@@ -45,6 +45,8 @@ class Rollout(Struct, frozen=True, rename="camel"):
     """Pods that may be missing meanwhile."""
     surge_fits: bool | None = None
     """Whether the additional pods find a node beside the old ones; null where it was not tried."""
+    turn_fits: bool | None = None
+    """Where they do not: whether a new pod finds a node once an old one has gone."""
     budgets: tuple[str, ...] = ()
     """PodDisruptionBudgets that cover its pods."""
     undo: str = ""

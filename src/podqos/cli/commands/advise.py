@@ -28,6 +28,7 @@ from functools import partial
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.answers.advice import AdviceReport
+from podqos.answers.advice_ground import without_owned
 from podqos.answers.advise import AdviceRequest, advise, advised_manifests
 from podqos.answers.advised_edits import tool_patches
 from podqos.cli import options
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         errors = print_problems(objects.problems)
     existing = sum(each.before is not None for each in report.workloads)
-    left_out = sum(map(objects.takes, objects.latest(warn=False))) - existing
+    left_out = sum(map(objects.takes, without_owned(objects.latest(warn=False)))) - existing
     if left_out:
         print(f"{left_out} left out: nothing is known about them", file=sys.stderr)
     unwritten = 0
