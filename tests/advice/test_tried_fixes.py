@@ -112,7 +112,7 @@ def limits(explained: Explanation, resource: str) -> Iterator[Quantity | None]:
         yield None if amount is None or amount == "0" else Quantity.parse(amount)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(texts())
 def test_a_fix_that_is_offered_makes_nothing_worse_unless_it_says_so(drawn):
     before = checked(drawn)
