@@ -604,3 +604,23 @@ def test_a_dump_of_a_cluster_is_advised_by_what_made_its_pods(capsys, tmp_path):
     assert report["workloads"][0]["containers"][0]["memoryBytes"]["most"] == 600 << 20
     assert (report["tried"]["pods"], report["tried"]["after"]["pending"]) == (2, 0)
     assert "left out" not in err
+
+
+def test_what_is_freed_counts_the_replicas_that_an_autoscaler_makes(capsys, web, tmp_path):
+    """A lower request raises the utilization, and with it the number of pods."""
+    scaler = tmp_path / "scaler.yaml"
+    scaler.write_text(
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, namespace: shop}\nspec:\n"
+        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: 20\n"
+        "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]\n"
+    )
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    report = json.loads(advise(capsys, "-f", web, "-f", scaler, "--usage", samples, "-o", "json")[1])
+    (workload,) = report["workloads"]
+    then = workload["autoscaled"]["replicas"]
+    assert then > 4
+    requests = workload["effect"]["advised"]["requests"]
+    memory = int(requests["memory"].removesuffix("Mi")) << 20
+    assert workload["effect"]["total"]["memoryBytes"] == then * memory - 4 * (2 << 30)
+    _, out, _ = advise(capsys, "-f", web, "-f", scaler, "--usage", samples)
+    assert f"Deployment shop/web  4 → {then} " in out

@@ -137,14 +137,16 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         assumptions += (KUBELET_SETTINGS,)
     nodes = () if ground is None else ground.nodes
     workloads = tuple(
-        advising.surrounded(
-            each,
-            _with_effect(
-                _workload_advice(each, drifts[each.subject.identity]),
+        _with_effect(
+            advising.surrounded(
                 each,
-                replicas_on(each.subject.found.workload, nodes, profile),
-                request.prices,
+                replace(
+                    _workload_advice(each, drifts[each.subject.identity]),
+                    replicas=replicas_on(each.subject.found.workload, nodes, profile),
+                ),
             ),
+            each,
+            request.prices,
         )
         for each in results
     )
@@ -533,15 +535,13 @@ def _after(sized: _Result, climbed: Climbed) -> _Result:
     )
 
 
-def _with_effect(
-    advice: WorkloadAdvice, result: _Result, replicas: int | None, prices: Prices | None
-) -> WorkloadAdvice:
+def _with_effect(advice: WorkloadAdvice, result: _Result, prices: Prices | None) -> WorkloadAdvice:
+    scaled = None if advice.autoscaled is None else advice.autoscaled.replicas
     return replace(
         advice,
-        replicas=replicas,
         is_withheld=result.is_withheld,
         distance=distance(result.advice.containers),
-        effect=effect_of(result.older, result.after, replicas, prices),
+        effect=effect_of(result.older, result.after, advice.replicas, prices, scaled),
         tried=result.trial,
     )
 
