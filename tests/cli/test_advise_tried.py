@@ -624,3 +624,5 @@ def test_what_is_freed_counts_the_replicas_that_an_autoscaler_makes(capsys, web,
     assert workload["effect"]["total"]["memoryBytes"] == then * memory - 4 * (2 << 30)
     _, out, _ = advise(capsys, "-f", web, "-f", scaler, "--usage", samples)
     assert f"Deployment shop/web  4 → {then} " in out
+    arguments = ("-f", web, "-f", scaler, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    assert json.loads(advise(capsys, *arguments)[1])["tried"]["pods"] == then

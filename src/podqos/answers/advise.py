@@ -42,7 +42,7 @@ from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
 from podqos.answers.advice_settings import Settled, settings_of
 from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
-from podqos.answers.advice_trial import Trials, TriedWorkload
+from podqos.answers.advice_trial import Scale, Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeKeywords, NodeOptions
@@ -417,7 +417,22 @@ class _Adviser:
         ]
         workloads += [TriedWorkload(each.identity, found[each.identity].workload, each.before) for each in others]
         recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
-        return Trials(workloads, ground, recording, self._profile)
+        return Trials(workloads, ground, recording, self._profile, self._scale(sized))
+
+    def _scale(self, sized: Sequence[_Result]) -> Scale:
+        """Return what says how many replicas autoscalers make of other requests."""
+        by_identity = {each.subject.identity: each for each in sized}
+
+        def scaled(identity: Identity, pod: Pod) -> int | None:
+            result = by_identity.get(identity)
+            if result is None or result.older is None:
+                return None
+            found, usages = result.subject.found, result.subject.usages
+            scaler = self._autoscalers.horizontal(found)
+            change = autoscaled(scaler, replicas_on(found.workload, (), self._profile), (result.older, pod), usages)
+            return None if change is None else change.replicas
+
+        return scaled
 
     def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
         """Try what was sized, among all other workloads."""
