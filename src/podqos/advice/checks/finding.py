@@ -61,6 +61,10 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
         """Return what was found, without a full stop; ``container`` is the finding's, or nothing."""
         raise NotImplementedError
 
+    def summary(self) -> str:
+        """Return the finding in a few words, for a headline; empty where the check's title says enough."""
+        return ""
+
     def cause(self) -> str:
         """Return in a few words why pods die earlier because of it, for a headline; empty where they need not."""
         return ""
@@ -213,7 +217,7 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_applied(self) -> bool:
         """Whether ``--fix`` applies it."""
-        return self.is_complete and not self.on_request
+        return self.is_complete and self.is_tried and not self.on_request
 
     @classmethod
     def write(cls, *edits: FieldEdit) -> Patch:
