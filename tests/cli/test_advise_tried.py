@@ -182,6 +182,11 @@ def test_pools_of_different_sizes_are_told_apart(capsys, web, tmp_path):
     pools = json.loads(out)["tried"]["pools"]
     assert [pool["pool"] for pool in pools] == ["4 cpu, 16Gi memory", "4 cpu, 4Gi memory"]
     assert pools[0]["needed"] < pools[0]["neededBefore"]
+    scores = json.loads(out)["workloads"][0]["poolScores"]
+    # 1000 less the share of the node's memory that is requested: an eighth of 16Gi, half of 4Gi.
+    assert [(each["pool"], each["before"]) for each in scores] == [(pools[0]["pool"], 875), (pools[1]["pool"], 500)]
+    _, out, _ = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-v")
+    assert "oom_score_adj by pool: 875 → " in out
 
 
 # ---- goals -------------------------------------------------------------------------------------------------------

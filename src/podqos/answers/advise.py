@@ -36,7 +36,7 @@ from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
-from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
+from podqos.answers.advice_ground import Ground, ground_of, pool_scores, replicas_on, without_owned
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
@@ -143,6 +143,7 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
                 replace(
                     _workload_advice(each, drifts[each.subject.identity]),
                     replicas=replicas_on(each.subject.found.workload, nodes, profile),
+                    pool_scores=pool_scores(nodes, each.older, each.after, profile),
                 ),
             ),
             each,
