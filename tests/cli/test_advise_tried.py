@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from podqos.advice.sizing.goals import Goal
+from podqos.answers.advised_edits import PatchTool
+from podqos.cli.commands.advise_options import GOALS, PATCH_TOOLS
 from podqos.cli.main import main
 
 WEB = """\
@@ -631,3 +634,9 @@ def test_what_is_freed_counts_the_replicas_that_an_autoscaler_makes(capsys, web,
     assert f"Deployment shop/web  4 → {then} " in out
     arguments = ("-f", web, "-f", scaler, "--usage", samples, *node("8Gi", count=2), "-o", "json")
     assert json.loads(advise(capsys, *arguments)[1])["tried"]["pods"] == then
+
+
+def test_the_command_line_has_every_goal_and_every_tool():
+    """They are spelled out there, so that ``--help`` need not load what tries advice."""
+    assert (*GOALS,) == (*Goal,)
+    assert (*PATCH_TOOLS,) == (*PatchTool,)
