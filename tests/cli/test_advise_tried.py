@@ -99,6 +99,7 @@ def test_advice_says_how_it_was_tried_and_what_was_not(capsys, web, tmp_path):
     assert report["tried"]["nodes"] == 0
     assert "pods ran one by one" in report["tried"]["text"]
     _, out, _ = advise(capsys, "-f", web, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    assert json.loads(out)["nodeMemoryBytes"] == 8 << 30
     tried = json.loads(out)["tried"]
     assert tried["nodes"] == 2
     assert tried["after"]["pending"] == 0

@@ -126,7 +126,8 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     trials = advising.trials(sized, others, ground, request.samples)
     climbed = advising.tried(sized, others, trials)
     results = [_after(each, climbed) for each in sized]
-    memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))
+    nodes = objects.of(Node) if ground is None else ground.nodes
+    memory_bytes, assumptions = node_memory(request.node_memory_bytes, nodes)
     kubelet = request.kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
     advised = [*map(_advised, results), *others]
@@ -135,7 +136,6 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         assumptions += (USAGE,)
     if not kubelet.is_stated:
         assumptions += (KUBELET_SETTINGS,)
-    nodes = () if ground is None else ground.nodes
     workloads = tuple(
         _with_effect(
             advising.surrounded(
