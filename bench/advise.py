@@ -165,6 +165,15 @@ def evidence(usage: UsageHistory, trace: Trace) -> MemoryEvidence:
 # ---- the comparison ----------------------------------------------------------------------------------------------
 
 
+class Beaten(NamedTuple):
+    """What ours comes to at a baseline's kills, or memory; None where our curve does not get there."""
+
+    value: float | None
+    is_better: bool
+    gives_up: bool = False
+    """Whether only by giving up rare peaks, which podqos never advises."""
+
+
 class Family:
     """Scores of all methods on the traces of one family, added up."""
 
@@ -185,16 +194,32 @@ class Family:
         found = list(scores)
         self.curves[method] = found if before is None else [a + b for a, b in zip(before, found, strict=True)]
 
-    def at_kills(self, killed: int) -> float | None:
+    def at_kills(self, base: Score) -> Beaten:
         """Return the least that we reserve with no more kills."""
-        return min((score.reserved_gib for score in self._ours() if score.killed <= killed), default=None)
+        least = [
+            min((score.reserved_gib for score in self.curves[curve] if score.killed <= base.killed), default=math.inf)
+            for curve in ("podqos", "giving up")
+        ]
+        return _beaten(least, base.reserved_gib)
 
-    def at_reservation(self, reserved_gib: float) -> int | None:
+    def at_reservation(self, base: Score) -> Beaten:
         """Return the fewest that we kill with no more memory."""
-        return min((score.killed for score in self._ours() if score.reserved_gib <= reserved_gib), default=None)
+        fewest = [
+            min(
+                (score.killed for score in self.curves[curve] if score.reserved_gib <= base.reserved_gib),
+                default=math.inf,
+            )
+            for curve in ("podqos", "giving up")
+        ]
+        return _beaten(fewest, base.killed)
 
-    def _ours(self) -> list[Score]:
-        return [*self.curves["podqos"], *self.curves["giving up"]]
+
+def _beaten(found: Sequence[float], theirs: float) -> Beaten:
+    """Return what podqos can advise, or, only where that is no better, what it could if it gave up rare peaks."""
+    advised, given_up = found
+    if advised < theirs or given_up >= min(advised, theirs):
+        return Beaten(None if advised == math.inf else advised, is_better=advised < theirs)
+    return Beaten(given_up, is_better=True, gives_up=True)
 
 
 def judge_cpu(trace: Trace, request_milli: int, limit_milli: int | None = None) -> NDArray[np.float64]:
@@ -301,11 +326,17 @@ def tables(comparison: Comparison) -> list[str]:
 def _row(family: Family) -> str:
     cells = [f"{score.killed:,} / {score.reserved_gib:,.0f}Gi" for score in _shown(family)]
     for base in (family.points["krr"], family.points["VPA"]):
-        reserved, killed = family.at_kills(base.killed), family.at_reservation(base.reserved_gib)
-        cells.append("–" if reserved is None else f"{reserved:,.0f}Gi ({reserved / base.reserved_gib - 1:+.0%})")
-        cells.append("–" if killed is None else f"{killed:,} kills")
+        reserved, killed = family.at_kills(base), family.at_reservation(base)
+        cells += [_cell(reserved, "{:,.0f}Gi", base.reserved_gib), _cell(killed, "{:,.0f} kills")]
     name = f"**{family.name}**" if family.name == "all" else family.name
     return f"| {name} | {family.containers:,} | {' | '.join(cells)} |"
+
+
+def _cell(beaten: Beaten, text: str, of: float | None = None) -> str:
+    if beaten.value is None:
+        return "–"
+    less = "" if of is None else f" ({beaten.value / of - 1:+.0%})"
+    return text.format(beaten.value) + less + ("†" if beaten.gives_up else "")
 
 
 def _shown(family: Family) -> list[Score]:
@@ -318,10 +349,9 @@ def losses(comparison: Comparison) -> list[str]:
     for family in comparison.families.values():
         for name in ("krr", "VPA") if family.containers else ():
             base = family.points[name]
-            reserved, killed = family.at_kills(base.killed), family.at_reservation(base.reserved_gib)
-            if reserved is None or reserved >= base.reserved_gib:
+            if not family.at_kills(base).is_better:
                 found.append(f"{family.name}: with {name}'s {base.killed} kills we do not reserve less")
-            if killed is None or (killed >= base.killed and base.killed):
+            if not family.at_reservation(base).is_better and base.killed:
                 found.append(f"{family.name}: with {name}'s memory we do not kill fewer than {base.killed}")
     return found
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from podqos.advice.sizing.goals import Goal
+from podqos.answers.advised_edits import PatchTool
+from podqos.cli.commands.advise_options import GOALS, PATCH_TOOLS
 from podqos.cli.main import main
 
 WEB = """\
@@ -96,6 +99,7 @@ def test_advice_says_how_it_was_tried_and_what_was_not(capsys, web, tmp_path):
     assert report["tried"]["nodes"] == 0
     assert "pods ran one by one" in report["tried"]["text"]
     _, out, _ = advise(capsys, "-f", web, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    assert json.loads(out)["nodeMemoryBytes"] == 8 << 30
     tried = json.loads(out)["tried"]
     assert tried["nodes"] == 2
     assert tried["after"]["pending"] == 0
@@ -182,6 +186,11 @@ def test_pools_of_different_sizes_are_told_apart(capsys, web, tmp_path):
     pools = json.loads(out)["tried"]["pools"]
     assert [pool["pool"] for pool in pools] == ["4 cpu, 16Gi memory", "4 cpu, 4Gi memory"]
     assert pools[0]["needed"] < pools[0]["neededBefore"]
+    scores = json.loads(out)["workloads"][0]["poolScores"]
+    # 1000 less the share of the node's memory that is requested: an eighth of 16Gi, half of 4Gi.
+    assert [(each["pool"], each["before"]) for each in scores] == [(pools[0]["pool"], 875), (pools[1]["pool"], 500)]
+    _, out, _ = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-v")
+    assert "oom_score_adj by pool: 875 → " in out
 
 
 # ---- goals -------------------------------------------------------------------------------------------------------
@@ -604,3 +613,31 @@ def test_a_dump_of_a_cluster_is_advised_by_what_made_its_pods(capsys, tmp_path):
     assert report["workloads"][0]["containers"][0]["memoryBytes"]["most"] == 600 << 20
     assert (report["tried"]["pods"], report["tried"]["after"]["pending"]) == (2, 0)
     assert "left out" not in err
+
+
+def test_what_is_freed_counts_the_replicas_that_an_autoscaler_makes(capsys, web, tmp_path):
+    """A lower request raises the utilization, and with it the number of pods."""
+    scaler = tmp_path / "scaler.yaml"
+    scaler.write_text(
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, namespace: shop}\nspec:\n"
+        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: 20\n"
+        "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]\n"
+    )
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    report = json.loads(advise(capsys, "-f", web, "-f", scaler, "--usage", samples, "-o", "json")[1])
+    (workload,) = report["workloads"]
+    then = workload["autoscaled"]["replicas"]
+    assert then > 4
+    requests = workload["effect"]["advised"]["requests"]
+    memory = int(requests["memory"].removesuffix("Mi")) << 20
+    assert workload["effect"]["total"]["memoryBytes"] == then * memory - 4 * (2 << 30)
+    _, out, _ = advise(capsys, "-f", web, "-f", scaler, "--usage", samples)
+    assert f"Deployment shop/web  4 → {then} " in out
+    arguments = ("-f", web, "-f", scaler, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    assert json.loads(advise(capsys, *arguments)[1])["tried"]["pods"] == then
+
+
+def test_the_command_line_has_every_goal_and_every_tool():
+    """They are spelled out there, so that ``--help`` need not load what tries advice."""
+    assert (*GOALS,) == (*Goal,)
+    assert (*PATCH_TOOLS,) == (*PatchTool,)

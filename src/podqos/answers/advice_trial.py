@@ -6,7 +6,7 @@ and nothing but their own limits can stop them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -33,12 +33,17 @@ from podqos.model.pod import Pod, Workload
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_US
+from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.survival.drift.drift import Identity
 
 # Pods × workloads with which the room for the rollout of each is tried.
 _MOST_SURGED = 20_000
+
+
+Scale = Callable[[Identity, Pod], int | None]
+"""From a workload and its new pod to how many replicas an autoscaler makes of it; None where it leaves them alone."""
 
 
 class TriedWorkload(Struct, frozen=True):
@@ -74,8 +79,14 @@ class Trials:
     """Tries versions of the same workloads, on the same nodes and with the same usage."""
 
     def __init__(
-        self, workloads: Sequence[TriedWorkload], ground: Ground | None, recording: Recording, profile: Profile
+        self,
+        workloads: Sequence[TriedWorkload],
+        ground: Ground | None,
+        recording: Recording,
+        profile: Profile,
+        scale: Scale = lambda *_: None,
     ) -> None:
+        self._scale = scale
         self._workloads = {each.identity: each for each in workloads}
         self._recording = recording
         self._profile = profile
@@ -218,11 +229,17 @@ class Trials:
     def _crew(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node]) -> Crew:
         members = (
             # A pod that changes is made anew, and asks the scheduler.
-            Member(identity, known.workload, pod if pod == known.before else _unbound(pod))
+            Member(identity, known.workload, pod)
+            if pod == known.before
+            else Member(identity, self._scaled(known, pod), _unbound(pod))
             for identity, pod in pods.items()
             for known in (self._workloads[identity],)
         )
         return crew_of(members, nodes, self._profile)
+
+    def _scaled(self, known: TriedWorkload, pod: Pod) -> Workload:
+        replicas = None if known.before is None else self._scale(known.identity, pod)
+        return known.workload if replicas is None else replace(known.workload, replicas=replicas)
 
     def _replayed(
         self, pods: Mapping[Identity, Pod], crew: Crew | None, landing: Landing | None
@@ -234,6 +251,10 @@ class Trials:
             for pod in crew.pods:
                 identity = crew.owners[pod.key]
                 number = turns[identity] = turns.get(identity, -1) + 1
+                known = self._workloads[identity].workload
+                # More replicas share the same load: so many used what was recorded.
+                if known.kind != DAEMON_SET and number >= (known.replicas or 1):
+                    continue
                 if pod.key in landing.nodes:
                     demands = self._demands(identity, pod, number)
                     running.append(RunningPod(pod, identity, landing.nodes[pod.key], demands))

@@ -36,13 +36,13 @@ from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
-from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
+from podqos.answers.advice_ground import Ground, ground_of, pool_scores, replicas_on, without_owned
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
 from podqos.answers.advice_settings import Settled, settings_of
 from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
-from podqos.answers.advice_trial import Trials, TriedWorkload
+from podqos.answers.advice_trial import Scale, Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeKeywords, NodeOptions
@@ -126,7 +126,8 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     trials = advising.trials(sized, others, ground, request.samples)
     climbed = advising.tried(sized, others, trials)
     results = [_after(each, climbed) for each in sized]
-    memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))
+    nodes = objects.of(Node) if ground is None else ground.nodes
+    memory_bytes, assumptions = node_memory(request.node_memory_bytes, nodes)
     kubelet = request.kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
     advised = [*map(_advised, results), *others]
@@ -135,16 +136,18 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         assumptions += (USAGE,)
     if not kubelet.is_stated:
         assumptions += (KUBELET_SETTINGS,)
-    nodes = () if ground is None else ground.nodes
     workloads = tuple(
-        advising.surrounded(
-            each,
-            _with_effect(
-                _workload_advice(each, drifts[each.subject.identity]),
+        _with_effect(
+            advising.surrounded(
                 each,
-                replicas_on(each.subject.found.workload, nodes, profile),
-                request.prices,
+                replace(
+                    _workload_advice(each, drifts[each.subject.identity]),
+                    replicas=replicas_on(each.subject.found.workload, nodes, profile),
+                    pool_scores=pool_scores(nodes, each.older, each.after, profile),
+                ),
             ),
+            each,
+            request.prices,
         )
         for each in results
     )
@@ -415,7 +418,22 @@ class _Adviser:
         ]
         workloads += [TriedWorkload(each.identity, found[each.identity].workload, each.before) for each in others]
         recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
-        return Trials(workloads, ground, recording, self._profile)
+        return Trials(workloads, ground, recording, self._profile, self._scale(sized))
+
+    def _scale(self, sized: Sequence[_Result]) -> Scale:
+        """Return what says how many replicas autoscalers make of other requests."""
+        by_identity = {each.subject.identity: each for each in sized}
+
+        def scaled(identity: Identity, pod: Pod) -> int | None:
+            result = by_identity.get(identity)
+            if result is None or result.older is None:
+                return None
+            found, usages = result.subject.found, result.subject.usages
+            scaler = self._autoscalers.horizontal(found)
+            change = autoscaled(scaler, replicas_on(found.workload, (), self._profile), (result.older, pod), usages)
+            return None if change is None else change.replicas
+
+        return scaled
 
     def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
         """Try what was sized, among all other workloads."""
@@ -533,15 +551,13 @@ def _after(sized: _Result, climbed: Climbed) -> _Result:
     )
 
 
-def _with_effect(
-    advice: WorkloadAdvice, result: _Result, replicas: int | None, prices: Prices | None
-) -> WorkloadAdvice:
+def _with_effect(advice: WorkloadAdvice, result: _Result, prices: Prices | None) -> WorkloadAdvice:
+    scaled = None if advice.autoscaled is None else advice.autoscaled.replicas
     return replace(
         advice,
-        replicas=replicas,
         is_withheld=result.is_withheld,
         distance=distance(result.advice.containers),
-        effect=effect_of(result.older, result.after, replicas, prices),
+        effect=effect_of(result.older, result.after, advice.replicas, prices, scaled),
         tried=result.trial,
     )
 

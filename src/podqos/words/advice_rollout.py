@@ -13,6 +13,7 @@ _KINDS = {
     RolloutKind.RECREATE: "a new template ends all pods before the first new one starts: plan an outage",
     RolloutKind.ON_DELETE: "a new template reaches a pod only when it is deleted",
     RolloutKind.NEXT_RUN: "what runs goes on as it is; the next run has the new sizes",
+    RolloutKind.OTHER: "its own controller brings a new template to the pods",
     RolloutKind.REPLACED: "the pod has no controller: delete it and create it again",
 }
 
