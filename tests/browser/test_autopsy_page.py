@@ -96,7 +96,7 @@ def test_the_same_victim_is_counted(visit):
 def test_dark_and_light(window, path):
     colours = []
     for scheme in ("dark", "light"):
-        opened = Visit(window, path, scheme)
+        opened = Visit(window, path, scheme=scheme)
         colours.append(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
         opened.page.keyboard.press("t")
         colours.append(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))

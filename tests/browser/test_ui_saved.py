@@ -9,7 +9,9 @@ from urllib.parse import quote
 import pytest
 from tests.library.shop import shop as manifests
 
-from browser.settling import PATIENCE_MS, settle
+from browser.settling import settle
+from browser.test_layout import open_page
+from browser.test_viewer import Visit
 
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
@@ -72,7 +74,7 @@ def _saved(page, folder):
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, browser, tmp_path, name):
+def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, window, tmp_path, name):
     kind, route, cannot = VIEWS[name]
     page = _opened(visit(servers[kind]), name, route)
     _settled(page)
@@ -83,48 +85,32 @@ def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, 
         page.get_by_role("button", name="Data as JSON").click()
     assert json.loads(Path(download.value.path()).read_text())
 
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(PATIENCE_MS)
-    saved = context.new_page()
-    asked, said = [], []
-    saved.on("request", lambda request: asked.append(request.url))
-    saved.on("console", lambda message: said.append(message.text))
-    saved.on("pageerror", lambda error: said.append(str(error)))
-    saved.goto(path.as_uri())
+    opened = Visit(window, path, {"width": 1280, "height": 900})
+    saved = opened.page
     _settled(saved)
     expect(saved.locator(".saved-note")).to_contain_text(f"This page was saved. It cannot {cannot}")
     assert _words(saved) == expected
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    assert said == []
-    context.close()
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert opened.complaints == []
+    opened.close()
 
 
-def test_the_controls_of_a_saved_view_cannot_be_turned(visit, servers, browser, tmp_path):
+def test_the_controls_of_a_saved_view_cannot_be_turned(visit, servers, window, tmp_path):
     page = visit(servers[SHOP]).open(VIEWS["what-if"][1])
     _settled(page)
-    path = _saved(page, tmp_path)
-    context = browser.new_context(offline=True)
-    context.set_default_timeout(PATIENCE_MS)
-    saved = context.new_page()
-    saved.goto(path.as_uri())
+    saved = open_page(window, _saved(page, tmp_path), 1280)
     expect(saved.locator(".headline")).to_contain_text("becomes Guaranteed")
     expect(saved.get_by_label("Memory request", exact=True)).to_be_disabled()
-    context.close()
 
 
 def test_a_saved_file_shows_the_run_that_it_holds_from_every_view_and_says_what_it_does_not_hold(
-    visit, servers, browser, tmp_path
+    visit, servers, window, tmp_path
 ):
     page = visit(servers[SCENARIO]).open("#/run")
     _settled(page)
-    path = _saved(page, tmp_path)
-    context = browser.new_context(offline=True)
-    context.set_default_timeout(PATIENCE_MS)
-    saved = context.new_page()
-    saved.goto(path.as_uri())
+    saved = open_page(window, _saved(page, tmp_path), 1280)
     expect(saved.locator(".kill")).to_have_count(1)
     saved.get_by_role("link", name="Blast").click()
     expect(saved.locator(".state")).to_contain_text("This file does not hold the answer")
     saved.get_by_role("link", name="Run", exact=True).click()
     expect(saved.locator(".kill")).to_have_count(1)
-    context.close()

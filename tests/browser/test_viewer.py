@@ -26,12 +26,15 @@ def race(tmp_path_factory):
     return _report(tmp_path_factory, "race")
 
 
+LARGE = {"width": 1500, "height": 1000}
+
+
 class Visit:
     """A page that is open, and everything it asked for or complained about."""
 
-    def __init__(self, window, path, scheme="null"):
+    def __init__(self, window, path, size=LARGE, scheme="null"):
         self.page = window
-        self.page.set_viewport_size({"width": 1500, "height": 1000})
+        self.page.set_viewport_size(size)
         self.page.emulate_media(color_scheme=scheme)
         self.requests: list[str] = []
         self.complaints: list[str] = []
@@ -170,7 +173,7 @@ def test_dragging_zooms_in_and_a_double_click_shows_all(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_follows_the_readers_theme_and_can_be_switched(window, race, scheme):
-    opened = Visit(window, race, scheme)
+    opened = Visit(window, race, scheme=scheme)
     background = "getComputedStyle(document.body).backgroundColor"
     first = opened.page.evaluate(background)
     assert (first == "rgb(16, 21, 28)") == (scheme == "dark")
