@@ -42,11 +42,14 @@ settings.register_profile(
 settings.load_profile("podqos")
 
 
+def _has_slow_tests(path: Path) -> bool:
+    return b"mark.slow" in path.read_bytes()
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files alone that have no slow test where only those are wanted: most have none, and each takes time."""
-    if config.option.markexpr != "slow" or not collection_path.match("test_*.py"):
-        return None
-    return b"mark.slow" not in collection_path.read_bytes() or None
+    is_left_out = config.option.markexpr == "slow" and collection_path.match("test_*.py")
+    return (is_left_out and not _has_slow_tests(collection_path)) or None
 
 
 def pytest_collection_finish() -> None:
@@ -55,7 +58,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Draw no more examples than are wanted."""
+    """Draw no more examples than are wanted, and have slow tests said to be slow where they stand."""
+    for path in {item.path for item in items if item.get_closest_marker("slow") is not None}:
+        if not _has_slow_tests(path):
+            raise pytest.UsageError(f"{path}: write pytest.mark.slow in it, or `-m slow` does not find its slow tests")
     for item in items if _MOST_EXAMPLES else ():
         test = getattr(item, "function", None)
         own = getattr(test, "_hypothesis_internal_use_settings", None)
