@@ -107,6 +107,21 @@ spec: {limits: [{type: Container, RULE}]}
 """
 
 
+KUBELET = """\
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+systemReserved: {RESERVED}
+evictionHard: {memory.available: THRESHOLD, nodefs.available: 10%}
+"""
+ARGUMENTS = """\
+apiVersion: v1
+kind: NodeConfig
+kubeletArguments:
+  system-reserved: ["cpu=500M,memory=1Gi"]
+  eviction-hard: ["memory.available<1Gi"]
+"""
+
+
 class Case(Struct, frozen=True):
     """A manifest, the lines a person would write instead, or what podqos has to say where it cannot know."""
 
@@ -196,6 +211,17 @@ CASES = {
         LIMIT_RANGE.replace("RULE", "default: {memory: 512m}, defaultRequest: {memory: 1Gi}"),
         says="512Mi was probably meant",
     ),
+    "kubelet": Case(
+        KUBELET.replace("RESERVED", "cpu: 500M, memory: 512m").replace("THRESHOLD", "1Gi"),
+        (("500M", "500m"), ("512m", "512Mi")),
+    ),
+    "kubelet-threshold": Case(
+        KUBELET.replace("RESERVED", "memory: 1Gi").replace("THRESHOLD", "900m"), (("900m", "900Mi"),)
+    ),
+    "kubelet-reserves-4": Case(
+        KUBELET.replace("RESERVED", 'memory: "4"').replace("THRESHOLD", "1Gi"), says="4Mi or 4Gi was probably meant"
+    ),
+    "kubelet-flags": Case(ARGUMENTS, (("500M", "500m"),)),
     "volume": Case(VOLUME.replace("SIZE", "sizeLimit: 512m"), (("512m", "512Mi"),)),
     "volume-of-2": Case(VOLUME.replace("SIZE", "sizeLimit: 2"), says="2Mi or 2Gi was probably meant"),
     "of-the-pod": Case(

@@ -220,3 +220,72 @@ def test_a_wrong_unit_is_fixed_once_where_it_is_plain_and_otherwise_found_until_
     said = "".join(capsys.readouterr())
     assert ("PQ117" in said or "did you mean 1Gi or 1G?" in said) is not plain
     assert (code != 0) is not plain
+
+
+NEARLY = """\
+apiVersion: v1
+kind: Pod
+metadata: {{name: p, labels: {{app: p}}}}
+spec:
+  containers:
+  - name: main
+    image: i
+    resources: {{limits: {{cpu: 1, memory: 4Gi, ephemeral-storage: 1Gi}}, requests: {{memory: 4Gi}}}}
+{}"""
+SIDECAR = (
+    "  - {name: NAME, image: i, resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {ephemeral-storage: 1Gi}}}\n"
+)
+
+
+def test_the_fix_of_the_one_container_names_throttling_and_the_number_to_look_up(capsys):
+    Path("web.yaml").write_text(NEARLY.format(SIDECAR.replace("NAME", "proxy")))
+    main(["check", "web.yaml"])
+    out = capsys.readouterr().out
+    assert "cost proxy is throttled at its cpu limit of 50m, even on an idle node" in out
+    assert "proxy is OOM-killed at its memory limit of 64Mi" in out
+    assert "look up first: the peak memory usage of proxy (now: kubectl top pod -n default --containers)" in out
+    main(["check", "web.yaml", "--fix"])
+    assert "proxy is throttled at its cpu limit of 50m" in capsys.readouterr().err
+    assert "limits: {ephemeral-storage: 1Gi, cpu: 50m, memory: 64Mi}" in Path("web.yaml").read_text()
+
+
+def test_several_containers_get_a_cpu_limit_only_where_that_is_asked_for(capsys):
+    text = NEARLY.format(SIDECAR.replace("NAME", "proxy") + SIDECAR.replace("NAME", "agent"))
+    Path("web.yaml").write_text(text)
+    main(["check", "web.yaml", "--fix"])
+    assert Path("web.yaml").read_text() == text
+    assert "fixable" not in capsys.readouterr().out
+    main(["check", "web.yaml", "--fix", "--only", "PQ101"])
+    assert Path("web.yaml").read_text().count("cpu: 50m, memory: 64Mi") == 4
+
+
+def test_guaranteed_is_a_choice_with_what_it_throttles_and_reserves(capsys):
+    served = (
+        "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: p}\nspec: {selector: {app: p}, ports: [{port: 80}]}\n"
+    )
+    small = SIDECAR.replace("NAME", "proxy").replace("limits: {", "limits: {memory: 128Mi, ")
+    text = NEARLY.format(small).replace("memory: 4Gi}}", "cpu: 500m, memory: 2Gi}}") + served
+    Path("web.yaml").write_text(text)
+    (item,) = [each for each in findings(capsys, "web.yaml") if each["check"] == "PQ114"]
+    (way,) = item["patch"]["alternatives"]
+    assert way["name"] == "guaranteed"
+    assert [(cost["kind"], cost["container"], cost["amount"]) for cost in way["costs"]] == [
+        ("throttling", "proxy", "50m"),
+        ("reservation", "", "500m"),
+        ("reservation", "", "2112Mi"),
+    ]
+    main(["check", "web.yaml"])
+    assert "or   make the pod Guaranteed:" in capsys.readouterr().out
+    main(["check", "web.yaml", "--fix"])
+    assert Path("web.yaml").read_text() == text
+
+
+def test_no_cpu_limit_comes_in_by_way_of_a_limit_range(capsys):
+    text = pod("requests: {cpu: 0, memory: 1Gi}, limits: {cpu: 0, memory: 1Gi}")
+    Path("alone.yaml").write_text(text)
+    main(["check", "alone.yaml", "--fix"])
+    assert "cpu" not in Path("alone.yaml").read_text()
+    text += BOUNDS.replace("ITEM", "default: {cpu: 1}")
+    Path("bound.yaml").write_text(text)
+    main(["check", "bound.yaml", "--fix"])
+    assert Path("bound.yaml").read_text() == text

@@ -548,3 +548,10 @@ def test_the_page_shows_what_the_table_shows():
 def test_a_gate_that_never_fails_fails_no_case():
     root = ET.fromstring(junit(msgspec.structs.replace(REPORT, fail_on=FailOn.NEVER), CHECKED))  # noqa: S314
     assert list(root.iter("failure")) == []
+
+
+def test_the_file_of_a_clusters_kubelet_is_not_called_fixable():
+    (item,) = [each for each in REPORT.items if each.patch.is_applied][:1]
+    of_files = replace(REPORT, items=(replace(item, kind="KubeletConfiguration"),))
+    assert any("1 finding is fixable with --fix" in line for line in table(of_files, Style()))
+    assert not any("fixable" in line for line in table(replace(of_files, cluster="prod"), Style()))

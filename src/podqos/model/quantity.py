@@ -195,7 +195,7 @@ def meant_cores(text: str) -> str:
     """Return how many cores were probably meant by a text that is no quantity: 500m by 500MI; empty where unknown."""
     matched = _AMOUNT.fullmatch(text)
     suffix = matched[2].lower() if matched else ""
-    if matched is None or suffix not in _MEANT_SUFFIXES:
+    if matched is None or suffix not in (*_MEANT_SUFFIXES, "m"):
         return ""
     return f"did you mean {matched[1].replace(',', '.')}{'m' if suffix.startswith('m') else ''}?"
 

@@ -178,7 +178,7 @@ def _volume_sizes(view: View) -> None:
         patch = view.choose(Choice.UNIT, path, candidates=reading.readings)
         if reading.is_plain:
             patch = Patch.write(view.edit(path, reading.readings[0], size))
-        facts = replace(_facts(Stated(name, "limits", size), reading, patch), volume=volume.name)
+        facts = replace(implausible_facts(Stated(name, "limits", size), reading, patch), volume=volume.name)
         view.report(implausible_amount, path, facts, patch)
 
 
@@ -267,6 +267,8 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     """The volume whose size it limits, if it does."""
     default: str = ""
     """Of a LimitRange: ``default`` or ``defaultRequest``."""
+    setting: str = ""
+    """Of a kubelet: the field that it stands in."""
 
     def sentence(self, container: str) -> str:
         """Return the amount and what was probably meant."""
@@ -277,13 +279,16 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
             amount = f"volume {self.volume} has a size limit of {self.amount}"
         if self.default:
             amount = f"containers without a {self.resource} {self.side[:-1]} get one of {self.amount}{unit}"
+        if self.setting:
+            amount = f"{self.setting} is {self.amount}{unit}"
         readings = (self.meant,) if self.meant else self.readings
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
         return f"{amount}, {'more than a machine has' if self.is_too_large else 'too little for a container'}"
 
 
-def _facts(stated: Stated, reading: Meant, patch: Patch) -> ImplausibleAmount:
+def implausible_facts(stated: Stated, reading: Meant, patch: Patch) -> ImplausibleAmount:
+    """Return what is said of an amount in the wrong unit."""
     name, amount = stated.name, stated.amount
     return ImplausibleAmount(
         name,
@@ -314,7 +319,7 @@ def _wrong_units(view: View, container: str, path: str, resources: ResourceRequi
     else:
         patch = view.choose(Choice.UNIT, *fields, candidates=readings[0] if len(readings) == 1 else ())
     side, first = next(iter(found.items()))
-    facts = _facts(Stated(name, side, sides[side]), first, patch)
+    facts = implausible_facts(Stated(name, side, sides[side]), first, patch)
     view.report(implausible_amount, fields[0], facts, patch, container=container or None)
     return True
 
@@ -344,8 +349,8 @@ def implausible_amount() -> Example:
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
     Where the unit does not show what was meant (memory: 4, cpu: 500), the likely readings are named and nothing is
     fixed. So are a memory limit below 6Mi, in which no container starts, and bytes that are not whole (1073741824m).
-    Sizes of emptyDir volumes and the defaults of LimitRanges count as well. If so much is really meant, ignore the
-    finding, or give the node that has it.
+    Sizes of emptyDir volumes, defaults of LimitRanges, and what kubelets reserve and evict below count as well. If so
+    much is really meant, ignore the finding, or give the node that has it.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """
@@ -375,7 +380,9 @@ def find_wrong_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Findi
                     path = f"spec.limits[{index}]"
                     patch = _patch_of_defaults(path, name, stated, wrong, item)
                     side, first = next(iter(wrong.items()))
-                    facts = replace(_facts(Stated(name, side, stated[side]), first, patch), default=_DEFAULTS[side])
+                    facts = replace(
+                        implausible_facts(Stated(name, side, stated[side]), first, patch), default=_DEFAULTS[side]
+                    )
                     at = format_path((*parse_path(path), _DEFAULTS[side], name))
                     yield implausible_amount.finding(subject, at, facts, patch, (metadata.annotations,))
 

@@ -13,7 +13,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.amounts import find_wrong_defaults, refused_amounts
+from podqos.advice.checks.amounts import find_wrong_defaults, implausible_amount, refused_amounts
 from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
 from podqos.advice.checks.capacity import sums
 from podqos.advice.checks.catalogue import CHECKS
@@ -21,6 +21,7 @@ from podqos.advice.checks.check import BundleRule, WorkloadRule
 from podqos.advice.checks.databases import TOLD_BY, burstable_among_guaranteed, find_burstable_among_guaranteed
 from podqos.advice.checks.demands import find_over_budget
 from podqos.advice.checks.finding import Finding, in_order
+from podqos.advice.checks.kubelet import kubelets
 from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.scaling import find_unplaceable_replicas
@@ -36,6 +37,8 @@ def _rules(disabled: frozenset[str], only: frozenset[str]) -> tuple[tuple[Worklo
     enabled = [check for check in CHECKS.values() if check.id not in disabled and (not only or check.id in only)]
     of_workloads = dict.fromkeys(check.rule for check in enabled if check.rule is not None)
     of_bundles = dict.fromkeys(check.bundle_rule for check in enabled if check.bundle_rule is not None)
+    if implausible_amount in enabled:
+        of_bundles[kubelets] = None  # which look at units, too
     return tuple(of_workloads), tuple(of_bundles)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
+from podqos.advice.checks.amounts import implausible_amount, implausible_facts
 from podqos.advice.checks.bundle import FoundKubelet
 from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, bundle_check
 from podqos.advice.checks.check_identity import Example
@@ -17,8 +18,9 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Findin
 from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.trying import measure, refuted, what_appears
+from podqos.advice.checks.units import Machines, Stated, is_implausible, meant
 from podqos.advice.checks.view import Context
-from podqos.errors import InvalidConfiguration
+from podqos.errors import InvalidConfiguration, InvalidQuantity
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ASSUMED_FILESYSTEM, ThresholdWarning, WarningKind, threshold_warnings
@@ -28,7 +30,7 @@ from podqos.manifest.plain import Plain, parse_path
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, ResourceList, is_hugepages
 from podqos.naming import published
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.kubelet_start import check_starts, too_much_withheld
@@ -68,6 +70,7 @@ class _Kubelet:
         self.config: KubeletConfiguration = found.configuration
         self.options = context.options
         self.capacity = _capacity(context)
+        self.machines = Machines(context.surroundings.nodes, context.options.node_memory_bytes)
         self.flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
         self._subject = found.subject
         self._known = known
@@ -214,7 +217,8 @@ def _starting(kubelet: _Kubelet, path: str) -> Patch | None:
 
 
 def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
-    """Yield everything; if the kubelet does not start with the settings, only that."""
+    """Yield everything; if the kubelet does not start with the settings, little else."""
+    yield from _wrong_units(kubelet)
     config, profile = kubelet.config, kubelet.options.profile
     missing = [signal for signal in config.eviction_soft if signal not in config.eviction_soft_grace_period]
     if missing:
@@ -243,6 +247,42 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     yield from _above_what_there_is(kubelet)
     yield from _enforcement(kubelet)
     yield from _grace_cut(kubelet, sketches)
+
+
+_BYTE_SIGNALS = {
+    Signal.MEMORY.value: MEMORY,
+    Signal.NODEFS.value: EPHEMERAL_STORAGE,
+    Signal.IMAGEFS.value: EPHEMERAL_STORAGE,
+}
+
+
+def _wrong_units(kubelet: _Kubelet) -> Found:
+    """Yield reservations and thresholds in the wrong unit: half a byte that is kept free looks like care."""
+    config = kubelet.config
+    amounts = [
+        (f"{field}.{name}", name, text)
+        for field, reserved in (("systemReserved", config.system_reserved), ("kubeReserved", config.kube_reserved))
+        for name, text in reserved.items()
+    ]
+    amounts += [
+        (f"{field}[{signal}]", _BYTE_SIGNALS[signal], text)
+        for field, thresholds in (("evictionHard", config.eviction_hard or {}), ("evictionSoft", config.eviction_soft))
+        for signal, text in thresholds.items()
+        if signal in _BYTE_SIGNALS and not text.endswith("%")
+    ]
+    for path, name, text in amounts:
+        try:
+            stated = Stated(name, "requests", Quantity.parse(text))
+        except InvalidQuantity:
+            continue  # which has a finding of its own
+        if not is_implausible(stated, NO_RESOURCES, kubelet.machines):
+            continue
+        reading = meant(name, stated.amount, kubelet.machines)
+        patch = Patch.choose(Choice.UNIT, (path,), reading.readings)
+        if reading.is_plain:
+            patch = Patch.write(FieldEdit(path, reading.readings[0], text))
+        facts = replace(implausible_facts(stated, reading, patch), setting=path)
+        yield kubelet.finding(implausible_amount, path, facts, patch)
 
 
 def _warned(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:

@@ -22,7 +22,7 @@ _LARGEST_MACHINE = {CPU: 1920, MEMORY: 32 * _TI, EPHEMERAL_STORAGE: _PI}
 # Fewer cores than the first are not looked at, fewer than the second only beside next to no memory; machines with more
 # than the third are rare and have much memory.
 _SEVERAL_CORES, _MANY_CORES, _RARE_CORES = 20, 100, 448
-_ROUND = 50
+_ROUND = 5
 _BYTES_PER_CORE, _LEAST_BYTES_PER_CORE = 256 * _MI, 8 * _MI
 # Runtimes refuse less, or their own start does not survive it: Docker documents 6m.
 _LEAST_LIMIT_BYTES = 6 * _MI
@@ -97,7 +97,7 @@ def is_implausible(stated: Stated, beside: ResourceRequirements, machines: Machi
         return _is_tiny(amount.value, beside)
     if amount.nanos > _LARGEST_MACHINE[name] * NANOS:
         return True
-    # A whole number of fifties looks like thousandths, unless the rest of the container is as large.
+    # A round number looks like thousandths, unless the rest of the container is as large.
     is_round = amount.nanos % (_ROUND * NANOS) == 0 and not amount.written.endswith("m")
     return (is_round or amount.nanos > _RARE_CORES * NANOS) and not _is_large(amount.value, beside)
 
