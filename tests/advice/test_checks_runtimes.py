@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advice.bundles import plain_objects
 from podqos.cli.main import main
+from podqos.manifest import lookup
+from podqos.manifest.encoding import yaml_bytes
+from podqos.manifest.fastyaml import read_plain
 from podqos.manifest.runtime_memory import memory_settings, written
 
 POD = """\
@@ -154,6 +158,22 @@ def test_windows_line_ends_and_a_mark_hide_nothing(capsys):
     main(["check", "pod.yaml", "-o", "json"])
 
     assert "PQ122" in [each["check"] for each in json.loads(capsys.readouterr().out)["items"]]
+
+
+@pytest.mark.parametrize("notation", ["yaml", "json"])
+def test_a_list_is_read_once_however_many_of_its_objects_mention_a_runtime(capsys, monkeypatch, notation):
+    (pod,) = plain_objects(POD.format(said=env("JAVA_OPTS", "-Xmx4g"), limit="2Gi", image="app"))
+    (other,) = plain_objects(POD.format(said="args: [-v]", limit="2Gi", image="app"))
+    pods = [{**(pod if number % 2 else other), "metadata": {"name": f"p{number}"}} for number in range(20)]
+    whole = {"apiVersion": "v1", "kind": "List", "items": pods}
+    Path(f"list.{notation}").write_bytes(yaml_bytes(whole) if notation == "yaml" else json.dumps(whole).encode())
+    read = []
+    monkeypatch.setattr(lookup, "read_plain", lambda text, **options: (read.append(1), read_plain(text, **options))[1])
+    main(["check", f"list.{notation}", "-o", "json"])
+
+    found = [each["name"] for each in json.loads(capsys.readouterr().out)["items"] if each["check"] == "PQ122"]
+    assert found == [f"p{number}" for number in range(1, 20, 2)]
+    assert len(read) <= 1
 
 
 def test_values_of_secrets_are_in_no_output(capsys):

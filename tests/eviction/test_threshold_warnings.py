@@ -57,7 +57,7 @@ def test_soft_and_hard_are_compared_where_they_can_be(soft, hard, warned):
 def test_only_filesystems_are_assumed_to_have_a_size(signal, warned):
     """1% of 100Gi is less than 5Gi; of processes nobody knows how many a node allows."""
     document = {
-        "evictionHard": {MEMORY: "100Mi", signal: "5Gi"},
+        "evictionHard": {MEMORY: "100Mi", signal: "5Gi" if warned else "50k"},
         "evictionSoft": {signal: "1%"},
         "evictionSoftGracePeriod": {signal: "1m"},
     }
@@ -130,3 +130,25 @@ def test_swap_hides_pressure_only_where_pods_use_it(minor, settings, pods_swap):
     assert [each.kind for each in found] == [WarningKind.SWAP_HIDES_PRESSURE] * pods_swap
     assert not threshold_warnings(configuration, None, profile_for((1, minor)), swap_bytes=0)
     assert not threshold_warnings(replace(configuration, fail_swap_on=True), None, profile_for((1, minor)))
+
+
+@pytest.mark.parametrize(
+    ("signal", "threshold", "capacities", "most"),
+    [
+        ("nodefs.inodesFree", "100Mi", {}, 52_428_800),
+        ("nodefs.inodesFree", "100Mi", {Signal.NODEFS: 500 << 30}, 32_768_000),
+        ("nodefs.inodesFree", "100M", {Signal.NODEFS: 500 << 30}, None),
+        ("nodefs.inodesFree", "2M", {Signal.NODEFS_INODES: 1_000_000}, 1_000_000),
+        ("nodefs.inodesFree", "5%", {}, None),
+        ("imagefs.inodesFree", "100Mi", {Signal.NODEFS: 100 << 30}, 52_428_800),
+        ("pid.available", "5M", {}, 1 << 22),
+        ("pid.available", "1M", {Signal.MEMORY: 64 << 30}, 524_288),
+        ("pid.available", "40k", {Signal.PID: 32_768}, 32_768),
+        ("pid.available", "1k", {Signal.MEMORY: 64 << 30}, None),
+    ],
+)
+def test_more_inodes_or_process_ids_than_there_are(signal, threshold, capacities, most):
+    settings = msgspec.convert({"evictionHard": {MEMORY: "100Mi", signal: threshold}}, KubeletConfiguration)
+    found = [each for each in threshold_warnings(settings, capacities) if each.kind is WarningKind.ABOVE_CAPACITY]
+
+    assert [each.most.count for each in found] == ([] if most is None else [most])

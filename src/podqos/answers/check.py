@@ -37,7 +37,7 @@ from podqos.answers.findings import CheckReport, FindingReport, finding_report
 from podqos.answers.verdict import verdict
 from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
-from podqos.manifest.runtime_memory import Written, written
+from podqos.manifest.runtime_memory import Mention, Written, mention
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.disruption import PodDisruptionBudget
@@ -105,6 +105,7 @@ class Checked:
         self.options = options = request.options
         self.gate = gate = request.gate
         self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
+        self._mentions: dict[tuple[str, int], Mention | None] = {}
         autoscalers = Autoscalers(objects)
         workloads = [_located(found, autoscalers) for found in objects.workloads]
         memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
@@ -301,10 +302,14 @@ class Checked:
         source, place = self._sources[subject.source], subject.place
         if place is None:
             return None
-        # Places count in the text with simple line ends and without a mark.
-        is_simple = source.data[:1] != b"\xef" and b"\r" not in source.data
-        text = source.data[place.chunk.start : place.chunk.end] if is_simple else source.data
-        return written(text, lambda: source.plain(place))
+        # All objects of a list have the same text, which may be long.
+        key = subject.source, place.chunk.start
+        if key not in self._mentions:
+            self._mentions[key] = mention(source.lookup.chunk_text(place.chunk))
+        found = self._mentions[key]
+        if found is not None and place.path and place.chunk.notation == "json":
+            found = mention(source.lookup.json_text(place), found.marks)
+        return None if found is None else Written(lambda: source.plain(place), found.harmless_bytes)
 
     def _spread(self, task: Callable[[Input], Result], inputs: Sequence[Input]) -> Sequence[Result]:
         return self._spread_over(task, inputs, sum(len(source.data) for source in self._sources.values()))

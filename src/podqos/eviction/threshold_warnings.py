@@ -37,8 +37,20 @@ class WarningKind(StrEnum):
     """A share of zero, or not a number: nothing is ever less."""
     MEMORY_UNWATCHED = "MemoryUnwatched"
     """No hard threshold for memory: naming any other drops the default."""
+    ABOVE_CAPACITY = "AboveCapacity"
+    """More free inodes or process ids than the node has: the threshold is met from the start, and stays met."""
     SWAP_HIDES_PRESSURE = "SwapHidesPressure"
     """Pods may use the node's swap: memory.available does not fall while they do."""
+
+
+class Most(Struct, frozen=True, gc=False):
+    """The largest number of inodes or process ids that there can be."""
+
+    count: int
+    filesystem: Quantity | None = None
+    """The size of the filesystem that has so many inodes; None where they were counted, and for process ids."""
+    is_ext4: bool = False
+    """Whether only ext4 has so few."""
 
 
 class ThresholdWarning(Struct, frozen=True, gc=False):
@@ -49,7 +61,15 @@ class ThresholdWarning(Struct, frozen=True, gc=False):
     hard: Quantity | None = None
     soft: Quantity | None = None
     assumed_capacity: Quantity | None = None
-    """Of the filesystem, where that is not known and decides between a share and an amount."""
+    """Of the filesystem, where that is not known and decides."""
+    most: Most | None = None
+    """How many inodes or process ids there are, where that is too few."""
+
+    @property
+    def demanded(self) -> int:
+        """How much is to be left, where only one of the two thresholds is wrong."""
+        amount = self.hard or self.soft
+        return 0 if amount is None else amount.value
 
 
 def threshold_warnings(
@@ -62,7 +82,8 @@ def threshold_warnings(
     """Return what looks wrong, by kind, then in the order of the settings.
 
     A share and an amount are compared by the capacity of their signal; a filesystem whose size is not known is taken to
-    have 100Gi, and of inodes and processes nothing is assumed. ``swap_bytes`` is the node's swap, where that is known.
+    have 100Gi. Of inodes and process ids, where they are not known, a node is assumed to have the most that such a
+    filesystem, or such a memory, can have. ``swap_bytes`` is the node's swap, where that is known.
     """
     thresholds = [
         threshold
@@ -74,6 +95,7 @@ def threshold_warnings(
         *_about_grace_periods(settings, thresholds),
         *_without_effect(thresholds),
         *_memory_unwatched(thresholds),
+        *_above_capacity(thresholds, capacities or {}),
         *_swap(settings, swap_bytes, profile),
     )
 
@@ -117,6 +139,59 @@ def _without_effect(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
 def _memory_unwatched(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
     if not any(threshold.signal is Signal.MEMORY and threshold.is_hard for threshold in thresholds):
         yield ThresholdWarning(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)
+
+
+_INODES_OF = {Signal.NODEFS_INODES: Signal.NODEFS, Signal.IMAGEFS_INODES: Signal.IMAGEFS}
+_MOST_PIDS = 1 << 22  # PID_MAX_LIMIT of a 64-bit kernel
+_BYTES_PER_THREAD = 8 * (16 << 10)  # the kernel allows one thread for each eight stacks that fit into memory
+_EXT4_BYTES_PER_INODE = 16 << 10
+_XFS_INODE_BYTES = 512
+# Which percentage of its space XFS gives to inodes at most, up to a size.
+_XFS_PERCENT = ((10**12, 25), (50 * 10**12, 5))
+_XFS_LEAST_PERCENT = 1
+_BYTE_UNITS = ("Ki", "Mi", "Gi", "Ti")
+
+
+def _above_capacity(thresholds: list[Threshold], capacities: Mapping[Signal, int]) -> Iterator[ThresholdWarning]:
+    """Find amounts of inodes and process ids that no node has; shares are of what there is."""
+    for threshold in thresholds:
+        amount, signal = threshold.value.quantity, threshold.signal
+        if amount is None or signal not in {*_INODES_OF, Signal.PID}:
+            continue
+        most = _most_pids(capacities) if signal is Signal.PID else _most_inodes(signal, amount, capacities)
+        if amount.value > most.count:
+            is_assumed = most.filesystem is not None and _INODES_OF[signal] not in capacities
+            soft, hard = (None, amount) if threshold.is_hard else (amount, None)
+            assumed = ASSUMED_FILESYSTEM if is_assumed else None
+            yield ThresholdWarning(WarningKind.ABOVE_CAPACITY, signal, hard, soft, assumed, most)
+
+
+def _most_pids(capacities: Mapping[Signal, int]) -> Most:
+    """Return how many process ids a kernel has: as counted, or as its memory allows.
+
+    Source: Linux kernel/fork.c (set_max_threads), include/linux/threads.h.
+    """
+    if Signal.PID in capacities:
+        return Most(capacities[Signal.PID])
+    memory_bytes = capacities.get(Signal.MEMORY)
+    return Most(_MOST_PIDS if memory_bytes is None else min(_MOST_PIDS, memory_bytes // _BYTES_PER_THREAD))
+
+
+def _most_inodes(signal: Signal, amount: Quantity, capacities: Mapping[Signal, int]) -> Most:
+    """Return how many inodes a filesystem has: as counted, or as mke2fs and mkfs.xfs make it unless told otherwise.
+
+    XFS has more. Nobody counts inodes in mebibytes, though: an amount in bytes that ext4 does not have is a mistake.
+    """
+    if signal in capacities:
+        return Most(capacities[signal])
+    size = capacities.get(_INODES_OF[signal], capacities.get(Signal.NODEFS, ASSUMED_FILESYSTEM.value))
+    filesystem = Quantity.of_units(size, "BinarySI")
+    ext4 = size // _EXT4_BYTES_PER_INODE
+    percent = next((percent for end, percent in _XFS_PERCENT if size < end), _XFS_LEAST_PERCENT)
+    most = max(ext4, size * percent // 100 // _XFS_INODE_BYTES)
+    if amount.value <= most and str(amount.written or amount).endswith(_BYTE_UNITS):
+        return Most(ext4, filesystem, is_ext4=True)
+    return Most(most, filesystem)
 
 
 def _swap(settings: KubeletConfiguration, swap_bytes: int | None, profile: Profile) -> Iterator[ThresholdWarning]:

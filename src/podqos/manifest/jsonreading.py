@@ -206,9 +206,17 @@ class JSONObjects:
     def __init__(self, text: bytes, chunk: Chunk) -> None:
         self._parts = {part.path: part for part in _parts(text[chunk.start : chunk.end])}
 
+    def text(self, path: FieldPath) -> bytes:
+        """Return the text of the object at a path."""
+        return bytes(self._parts[path[: self._depth(path)]].raw)
+
+    def _depth(self, path: FieldPath) -> int:
+        """Return how deep the part of an object is: the whole, or an item of a list."""
+        return next(depth for depth in (0, 2) if path[:depth] in self._parts)
+
     def plain(self, path: FieldPath) -> Plain:
         """Return what the object at a path says."""
-        depth = next(depth for depth in (0, 2) if path[:depth] in self._parts)  # the whole, or an item of a list
+        depth = self._depth(path)
         value: Plain = PLAIN_DECODER.decode(self._parts[path[:depth]].raw)
         for step in path[depth:]:
             value = value[step]  # type: ignore[index] # a place is a path that exists

@@ -26,6 +26,16 @@ class Lookup:
         self._json_objects: dict[Chunk, JSONObjects] = {}
         self._json_locators: dict[Chunk, JSONLocator] = {}
         self._positions: dict[Chunk, dict[FieldPath, Position] | None] = {}
+        self._list: tuple[Chunk, Plain] | None = None
+        """The list that was read last: its objects are asked for one after the other."""
+
+    def chunk_text(self, chunk: Chunk) -> bytes:
+        """Return the text of a chunk."""
+        return self._text[chunk.start : chunk.end]
+
+    def json_text(self, place: Place) -> bytes:
+        """Return the text of the object at ``place``, in JSON."""
+        return self._json(place.chunk).text(place.path)
 
     def plain(self, place: Place) -> Plain:
         """Return everything the object at ``place`` says."""
@@ -34,11 +44,14 @@ class Lookup:
             value = {str(step): value}
         return value
 
+    def _json(self, chunk: Chunk) -> JSONObjects:
+        if chunk not in self._json_objects:
+            self._json_objects[chunk] = JSONObjects(self._text, chunk)
+        return self._json_objects[chunk]
+
     def _value(self, place: Place) -> Plain:
         if place.chunk.notation == "json":
-            if place.chunk not in self._json_objects:
-                self._json_objects[place.chunk] = JSONObjects(self._text, place.chunk)
-            return self._json_objects[place.chunk].plain(place.path)
+            return self._json(place.chunk).plain(place.path)
         value = self._yaml_value(place)
         for step in place.path:
             value = value[step]  # type: ignore[index] # a place is a path that exists
@@ -61,8 +74,13 @@ class Lookup:
     def _yaml_value(self, place: Place) -> Plain:
         chunk = place.chunk
         if (chunk, place.document) not in self._documents:
+            if place.path and self._list is not None and self._list[0] == chunk:
+                return self._list[1]
             with suppress(NotPlain):
-                return read_plain(self._text[chunk.start : chunk.end])
+                value = read_plain(self._text[chunk.start : chunk.end])
+                if place.path:
+                    self._list = chunk, value
+                return value
         return self._document(place).value
 
     def _plain_positions(self, place: Place) -> dict[FieldPath, Position] | None:

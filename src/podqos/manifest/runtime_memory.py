@@ -12,7 +12,7 @@ GCHeapHardLimit in hexadecimal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
@@ -23,15 +23,17 @@ from podqos.manifest.plain import Plain
 from podqos.model.quantity import Quantity
 
 _MARKS = (
-    *(b"-Xmx", b"MaxRAM", b"MaxHeapSize", b"JAVA_", b"JVM_OPTS", b"CATALINA_OPTS", b"HEAP"),
-    *(b"NODE_OPTIONS", b"-old-space", b"_old_space", b"GOMEMLIMIT", b"GCHeapHardLimit"),
-    *(b"maxmemory", b"memcached", b"shared_buffers", b"buffer-pool-size", b"buffer_pool_size", b"wiredTigerCache"),
+    # Options of Java, by themselves or in a variable such as JAVA_TOOL_OPTIONS, KAFKA_HEAP_OPTS or MAX_HEAP_SIZE.
+    *(b"-Xmx", b"-XX:Max", b"_OPT", b"HEAP"),
+    *(b"-old-space", b"_old_space", b"GOMEMLIMIT", b"GCHeap"),
+    # shared_buffers, innodb-buffer-pool-size
+    *(b"maxmemory", b"memcached", b"buffer", b"wiredTiger"),
 )
-
+"""What every text has that says how much memory a runtime uses. Few, because all of a text is searched for each."""
 
 # The two that are written most, as they are written mostly.
 _USUAL = re.compile(rb"""GOMEMLIMIT"?\n[ ]+value:[ ]["']?([0-9]+)([KMG])iB["']?\n|-Xmx([0-9]+)([kmgKMG])(?=["' \n])""")
-_USUAL_MARKS = frozenset({b"GOMEMLIMIT", b"-Xmx", b"JAVA_"})
+_USUAL_MARKS = frozenset({b"GOMEMLIMIT", b"-Xmx", b"_OPT"})
 _LARGEST_JAVA_SHARE = Fraction(80, 100)
 
 
@@ -44,18 +46,33 @@ class Written(Struct, frozen=True):
     """Whatever it says fits memory limits from here on; None where only reading tells."""
 
 
-def written(text: bytes, read: Callable[[], Plain]) -> Written | None:
-    """Return an object by its text, which ``read`` reads; None where no runtime is mentioned, as in most."""
-    marks = [mark for mark in _MARKS if mark in text]
+class Mention(Struct, frozen=True, gc=False):
+    """A text that may say how much memory runtimes use."""
+
+    marks: tuple[bytes, ...]
+    """What in it says so."""
+    harmless_bytes: int | None = None
+    """As for an object."""
+
+
+def mention(text: bytes, among: Sequence[bytes] = _MARKS) -> Mention | None:
+    """Return whether a text mentions a runtime; None where it does not, as most. ``among``: those of a longer text."""
+    marks = tuple(mark for mark in among if mark in text)
     if not marks:
         return None
     usual = _USUAL.findall(text) if _USUAL_MARKS.issuperset(marks) else []
     named = text.count(b"GOMEMLIMIT") + text.count(b"-Xmx")
-    if not usual or len(usual) != named or (b"JAVA_" in marks and b"valueFrom" in text):
-        return Written(read)
+    if not usual or len(usual) != named or (b"_OPT" in marks and b"valueFrom" in text):
+        return Mention(marks)
     go = [int(number) * _BINARY[unit.decode().lower()] for number, unit, _, _ in usual if number]
     java = [int(number) * _BINARY[unit.decode().lower()] for _, _, number, unit in usual if number]
-    return Written(read, max([*go, *(int(each / _LARGEST_JAVA_SHARE) + 1 for each in java)]))
+    return Mention(marks, max([*go, *(int(each / _LARGEST_JAVA_SHARE) + 1 for each in java)]))
+
+
+def written(text: bytes, read: Callable[[], Plain]) -> Written | None:
+    """Return an object by its text, which ``read`` reads; None where no runtime is mentioned."""
+    found = mention(text)
+    return None if found is None else Written(read, found.harmless_bytes)
 
 
 class Runtime(StrEnum):

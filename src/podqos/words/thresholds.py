@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import SIGNALS, Signal
-from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
+from podqos.eviction.threshold_warnings import Most, ThresholdWarning, WarningKind
 from podqos.placement.allocatable import SoftCoverage
 from podqos.survival.orders.exhaustion import SOFT, Actor, ActorLevel, Exhaustion, WatchedThreshold
 from podqos.words.durations import duration
@@ -34,6 +34,8 @@ _WARNINGS = {
     WarningKind.NEVER_MET: "this threshold can never be met",
     WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only {actor} (naming any hard "
     "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
+    WarningKind.ABOVE_CAPACITY: "the {type} threshold is {count} {what}, and {there} has at most {most}: the node is "
+    "under pressure from the start and evicts without end",
     WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
     "no pressure until swap is full",
 }
@@ -47,8 +49,22 @@ def warning_text(warning: ThresholdWarning, exhaustion: Exhaustion) -> str:
     shown = {
         name: "" if amount is None else amount_text(warning.signal, amount.value) for name, amount in amounts.items()
     }
+    if warning.most is not None:
+        shown |= {
+            "type": "hard" if warning.soft is None else "soft",
+            "count": f"{warning.demanded:,}",
+            "most": f"{warning.most.count:,}",
+            **_counted(warning.signal, warning.most),
+        }
     text = _WARNINGS[warning.kind].format(actor=actor, **shown)
     return f"{text}, if the filesystem has {warning.assumed_capacity}" if warning.assumed_capacity else text
+
+
+def _counted(signal: Signal, most: Most) -> dict[str, str]:
+    """Return what is counted, and what has it."""
+    if signal is Signal.PID:
+        return {"what": "process ids", "there": "this kernel"}
+    return {"what": "inodes", "there": "ext4" if most.is_ext4 else "the filesystem"}
 
 
 def too_late_text(threshold: WatchedThreshold, exhaustion: Exhaustion) -> str:

@@ -244,7 +244,6 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from _warned(kubelet, warning)
     yield from _kernel_first(kubelet, thresholds)
     yield from _minimum_reclaim(kubelet, thresholds)
-    yield from _above_what_there_is(kubelet)
     yield from _enforcement(kubelet)
     yield from _grace_cut(kubelet, sketches)
 
@@ -297,6 +296,8 @@ def _warned(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
             yield _soft_without_grace(kubelet, signal)
         case WarningKind.SWAP_HIDES_PRESSURE:
             yield _swap(kubelet)
+        case WarningKind.ABOVE_CAPACITY:
+            yield _above_capacity(kubelet, warning)
         case _:
             yield from _without_effect(kubelet, warning)
 
@@ -879,16 +880,6 @@ def kubelet_refuses() -> Example:
 
 # ---- PQ414 -------------------------------------------------------------------------------------------------------
 
-_INODE_SIGNALS = (Signal.NODEFS_INODES, Signal.IMAGEFS_INODES)
-_MOST_PIDS = 1 << 22  # PID_MAX_LIMIT of a 64-bit kernel
-_BYTES_PER_THREAD = 8 * (16 << 10)  # the kernel allows one thread for each eight stacks that fit into memory
-_EXT4_BYTES_PER_INODE = 16 << 10
-_XFS_INODE_BYTES = 512
-# Which share of its space XFS gives to inodes at most, up to a size.
-_XFS_SHARES = ((10**12, 25), (50 * 10**12, 5))
-_XFS_LEAST_SHARE = 1
-_BYTE_UNITS = ("Ki", "Mi", "Gi", "Ti")
-
 
 class ThresholdAboveAll(Fact, frozen=True, gc=False):
     """A threshold above the number of inodes or process ids that the node has at most."""
@@ -910,40 +901,25 @@ class ThresholdAboveAll(Fact, frozen=True, gc=False):
         )
 
 
-def _above_what_there_is(kubelet: _Kubelet) -> Found:
-    """Yield thresholds of inodes and process ids that are met from the start, whatever the node runs."""
-    config = kubelet.config
-    for setting, thresholds in (("evictionHard", config.eviction_hard or {}), ("evictionSoft", config.eviction_soft)):
-        for name, text in thresholds.items():
-            if text.endswith("%"):
-                continue
-            above = _above(kubelet, Signal(name), text)
-            if above is not None:
-                path = f"{setting}[{name}]"
-                share = ("10%",) if name == Signal.PID.value else ("5%",)
-                patch = Patch.choose(Choice.SHARE, (path,), share)
-                yield kubelet.finding(threshold_above_all, path, above, patch)
-
-
-def _above(kubelet: _Kubelet, signal: Signal, text: str) -> ThresholdAboveAll | None:
-    """Return what is wrong with an amount. Filesystems are taken to be made as their tools do unless told otherwise."""
-    count = Quantity.parse(text).value
-    if signal is Signal.PID:
-        most = min(_MOST_PIDS, kubelet.memory_bytes // _BYTES_PER_THREAD)
+def _above_capacity(kubelet: _Kubelet, warning: ThresholdWarning) -> Finding:
+    config, signal, most = kubelet.config, warning.signal.value, warning.most
+    assert most is not None
+    setting, written = (
+        ("evictionHard", config.eviction_hard or {})
+        if warning.soft is None
+        else (
+            "evictionSoft",
+            config.eviction_soft,
+        )
+    )
+    if most.filesystem is None:
         of = f"a kernel with {_in_mebibytes(kubelet.memory_bytes)} of memory"
-        return ThresholdAboveAll(signal.value, text, count, most, of) if count > most else None
-    if signal not in _INODE_SIGNALS:
-        return None
-    size = kubelet.capacity.get(EPHEMERAL_STORAGE, ASSUMED_FILESYSTEM)
-    ext4 = size.value // _EXT4_BYTES_PER_INODE
-    share = next((share for end, share in _XFS_SHARES if size.value < end), _XFS_LEAST_SHARE)
-    most = max(ext4, size.value * share // 100 // _XFS_INODE_BYTES)
-    if count > most:
-        return ThresholdAboveAll(signal.value, text, count, most, f"a filesystem of {size}")
-    # Nobody counts inodes in mebibytes: the size of the disk was meant.
-    if count > ext4 and text.endswith(_BYTE_UNITS):
-        return ThresholdAboveAll(signal.value, text, count, ext4, f"ext4 of {size}")
-    return None
+    else:
+        of = f"{'ext4' if most.is_ext4 else 'a filesystem'} of {most.filesystem}"
+    facts = ThresholdAboveAll(signal, written[signal], warning.demanded, most.count, of)
+    share = "10%" if warning.signal is Signal.PID else "5%"
+    path = f"{setting}[{signal}]"
+    return kubelet.finding(threshold_above_all, path, facts, Patch.choose(Choice.SHARE, (path,), (share,)))
 
 
 @_kubelet_check(
