@@ -97,7 +97,7 @@ def test_advice_says_how_it_was_tried_and_what_was_not(capsys, web, tmp_path):
     assert tried["after"]["throttledSeconds"] <= tried["before"]["throttledSeconds"]
     assert "NoNodes" in tried["untried"]
     assert report["tried"]["nodes"] == 0
-    assert "pods ran one by one" in report["tried"]["text"]
+    assert "only each pod's own limits were tested" in report["tried"]["text"]
     _, out, _ = advise(capsys, "-f", web, "--usage", samples, *node("8Gi", count=2), "-o", "json")
     assert json.loads(out)["nodeMemoryBytes"] == 8 << 30
     tried = json.loads(out)["tried"]
@@ -167,7 +167,7 @@ def test_memory_that_is_never_used_frees_nodes(capsys, tmp_path):
     assert (pool["nodes"], pool["neededBefore"], pool["needed"]) == (4, 4, 1)
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *node("4Gi", count=4), "-v")
     assert "1 of 4 nodes suffices, 3 fewer than now" in out
-    assert "drain and remove what is no longer needed" in out
+    assert "drain and remove spare nodes" in out
 
 
 def test_pools_of_different_sizes_are_told_apart(capsys, web, tmp_path):
@@ -216,9 +216,9 @@ def test_making_everything_guaranteed_is_one_command_without_usage(capsys, tmp_p
     assert by_name["Deployment shop/plain"]["containers"][0]["needsChoice"]
     _, out, _ = advise(capsys, *arguments)
     told = " ".join(out.split())
-    assert "Deployment shop/web would be pending: 3 pods without a node." in told
-    assert "Amounts are missing for Deployment shop/plain" in told
-    assert "the CPU limit is new, and the price of Guaranteed: above 1 it is throttled" in told
+    assert "3 pods of Deployment shop/web would be pending." in told
+    assert "No amounts are known for Deployment shop/plain" in told
+    assert "new CPU limit, required for Guaranteed: throttled above 1" in told
 
 
 def test_the_cheapest_lowers_nothing_that_was_not_measured(capsys, web):
@@ -226,7 +226,7 @@ def test_the_cheapest_lowers_nothing_that_was_not_measured(capsys, web):
     report = json.loads(out)
     assert report["total"] == {"cpuMilli": 0, "memoryBytes": 0}
     _, out, _ = advise(capsys, "-f", web, "--goal", "cheapest")
-    assert "Nothing was measured, so nothing is lowered." in out
+    assert "No usage data, so nothing is lowered." in out
 
 
 def test_the_cheapest_raises_no_request(capsys, web, tmp_path):
@@ -287,7 +287,7 @@ def test_a_table_comes_first_and_the_reasons_after_it(capsys, web, tmp_path):
     assert heading.split()[:2] == ["WORKLOAD", "PODS"]
     assert row.startswith("Deployment shop/web  4 ")
     assert row.endswith("critical")
-    assert any(line.startswith("In all: ") and "a month at the given prices" in line for line in rest)
+    assert any(line.startswith("Total change in requests: ") and "a month at the given prices" in line for line in rest)
     assert "Deployment shop/web" in rest
     assert any(line.startswith("    memory used: p50 500Mi") for line in rest)
 
@@ -395,7 +395,7 @@ def test_a_rollout_says_what_restarts_what_it_needs_and_how_to_go_back(capsys, w
     rollout = report["workloads"][0]["rollout"]
     assert (rollout["kind"], rollout["surge"], rollout["unavailable"]) == ("Rolling", 1, 1)
     assert rollout["undo"] == "kubectl rollout undo deployment/web -n shop"
-    assert rollout["budgets"] == ["PodDisruptionBudget web (lets 1 of 4 go at a time)"]
+    assert rollout["budgets"] == ["PodDisruptionBudget web (allows 1 of 4 to be disrupted)"]
     assert [step["kind"] for step in report["steps"]][:1] == ["Shrink"]
 
 
@@ -433,7 +433,7 @@ def test_memory_of_guaranteed_pods_is_kept_from_others_where_those_may_take_it(c
     assert setting["setting"] == "QOSReserved"
     assert setting["configuration"] == {"qosReserved": {"memory": "100%"}, "featureGates": {"QOSReserved": True}}
     assert (setting["tried"]["oomKills"], setting["tried"]["evictions"]) == (0, 0)
-    assert "Settings that would help" in advise(capsys, *arguments)[1]
+    assert "Recommended settings" in advise(capsys, *arguments)[1]
 
 
 def test_requests_as_a_share_of_limits_are_offered_for_a_namespace(capsys, tmp_path):

@@ -66,7 +66,7 @@ def _covering(rolled: Rolled, budgets: Sequence[PodDisruptionBudget]) -> Iterato
         metadata = budget.metadata
         if metadata.namespace_or_default == namespace and selects(budget.spec.selector, labels):
             allowed = disruptions_allowed(budget, healthy=rolled.replicas, expected=rolled.replicas)
-            yield f"PodDisruptionBudget {metadata.name} (lets {allowed} of {rolled.replicas} go at a time)"
+            yield f"PodDisruptionBudget {metadata.name} (allows {allowed} of {rolled.replicas} to be disrupted)"
 
 
 def _undo(rolled: Rolled, kind: RolloutKind) -> str:
@@ -85,7 +85,7 @@ def steps_of(
     steps: list[Step] = []
     if classes:
         names = tuple(each.name for each in classes)
-        text = f"create the priority classes {listed(names)}: a pod that names a missing one is refused"
+        text = f"create the priority classes {listed(names)}: pods that name a missing one are refused"
         steps.append(Step(StepKind.CREATE_CLASSES, names, text))
     pools = () if trial is None else trial.pools
     missing = [each for each in pools if (each.needed or 0) > max(each.nodes, each.needed_before or 0)]
@@ -93,14 +93,14 @@ def steps_of(
         steps.append(Step(StepKind.ADD_NODES, tuple(each.pool for each in missing), nodes_to_add(missing)))
     grow = tuple(str(each.identity) for each in rolled if _grows(each))
     shrink = tuple(str(each.identity) for each in rolled if not _grows(each))
-    growing = Step(StepKind.GROW, grow, f"change what asks for more, one workload at a time: {listed(grow)}")
-    shrinking = Step(StepKind.SHRINK, shrink, f"change what asks for less: {listed(shrink)}")
+    growing = Step(StepKind.GROW, grow, f"apply increases, one workload at a time: {listed(grow)}")
+    shrinking = Step(StepKind.SHRINK, shrink, f"apply decreases: {listed(shrink)}")
     ordered = (growing, shrinking) if grow_first else (shrinking, growing)
     if grow and shrink and not grow_first:
-        ordered = (replace(shrinking, text=f"{shrinking.text}; the others need the room"), growing)
+        ordered = (replace(shrinking, text=f"{shrinking.text} (increases need the room)"), growing)
     steps += [each for each in ordered if each.names]
     if rolled:
-        text = "watch OOM kills, evictions and throttling for a day of usual load, then ask again with its samples"
+        text = "watch OOM kills, evictions and throttling for a normal day, then ask again with the new samples"
         steps.append(Step(StepKind.WATCH, (), text))
     saved = [each for each in pools if each.spared > 0]
     if saved and not missing:

@@ -47,10 +47,10 @@ DOUBTS = {
 def goal_words(goal: Goal | None, without_amounts: Sequence[str], *, is_measured: bool) -> Iterator[str]:
     """Yield what a goal cannot reach, and what to look up for it."""
     if goal is Goal.CHEAPEST and not is_measured:
-        yield "Nothing was measured, so nothing is lowered."
+        yield "No usage data, so nothing is lowered."
     if goal is not None and without_amounts:
         who = listed(without_amounts)
-        yield f"Amounts are missing for {who}: see what they use (kubectl top pod), nothing is invented."
+        yield f"No amounts are known for {who}: look up the usage (kubectl top pod)."
 
 
 def need_words(need: MemoryNeed) -> str:
@@ -118,8 +118,8 @@ def quota_words(shortfall: QuotaShortfall) -> str:
 
 def new_cpu_limit(limit: Quantity, qos_class: QOSClass) -> str:
     """Return what a CPU limit costs that there was not before."""
-    price = ", and the price of Guaranteed" if qos_class is QOSClass.GUARANTEED else ""
-    return f"the CPU limit is new{price}: above {limit} it is throttled"
+    price = ", required for Guaranteed" if qos_class is QOSClass.GUARANTEED else ""
+    return f"new CPU limit{price}: throttled above {limit}"
 
 
 def node_reasons(advice: NodeThresholds, needs: NodeNeeds) -> Iterator[str]:

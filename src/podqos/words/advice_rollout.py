@@ -10,11 +10,11 @@ from podqos.wording import counted, listed
 from podqos.words.drift import resize_words
 
 _KINDS = {
-    RolloutKind.RECREATE: "a new template ends all pods before the first new one starts: plan an outage",
-    RolloutKind.ON_DELETE: "a new template reaches a pod only when it is deleted",
-    RolloutKind.NEXT_RUN: "what runs goes on as it is; the next run has the new sizes",
-    RolloutKind.OTHER: "its own controller brings a new template to the pods",
-    RolloutKind.REPLACED: "the pod has no controller: delete it and create it again",
+    RolloutKind.RECREATE: "all pods stop before new ones start (Recreate): plan for downtime",
+    RolloutKind.ON_DELETE: "pods pick up the change only when they are deleted",
+    RolloutKind.NEXT_RUN: "running pods are unaffected; the next run has the new sizes",
+    RolloutKind.OTHER: "rolled out by its own controller",
+    RolloutKind.REPLACED: "a pod without a controller: delete and recreate it",
 }
 
 
@@ -27,19 +27,19 @@ def _rollout(rollout: Rollout) -> Iterator[str]:
     if rollout.kind is RolloutKind.ROLLING:
         parts = []
         if rollout.surge:
-            parts.append(f"up to {counted(rollout.surge, 'pod')} more")
+            parts.append(f"up to {counted(rollout.surge, 'extra pod')}")
         if rollout.unavailable:
-            parts.append(f"up to {rollout.unavailable} fewer")
-        yield f"a new template replaces the pods step by step, with {listed(parts)} meanwhile"
+            parts.append(f"up to {rollout.unavailable} unavailable")
+        yield f"rolling update with {listed(parts)}"
     else:
         yield _KINDS[rollout.kind]
     if rollout.surge_fits is False:
-        way = "with maxSurge 0 and maxUnavailable 1 they do" if rollout.turn_fits else "add a node first"
-        yield f"the additional pods find no node beside the old ones: {way}"
+        way = "it fits with maxSurge 0 and maxUnavailable 1" if rollout.turn_fits else "add a node first"
+        yield f"no room for extra pods while the old ones run: {way}"
     if rollout.resize is not None:
         yield resize_words(rollout.resize)
     if rollout.budgets:
-        yield f"{listed(rollout.budgets)} counts for drains, not for a rollout"
+        yield f"{listed(rollout.budgets)} applies to drains, not to rollouts"
     if rollout.undo:
         yield f"undo: {rollout.undo}"
 
@@ -47,10 +47,10 @@ def _rollout(rollout: Rollout) -> Iterator[str]:
 def nodes_to_add(pools: Sequence[PoolNeed]) -> str:
     """Return which nodes to add before anything else."""
     said = listed([f"{(each.needed or 0) - each.nodes} of {each.pool}" for each in pools])
-    return f"add nodes first, or pods stay pending: {said}"
+    return f"add nodes, or pods stay pending: {said}"
 
 
 def nodes_to_remove(pools: Sequence[PoolNeed]) -> str:
     """Return which nodes are no longer needed."""
     said = listed([f"{each.spared} of {each.pool}" for each in pools])
-    return f"drain and remove what is no longer needed, one node at a time: {said}"
+    return f"drain and remove spare nodes, one at a time: {said}"

@@ -9,21 +9,21 @@ from podqos.wording import counted, listed
 
 _HOUR, _DAY = 3600, 86_400
 UNTRIED = {
-    Untried.NO_NODES: "no nodes are known, so pods ran one by one and not on them",
-    Untried.NO_SAMPLES: "nothing was measured, so it is taken to use what it requests",
-    Untried.NO_TIMES: "the samples have no times, so they count as a minute apart",
-    Untried.NEED_UNKNOWN: "it was OOM-killed, so it needs more than was measured",
-    Untried.TOO_MANY: "there are too many pods and nodes to try all of them together",
+    Untried.NO_NODES: "no nodes given, so only each pod's own limits were tested",
+    Untried.NO_SAMPLES: "no usage data: assumed to use what it requests",
+    Untried.NO_TIMES: "samples have no timestamps: treated as one a minute",
+    Untried.NEED_UNKNOWN: "it was OOM-killed, so its real need is above the measurements",
+    Untried.TOO_MANY: "too many pods and nodes to test all of them together",
 }
 _UNTRIED_AMONG_ALL = {
     **UNTRIED,
-    Untried.NO_SAMPLES: "workloads without samples are taken to use what they request",
-    Untried.NEED_UNKNOWN: "what was OOM-killed needs more than was measured",
+    Untried.NO_SAMPLES: "workloads without samples are assumed to use what they request",
+    Untried.NEED_UNKNOWN: "the real need of OOM-killed containers is above the measurements",
 }
 _FAILED = {
     Reason.OOM_KILLED: "OOM-killed",
     Reason.EVICTED: "evicted",
-    Reason.THROTTLED: "throttled for longer than now",
+    Reason.THROTTLED: "throttled more than now",
     Reason.REFUSED: "refused by the API server",
 }
 
@@ -49,20 +49,20 @@ def _why_not(trial: WorkloadTrial, refusal: str) -> str:
         before = duration(trial.before.throttled_seconds or 0)
         counts.append(f"throttled for {duration(after.throttled_seconds or 0)} ({before} now)")
     fates = listed([_FAILED[each] for each in trial.failed])
-    return f"with the sizes of the samples it would be {fates}{f' ({listed(counts)})' if counts else ''}"
+    return f"at the computed sizes it would be {fates}{f' ({listed(counts)})' if counts else ''}"
 
 
 def _raised(trial: WorkloadTrial) -> Iterator[str]:
     for each in trial.raised:
         side, _, resource = each.field.partition(".")
-        at = "without one" if each.sized is None else f"with {each.sized}"
-        what = f"{each.container}'s {resource} {side.removesuffix('s')} raised to {each.raised}"
-        yield f"{what}: {at} it would be {_FAILED[each.because]}"
+        at = "without one" if each.sized is None else f"at {each.sized}"
+        what = f"{resource} {side.removesuffix('s')} of {each.container} raised to {each.raised}"
+        yield f"{what} ({at} it would be {_FAILED[each.because]})"
 
 
 def whole_words(trial: AdviceTrial) -> str:
     """Return how all advice together fared."""
-    where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod alone"
+    where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod on its own"
     usage = "" if trial.replayed_seconds is None else f", {duration(trial.replayed_seconds)} of usage replayed"
     said = f"Tried: {where}{usage}: {_fate(trial.after, trial.before)}"
     return "; ".join([said, *(_UNTRIED_AMONG_ALL[each] for each in trial.untried)])
@@ -95,7 +95,7 @@ def _now(after: int, before: int | None) -> str:
 
 def pending_words(workload: str, count: int) -> str:
     """Return that pods of a workload would find no node."""
-    return f"{workload} would be pending: {counted(count, 'pod')} without a node"
+    return f"{counted(count, 'pod')} of {workload} would be pending"
 
 
 def pool_words(pool: PoolNeed) -> str:

@@ -41,7 +41,7 @@ def _main(report: AdviceReport) -> Iterator[str]:
     for workload in report.workloads:
         yield from _details(workload)
     if report.steps:
-        yield "<h2>Steps, in order</h2><ol>"
+        yield "<h2>Rollout steps</h2><ol>"
         yield from (f"<li>{escape(step.text)}</li>" for step in report.steps)
         yield "</ol>"
     if report.assumptions:

@@ -39,10 +39,10 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
     # Most clusters are not OpenShift.
     settings = [each for each in report.settings if verbose or each.setting is SettingKind.QOS_RESERVED]
     if settings:
-        lines += ["", style.strong("Settings that would help")]
+        lines += ["", style.strong("Recommended settings")]
         lines += [line for each in settings for line in wrapped(each.text, style, "    ", "  - ")]
     if verbose and report.steps:
-        lines += ["", style.strong("Steps, in order")]
+        lines += ["", style.strong("Rollout steps")]
         for number, step in enumerate(report.steps, start=1):
             lines += wrapped(step.text, style, "     ", f"  {number}. ")
     for shortfall in report.short_quotas:

@@ -24,10 +24,10 @@ _HEADERS = (
     "EVICTED #",
     "KILLED #",
     "PER POD",
-    "IN ALL",
+    "TOTAL",
     "SEVERITY",
 )
-_COST = "COST A MONTH"
+_COST = "COST/MONTH"
 _COLOURED = {Severity.CRITICAL: "error", Severity.WARNING: "warning"}
 _WITHHELD = "not advised"
 
@@ -79,7 +79,7 @@ def rows_of(report: AdviceReport, style: Style) -> tuple[Sequence[str], list[Seq
 def summary(report: AdviceReport) -> Iterator[str]:
     """Yield what all advice comes to, and how it was tried."""
     if report.total is not None and report.tried is not None:
-        yield f"In all: {amounts(report.total)} requested{_cost(report)}."
+        yield f"Total change in requests: {amounts(report.total)}{_cost(report)}."
     yield from goal_words(report.goal, _without_amounts(report), is_measured=_is_measured(report))
     if report.tried is not None:
         yield from (f"{pending_words(name, count)}." for name, count in report.tried.pending.items())
@@ -105,7 +105,7 @@ def amounts(added: Amounts) -> str:
     parts = [_signed(added.cpu_milli, f"{abs(added.cpu_milli)}m")] if added.cpu_milli else []
     if added.memory_bytes:
         parts.append(_signed(added.memory_bytes, mebibytes(abs(added.memory_bytes))))
-    return ", ".join(parts) or "nothing more or less"
+    return ", ".join(parts) or "none"
 
 
 def _signed(amount: int, text: str) -> str:
