@@ -173,6 +173,18 @@ def test_a_short_history_or_one_with_gaps_is_too_little_data(shortfall):
     assert Doubt(shortfall.value) in found.doubts
 
 
+def test_the_limit_of_a_container_that_leaks_is_not_lowered():
+    """It uses 10Mi more every hour, for a week: less room is an OOM kill sooner."""
+    hours = range(168)
+    leak = Replica(tuple((100 + 10 * hour) * MIB for hour in hours), tuple(hour * 3_600_000_000 for hour in hours))
+    usage = UsageHistory(leak.memory_bytes, (50,) * 168, replicas=(leak,))
+    found = size(usage, QOSClass.BURSTABLE, BurstPattern.STEADY, resources("memory=8Gi", "memory=8Gi"))
+    assert Doubt.GROWS in found.doubts
+    assert found.resources.limits == amounts("memory=8Gi")
+    small = size(usage, QOSClass.BURSTABLE, BurstPattern.STEADY, resources("memory=1Gi", "memory=1Gi"))
+    assert small.resources.limits["memory"].value > 2000 * MIB
+
+
 def test_ten_runs_of_a_job_are_enough_however_short_they_are():
     runs = tuple(Replica((100 * MIB, 110 * MIB)) for _ in range(10))
     values = tuple(value for run in runs for value in run.memory_bytes)

@@ -120,11 +120,13 @@ class MemoryNeed(Struct, frozen=True, rename="camel"):
     spread_bytes: int = 0
     """By how much peaks exceed their floor on average; of growth, what a pod still grows on average."""
     kill_chance_percent: float | None = None
-    """Chance that one replica is OOM-killed with this limit, in as long again as watched; null with too little data."""
+    """Chance that one replica is OOM-killed with this limit, in as long again as watched; null where unknown."""
     growth_bytes_a_day: int = 0
     """Of the pod that grows most; 0 where none does."""
     life_seconds: int = 0
     """How long pods of it live on average."""
+    is_leak: bool = False
+    """Whether growth decides, and does not slow down: a limit only delays the OOM kill."""
 
     @property
     def margin_percent(self) -> float:
@@ -211,11 +213,17 @@ def need_by(evidence: MemoryEvidence, caution: Caution = USUAL) -> MemoryNeed:
         decided_by=largest.decided_by,
         peaks=len(evidence.peaks),
         spread_bytes=int(largest.tail.spread),
+        # After an OOM kill, and with too little data, the spread is assumed.
         kill_chance_percent=(
-            None if evidence.is_provisional else largest.tail.chance(max(largest.need_bytes, least_bytes))
+            None
+            if evidence.is_provisional or largest.decided_by is DecidedBy.OOM_KILLS
+            else largest.tail.chance(max(largest.need_bytes, least_bytes))
         ),
         growth_bytes_a_day=0 if evidence.growth is None else evidence.growth.bytes_a_day,
         life_seconds=0 if evidence.growth is None else evidence.growth.life_us // SECOND_US,
+        is_leak=largest.decided_by is DecidedBy.GROWTH
+        and evidence.growth is not None
+        and evidence.growth.days_left > evidence.days_ahead,
     )
 
 
