@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -46,6 +47,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "slow" or not collection_path.match("test_*.py"):
         return None
     return b"mark.slow" not in collection_path.read_bytes() or None
+
+
+def pytest_collection_finish() -> None:
+    """Leave all tests and what they import out of every later search for garbage: it would take a second each time."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,8 +12,9 @@ from advice.bundles import Bundle, bundle_of, check, check_example, check_text, 
 from advice.test_checks_class import BURST, FULL, pod
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.checking import check_bundle
+from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import SuppressedBy, Suppression
+from podqos.advice.checks.trying import tries_of_each
 from podqos.advice.checks.view import Context
 from podqos.answers.findings import FindingReport, finding_report
 from podqos.model.pod import PodSpec
@@ -102,3 +103,17 @@ def test_an_annotation_suppresses_nothing_else():
     text = pod("{}").replace("{name: p,", "{name: p, annotations: {podqos.dev/ignore: PQ108},", 1)
 
     assert check_text(text)[0].suppression is None
+
+
+def test_in_a_large_tree_fixes_that_wait_for_a_request_are_not_tried_and_beyond_it_none():
+    text = pod("{requests: {memory: 64Mi}, limits: {memory: 8Gi, ephemeral-storage: 1Gi}}", "{limits: {memory: 512m}}")
+    bundle = bundle_of(plain_objects(text))
+    context = Context(bundle.surroundings, CheckOptions())
+
+    def tried(workloads: int) -> list[str]:
+        result = check_workload(bundle.workloads[0], context, keep_pod=False, tries=tries_of_each(workloads))
+        return sorted({finding.check for finding in result.findings if finding.patch.is_tried})
+
+    assert tried(1_000) == ["PQ105", "PQ117"]
+    assert tried(1_001) == tried(20_000) == ["PQ117"]
+    assert tried(20_001) == []

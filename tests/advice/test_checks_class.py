@@ -104,7 +104,7 @@ def test_the_facts_name_who_is_in_order_and_who_is_not():
         pytest.param(pod("{}", kind="Job", extra="restartPolicy: Never"), [], id="a Job ends by itself"),
         pytest.param(pod("{}", extra="restartPolicy: Never"), [], id="so does a Pod that is not restarted"),
         pytest.param(pod("{limits: {ephemeral-storage: 1Gi}}"), ["PQ102"], id="disk does not count"),
-        pytest.param(pod("{requests: {memory: 1Mi}, limits: {memory: 1Mi}}"), [], id="one request is enough"),
+        pytest.param(pod("{requests: {memory: 16Mi}, limits: {memory: 16Mi}}"), [], id="one request is enough"),
     ],
 )
 def test_best_effort(text, expected):

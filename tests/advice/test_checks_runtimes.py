@@ -133,6 +133,20 @@ def test_without_a_limit_there_is_nothing_to_exceed(capsys):
     assert not [each for each in json.loads(capsys.readouterr().out)["items"] if each["check"] in OURS]
 
 
+def test_what_is_known_is_judged_beside_what_is_not(capsys):
+    unknown = "{name: JAVA_OPTS, valueFrom: {configMapKeyRef: {name: app, key: o}}}"
+    said = f"env: [{unknown}, {{name: JAVA_TOOL_OPTIONS, value: -XX:MaxRAMPercentage=90}}]"
+
+    assert [each["check"] for each in items(capsys, said)] == ["PQ123", "PQ124"]
+
+
+def test_the_container_is_killed_alone_at_its_own_limit(capsys):
+    (item,) = items(capsys, env("JAVA_OPTS", "-Xmx4g"))
+
+    assert item["effects"]["effect"] == "limit"
+    assert item["consequence"].startswith("the kernel kills the container at its own memory limit")
+
+
 def test_windows_line_ends_and_a_mark_hide_nothing(capsys):
     text = POD.format(said=env("JAVA_OPTS", "-Xmx4g"), limit="2Gi", image="app").replace("\n", "\r\n")
     other = "apiVersion: v1\r\nkind: ConfigMap\r\nmetadata: {name: c}\r\ndata: {a: b}\r\n---\r\n" * 20

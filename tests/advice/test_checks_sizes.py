@@ -54,6 +54,10 @@ def test_where_a_policy_demands_a_ratio_the_check_has_none_of_its_own(demanded, 
     assert ("PQ105" in ids(text, replace(CheckOptions(), memory_ratio=Fraction(3)))) is is_checked
 
 
+def test_no_ratio_is_taken_of_an_amount_in_the_wrong_unit():
+    assert set(ids(pod(container("memory: 512m", "memory: 4")))) == {"PQ117"}
+
+
 def test_the_raised_request_is_the_smallest_in_whole_mebibytes():
     (finding,) = found(pod(container("memory: 1Mi", "memory: 1Gi")), replace(CheckOptions(), memory_ratio=Fraction(3)))
 

@@ -124,7 +124,7 @@ def test_a_template_is_left_alone_as_a_whole():
 
 def finding(check: str, data: bytes, *edits: FieldEdit) -> Finding:
     first = findings_in({"a.yaml": data})[0]
-    return replace(first, check=check, patch=Patch.write(*edits))
+    return replace(first, check=check, patch=replace(Patch.write(*edits), is_tried=True))
 
 
 MEMORY = "spec.containers[0].resources.limits.memory"
@@ -183,6 +183,20 @@ def test_a_patch_that_does_not_help_keeps_no_other_from_being_written():
     assert b"bad" not in file.after
     assert [each.finding.check for refused in fixes.refused for each in refused.fixes] == ["PQ902"]
     assert [each.check for each in fixes.remaining] == ["PQ902"]
+
+
+def test_a_patch_that_harms_another_object_is_not_written_however_much_others_help():
+    def wanted(texts: Mapping[str, bytes]) -> list[Finding]:
+        data = texts["a.yaml"]
+        helps = finding("PQ901", data, FieldEdit("metadata.labels.good", "y"))
+        harms = finding("PQ902", data, FieldEdit("metadata.labels.bad", "y"))
+        other = replace(helps, check="PQ903", subject=replace(helps.subject, name="other"))
+        return [*([] if b"good" in data else [helps] * 3), *([other] if b"bad" in data else [harms] * 3)]
+
+    texts = {"a.yaml": LIMITED.encode()}
+    (file,) = fix(wanted(texts), texts.__getitem__, wanted).files
+    assert b"good" in file.after
+    assert b"bad" not in file.after
 
 
 def test_one_edit_that_makes_no_sense_does_not_keep_the_others_from_being_made():

@@ -20,6 +20,7 @@ from podqos.advice.checks.comparison import _orders, _Places
 from podqos.advice.checks.view import Context
 from podqos.answers.findings import Fate, finding_report
 from podqos.answers.verdict import verdict
+from podqos.survival.node.assumed_usage import NOMINAL
 
 RUN = 6
 """So many words in a row are a repetition."""
@@ -107,7 +108,7 @@ def with_what_it_is_taken_to_use(value, path):
         resources = container["resources"]
         if f"containers[{index}]" in path and not any("memory" in side for side in resources.values()):
             for side in ("requests", "limits"):
-                resources.setdefault(side, {})["memory"] = "256Mi"
+                resources.setdefault(side, {})["memory"] = str(NOMINAL)
 
 
 @given(manifests())

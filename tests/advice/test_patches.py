@@ -161,13 +161,10 @@ def test_what_an_api_server_would_refuse_has_no_command(kind, api_version, field
     assert (command is not None) == is_taken
 
 
-def test_a_patch_is_applied_where_it_is_complete_and_need_not_be_asked_for():
-    whole = Patch.write(*EDITS["set"])
-    assert [each.is_applied for each in (whole, replace(whole, on_request=True), Patch.choose(Choice.RESOURCES))] == [
-        True,
-        False,
-        False,
-    ]
+def test_a_patch_is_applied_where_it_is_complete_was_tried_and_need_not_be_asked_for():
+    whole = replace(Patch.write(*EDITS["set"]), is_tried=True)
+    others = replace(whole, on_request=True), replace(whole, is_tried=False), Patch.choose(Choice.RESOURCES)
+    assert [each.is_applied for each in (whole, *others)] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from podqos.advice.sizing.rollouts import RolloutKind, Share, strategy_of
             (RolloutKind.ROLLING, Share(1, 0)),
         ),
         ("ReplicaSet", {}, 2, (RolloutKind.ON_DELETE, Share(0, 0))),
+        ("Rollout", {"strategy": {"canary": {}}}, 4, (RolloutKind.OTHER, Share(0, 0))),
         ("CronJob", {}, 1, (RolloutKind.NEXT_RUN, Share(0, 0))),
         ("Job", {}, 1, (RolloutKind.NEXT_RUN, Share(0, 0))),
         ("Pod", {}, 1, (RolloutKind.REPLACED, Share(0, 1))),

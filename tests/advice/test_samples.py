@@ -123,6 +123,9 @@ def _split(name: str) -> tuple[str, str, str]:
         ("web-0", "web"),
         ("other/web", None),
         ("website", None),
+        ("prod/web-shop-7d8b9c4f5-x2k9p", None),  # of a Deployment web-shop, which is not here
+        ("prod/web-29384756-x2k9p", "web"),
+        ("prod/web-api-0", "web-api"),
     ],
 )
 def test_a_pod_belongs_to_the_longest_name_it_begins_with(pod, expected):

@@ -35,6 +35,24 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def _offline_window(browser):
+    """Open a window without a network once: to open one costs more than most tests do in it."""
+    context = browser.new_context(offline=True)
+    context.set_default_timeout(PATIENCE_MS)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def window(_offline_window):
+    """Return a window without a network, for pages that are files."""
+    _offline_window.goto("about:blank")
+    _offline_window.emulate_media(color_scheme="null")
+    _offline_window.mouse.move(0, 0)
+    return _offline_window
+
+
 # What is said in passing is kept.
 _HEARD = """() => {
   globalThis.heard = [];

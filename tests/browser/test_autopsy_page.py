@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from browser.settling import resize
 from browser.test_layout import CUT, WIDTHS, open_page
 from browser.test_viewer import Visit
 from kernel.oom_logs import CARRIERS, cgroup, killed, machine
@@ -33,12 +34,12 @@ def path(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(browser, path):
-    opened = Visit(browser, path)
+def visit(window, path):
+    opened = Visit(window, path)
     yield opened
     assert opened.complaints == []
     assert opened.requests == [path.as_uri()]
-    opened.context.close()
+    opened.close()
 
 
 def test_the_outcome_comes_first_and_the_last_death_is_open(visit):
@@ -92,23 +93,23 @@ def test_the_same_victim_is_counted(visit):
     assert tuple(rows[0][1:4]) == ("3×", "kernel", "its own limit")
 
 
-def test_dark_and_light(browser, path):
+def test_dark_and_light(window, path):
     colours = []
     for scheme in ("dark", "light"):
-        opened = Visit(browser, path, color_scheme=scheme)
+        opened = Visit(window, path, scheme)
         colours.append(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
         opened.page.keyboard.press("t")
         colours.append(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))
-        opened.context.close()
+        opened.close()
     assert colours[0] == colours[3] != colours[1] == colours[2]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_it_fits_at_every_width(browser, path, width):
-    page = open_page(browser, path, width)
+def test_it_fits_at_every_width(window, path):
+    page = open_page(window, path, WIDTHS[0])
     for each in page.locator(".kill > button").all():
         if each.get_attribute("aria-expanded") == "false":
             each.click()
-    assert page.evaluate(CUT) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+    for width in WIDTHS:
+        resize(page, width)
+        assert page.evaluate(CUT) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

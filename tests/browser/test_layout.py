@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from browser.settling import PATIENCE_MS, resize, settle
+from browser.settling import resize, settle
 from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -47,12 +47,11 @@ CUT = """() => {
 }"""
 
 
-def open_page(browser, path, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    page.set_default_timeout(PATIENCE_MS)
-    page.goto(path.as_uri())
-    settle(page)
-    return page
+def open_page(window, path, width):
+    window.set_viewport_size({"width": width, "height": 900})
+    window.goto(path.as_uri())
+    settle(window)
+    return window
 
 
 @pytest.fixture(scope="module")
@@ -115,19 +114,19 @@ def crowded(tmp_path_factory):
     return folder / "crowded.html"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_many_victims_with_long_names_fit_as_well(browser, crowded, width):
-    page = open_page(browser, crowded, width)
-    assert page.locator(".marks .victim").count() >= 2
-    assert page.evaluate(COLLISIONS) == []
-    assert page.evaluate(CUT) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+def test_many_victims_with_long_names_fit_as_well(window, crowded):
+    page = open_page(window, crowded, WIDTHS[0])
+    for width in WIDTHS:
+        resize(page, width)
+        assert page.locator(".marks .victim").count() >= 2, width
+        assert page.evaluate(COLLISIONS) == [], width
+        assert page.evaluate(CUT) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(browser, pages, scenario):
-    page = open_page(browser, pages("simulate", scenario), WIDTHS[0])
+def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(window, pages, scenario):
+    page = open_page(window, pages("simulate", scenario), WIDTHS[0])
     nodes = page.locator("#node option").count()
     for node, everything in product(range(max(1, nodes)), (False, True)):
         if nodes:
@@ -139,19 +138,18 @@ def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(browser, pages,
             assert page.evaluate(COLLISIONS) == [], (width, node, everything)
             assert page.evaluate(CUT) == [], (width, node)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_blast_radius_has_the_frame_of_a_run_and_fits(browser, pages, width):
-    page = open_page(browser, pages("blast", "race"), width)
+def test_the_blast_radius_has_the_frame_of_a_run_and_fits(window, pages):
+    page = open_page(window, pages("blast", "race"), WIDTHS[0])
     assert page.locator("h1").inner_text() == "Blast radius"
     assert page.locator(".headline").inner_text().startswith("1 of 9 pods takes others down when it leaks.")
     assert page.locator(".tile").count() >= 5
     assert page.locator(".deaths li").count() == 2
-    assert page.evaluate(CUT) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.close()
+    for width in WIDTHS:
+        resize(page, width)
+        assert page.evaluate(CUT) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 SHORT = """
@@ -167,13 +165,12 @@ spec:
 """
 
 
-def test_the_page_of_a_blast_names_pods_that_are_evicted_without_any_leak(browser, tmp_path):
+def test_the_page_of_a_blast_names_pods_that_are_evicted_without_any_leak(window, tmp_path):
     (tmp_path / "pods.yaml").write_text(CROWD)
     (tmp_path / "short.yaml").write_text(SHORT)
     assert main(["blast", str(tmp_path / "short.yaml"), "--html", str(tmp_path / "page.html"), "-o", "csv"]) == 0
-    page = open_page(browser, tmp_path / "page.html", 400)
+    page = open_page(window, tmp_path / "page.html", 400)
     assert page.locator("#evicted").inner_text() == "Evicted without any leak"
     assert page.locator("section[aria-labelledby=evicted] li").all_inner_texts() == ["default/hog-0 on node"]
     assert page.locator("section[aria-labelledby=evicted] p").inner_text() == "Leaks begin when it is gone."
     assert page.evaluate(CUT) == []
-    page.close()

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from browser.settling import PATIENCE_MS, settle
+from browser.settling import settle
 from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
@@ -29,17 +29,26 @@ def race(tmp_path_factory):
 class Visit:
     """A page that is open, and everything it asked for or complained about."""
 
-    def __init__(self, browser, path, **context):
-        self.context = browser.new_context(viewport={"width": 1500, "height": 1000}, offline=True, **context)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
+    def __init__(self, window, path, scheme="null"):
+        self.page = window
+        self.page.set_viewport_size({"width": 1500, "height": 1000})
+        self.page.emulate_media(color_scheme=scheme)
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self._listeners = {
+            "request": lambda request: self.requests.append(request.url),
+            "console": lambda message: self.complaints.append(message.text),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+        }
+        for event, listener in self._listeners.items():
+            self.page.on(event, listener)
         self.page.goto(path.as_uri())
         settle(self.page)
+
+    def close(self):
+        """Hear no more of the window, which others have after this."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
 
     def orders(self):
         """Return the names in both orders, the kubelet's and the kernel's."""
@@ -47,13 +56,13 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser, race):
-    opened = Visit(browser, race)
+def visit(window, race):
+    opened = Visit(window, race)
     yield opened
     # Whatever a test did: the page asked nobody for anything and complained about nothing.
     assert opened.complaints == []
     assert opened.requests == [race.as_uri()]
-    opened.context.close()
+    opened.close()
 
 
 def test_it_tells_the_outcome_and_marks_every_kill(visit):
@@ -160,19 +169,19 @@ def test_dragging_zooms_in_and_a_double_click_shows_all(visit):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_readers_theme_and_can_be_switched(browser, race, scheme):
-    opened = Visit(browser, race, color_scheme=scheme)
+def test_it_follows_the_readers_theme_and_can_be_switched(window, race, scheme):
+    opened = Visit(window, race, scheme)
     background = "getComputedStyle(document.body).backgroundColor"
     first = opened.page.evaluate(background)
     assert (first == "rgb(16, 21, 28)") == (scheme == "dark")
     opened.page.keyboard.press("t")
     assert opened.page.evaluate(background) != first
     assert opened.complaints == []
-    opened.context.close()
+    opened.close()
 
 
-def test_of_several_nodes_one_is_shown_at_a_time(browser, tmp_path_factory):
-    opened = Visit(browser, _report(tmp_path_factory, "disk-pressure"))
+def test_of_several_nodes_one_is_shown_at_a_time(window, tmp_path_factory):
+    opened = Visit(window, _report(tmp_path_factory, "disk-pressure"))
     page = opened.page
     assert "(1 evicted)" in page.locator("#node option:checked").inner_text()
     assert page.locator(".kill").count() == 1
@@ -184,13 +193,13 @@ def test_of_several_nodes_one_is_shown_at_a_time(browser, tmp_path_factory):
     assert page.locator(".kill").count() == 0
     assert page.locator(".panel.signal .title").first.text_content().startswith("nodefs.available")
     assert opened.complaints == []
-    opened.context.close()
+    opened.close()
 
 
-def test_the_limit_of_all_pods_meets_the_stack_where_the_kernel_kills(browser, tmp_path):
+def test_the_limit_of_all_pods_meets_the_stack_where_the_kernel_kills(window, tmp_path):
     """The line follows what the system uses, below the pods, and the topmost band touches it at the first kill."""
     path = _scenario_page(tmp_path)
-    opened = Visit(browser, path)
+    opened = Visit(window, path)
     page = opened.page
     assert page.locator(".marks .cause").first.text_content() == "the limit of all pods, 6Gi, reached"
     limit, stack = (
@@ -200,7 +209,7 @@ def test_the_limit_of_all_pods_meets_the_stack_where_the_kernel_kills(browser, t
     at_kill = next(y for at, y in _points(limit) if abs(at - x) < 0.2)
     assert min(y for at, y in _points(stack) if abs(at - x) < 0.2) == pytest.approx(at_kill, abs=0.3)
     assert opened.complaints == []
-    opened.context.close()
+    opened.close()
 
 
 def _points(path):
@@ -243,9 +252,9 @@ spec:
 """
 
 
-def test_a_page_without_a_run_says_what_it_is_for(browser, tmp_path):
+def test_a_page_without_a_run_says_what_it_is_for(window, tmp_path):
     path = tmp_path / "bare.html"
     path.write_text(PAGE.read_text())
-    opened = Visit(browser, path)
+    opened = Visit(window, path)
     assert "podqos simulate" in opened.page.locator("main").inner_text()
-    opened.context.close()
+    opened.close()

@@ -204,6 +204,16 @@ def test_samples_of_strangers_are_said(capsys, tmp_path):
     assert "no workload matches the samples of nobody" in err
 
 
+def test_of_many_strangers_a_few_are_named(capsys, tmp_path):
+    usage = tmp_path / "usage.csv"
+    strangers = "".join(f"stranger-{number},1Gi\n" for number in range(500))
+    usage.write_text(f"pod,memory\nproduction/article-service,1Gi\n{strangers}")
+    code, _, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage)
+    assert code == 0
+    assert err.count("no workload matches the samples of stranger-") == 3
+    assert "nor those of 497 more containers" in err
+
+
 def test_a_workload_without_a_manifest_gets_one(capsys, tmp_path):
     """A Deployment, sized by what is expected: 300Mi + 20 % and 500m + 15 %, up to whole hundredths of a core."""
     described = tmp_path / "d.yaml"

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from podqos.advice.sizing.goals import Goal
+from podqos.answers.advised_edits import PatchTool
+from podqos.cli.commands.advise_options import GOALS, PATCH_TOOLS
 from podqos.cli.main import main
 
 WEB = """\
@@ -96,6 +99,7 @@ def test_advice_says_how_it_was_tried_and_what_was_not(capsys, web, tmp_path):
     assert report["tried"]["nodes"] == 0
     assert "pods ran one by one" in report["tried"]["text"]
     _, out, _ = advise(capsys, "-f", web, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    assert json.loads(out)["nodeMemoryBytes"] == 8 << 30
     tried = json.loads(out)["tried"]
     assert tried["nodes"] == 2
     assert tried["after"]["pending"] == 0
@@ -162,7 +166,7 @@ def test_memory_that_is_never_used_frees_nodes(capsys, tmp_path):
     (pool,) = json.loads(out)["tried"]["pools"]
     assert (pool["nodes"], pool["neededBefore"], pool["needed"]) == (4, 4, 1)
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, *node("4Gi", count=4), "-v")
-    assert "1 of 4 nodes suffice, 3 fewer than now" in out
+    assert "1 of 4 nodes suffices, 3 fewer than now" in out
     assert "drain and remove what is no longer needed" in out
 
 
@@ -182,6 +186,11 @@ def test_pools_of_different_sizes_are_told_apart(capsys, web, tmp_path):
     pools = json.loads(out)["tried"]["pools"]
     assert [pool["pool"] for pool in pools] == ["4 cpu, 16Gi memory", "4 cpu, 4Gi memory"]
     assert pools[0]["needed"] < pools[0]["neededBefore"]
+    scores = json.loads(out)["workloads"][0]["poolScores"]
+    # 1000 less the share of the node's memory that is requested: an eighth of 16Gi, half of 4Gi.
+    assert [(each["pool"], each["before"]) for each in scores] == [(pools[0]["pool"], 875), (pools[1]["pool"], 500)]
+    _, out, _ = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-v")
+    assert "oom_score_adj by pool: 875 → " in out
 
 
 # ---- goals -------------------------------------------------------------------------------------------------------
@@ -514,3 +523,121 @@ def test_options_about_workloads_are_refused_for_a_node(capsys):
         code, _, err = advise(capsys, "--node", "--cores", 4, "--node-memory", "8Gi", *more)
         assert code == 2
         assert err.count("\n") == 1
+
+
+def test_nodes_are_spared_only_if_usage_holds_on_the_rest(capsys, tmp_path):
+    """All eight burst at once: by requests two nodes would do, by what is used at the peak they would not."""
+    manifest = tmp_path / "burst.yaml"
+    loose = "{requests: {cpu: 1, memory: 3Gi}, limits: {memory: 3Gi}}"
+    manifest.write_text(pods("burst", loose).replace("spec:\n", "spec:\n  replicas: 8\n", 1))
+    lines = ["pod,container,memory,cpu"]
+    lines += [f"burst-1,burst,{300}Mi,{1900 if 100 <= number < 104 else 50}m" for number in range(3000)]
+    samples = tmp_path / "u.csv"
+    samples.write_text("\n".join([*lines, ""]))
+    report = json.loads(advise(capsys, "-f", manifest, "--usage", samples, *node("8Gi", "4", count=4), "-o", "json")[1])
+    (pool,) = report["tried"]["pools"]
+    # Eight times 1.9 cores need four nodes of four cores, whatever is requested.
+    assert pool["needed"] == 4
+    assert not any(step["kind"] == "RemoveNodes" for step in report["steps"])
+
+
+@pytest.mark.parametrize(("memory", "told"), [("5Gi", "maxSurge 0 and maxUnavailable 1"), ("3Gi", "add a node first")])
+def test_a_rollout_without_spare_room_is_told_the_way_that_was_tried(capsys, tmp_path, memory, told):
+    """A pod of 2Gi that becomes 4Gi: on 5Gi the new one fits once the old one has gone, on 3Gi it never does."""
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(pods("web", "{requests: {cpu: 100m, memory: 2Gi}, limits: {memory: 4Gi}}"))
+    _, out, _ = advise(capsys, "-f", manifest, "--goal", "safest", *node(memory), "-v")
+    assert told in " ".join(out.split())
+
+
+def test_simulate_agrees_that_advice_holds(capsys, tmp_path, monkeypatch):
+    """The advised manifests, run by ``scenario from-usage`` and ``simulate`` with the same samples and nodes."""
+    monkeypatch.chdir(tmp_path)
+    equal = "{requests: {cpu: 1, memory: 2Gi}, limits: {memory: 2Gi}}"
+    Path("all.yaml").write_text(f"{pods('web', equal)}---\n{pods('batch', '{}')}")
+    lines = ["time,pod,container,memory,cpu"]
+    for number in range(300):
+        time = f"2026-11-01T{number // 60:02}:{number % 60:02}:00Z"
+        peak = number % 100 == 50
+        lines += [
+            f"{time},shop/web-7d8b9c4f5-aaaaa,web,{1400 if peak else 600}Mi,{700 if peak else 150}m",
+            f"{time},shop/batch-7d8b9c4f5-bbbbb,batch,{300 + number % 7}Mi,50m",
+        ]
+    Path("u.csv").write_text("\n".join([*lines, ""]))
+    _, out, _ = advise(capsys, "-f", "all.yaml", "--usage", "u.csv", *node("4Gi", "2"), "-o", "json")
+    report = json.loads(out)
+    assert "NoTimes" not in report["tried"]["untried"]
+    assert report["tried"]["replayedSeconds"] == 300 * 60
+    _, out, _ = advise(capsys, "-f", "all.yaml", "--usage", "u.csv", *node("4Gi", "2"), "-o", "manifests")
+    Path("advised.yaml").write_text(out)
+    made = ["scenario", "from-usage", "again", "-f", "advised.yaml", "--usage", "u.csv", *map(str, node("4Gi", "2"))]
+    assert main(made) == 0
+    capsys.readouterr()
+    main(["simulate", "again.yaml", "-o", "json"])
+    summary = json.loads(capsys.readouterr().out)["summary"]
+    assert (summary["oomKills"], summary["evictions"], summary["throttled"]) == (0, 0, 0)
+
+
+def test_a_dump_of_a_cluster_is_advised_by_what_made_its_pods(capsys, tmp_path):
+    """``kubectl get all`` has a Deployment, its ReplicaSet and its pods: they are one workload."""
+
+    def made_by(kind: str, name: str) -> dict:
+        return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True}]}
+
+    resources = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
+    spec = {"containers": [{"name": "web", "image": "a", "resources": resources}]}
+    labels = {"app": "web", "pod-template-hash": "7d8b9c4f5"}
+
+    def owner(kind: str, name: str, uid: str, **more: object) -> dict:
+        template = {"metadata": {"labels": labels}, "spec": spec}
+        own = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        metadata = {"name": name, "namespace": "shop", "uid": uid, "labels": labels, **more}
+        return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": own}
+
+    items = [
+        owner("Deployment", "web", "d"),
+        owner("ReplicaSet", "web-7d8b9c4f5", "r", **made_by("Deployment", "web")),
+    ]
+    for number in range(2):
+        metadata = {"name": f"web-7d8b9c4f5-aaaa{number}", "namespace": "shop", "uid": f"p{number}", "labels": labels}
+        metadata |= made_by("ReplicaSet", "web-7d8b9c4f5")
+        items.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "nodeName": "one"}})
+    size = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    items.append({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "status": {"capacity": size}})
+    dump = tmp_path / "all.json"
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaa0", 500, 100), ("web-7d8b9c4f5-aaaa1", 600, 100)])
+    _, out, err = advise(capsys, "-f", dump, "--usage", samples, "-o", "json")
+    report = json.loads(out)
+    assert [each["workload"] for each in report["workloads"]] == ["Deployment shop/web"]
+    assert report["workloads"][0]["containers"][0]["memoryBytes"]["most"] == 600 << 20
+    assert (report["tried"]["pods"], report["tried"]["after"]["pending"]) == (2, 0)
+    assert "left out" not in err
+
+
+def test_what_is_freed_counts_the_replicas_that_an_autoscaler_makes(capsys, web, tmp_path):
+    """A lower request raises the utilization, and with it the number of pods."""
+    scaler = tmp_path / "scaler.yaml"
+    scaler.write_text(
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, namespace: shop}\nspec:\n"
+        "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: 20\n"
+        "  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]\n"
+    )
+    samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
+    report = json.loads(advise(capsys, "-f", web, "-f", scaler, "--usage", samples, "-o", "json")[1])
+    (workload,) = report["workloads"]
+    then = workload["autoscaled"]["replicas"]
+    assert then > 4
+    requests = workload["effect"]["advised"]["requests"]
+    memory = int(requests["memory"].removesuffix("Mi")) << 20
+    assert workload["effect"]["total"]["memoryBytes"] == then * memory - 4 * (2 << 30)
+    _, out, _ = advise(capsys, "-f", web, "-f", scaler, "--usage", samples)
+    assert f"Deployment shop/web  4 → {then} " in out
+    arguments = ("-f", web, "-f", scaler, "--usage", samples, *node("8Gi", count=2), "-o", "json")
+    assert json.loads(advise(capsys, *arguments)[1])["tried"]["pods"] == then
+
+
+def test_the_command_line_has_every_goal_and_every_tool():
+    """They are spelled out there, so that ``--help`` need not load what tries advice."""
+    assert (*GOALS,) == (*Goal,)
+    assert (*PATCH_TOOLS,) == (*PatchTool,)

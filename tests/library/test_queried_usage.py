@@ -122,6 +122,16 @@ def test_no_samples_at_all_are_an_error(capsys):
     assert "of the namespace shop" in err
 
 
+def test_manifests_without_a_namespace_may_be_the_reason_for_no_samples(capsys):
+    Path("web.yaml").write_text(WEB.replace(", namespace: shop", ""))
+    with Server(prometheus(memory=False, cpu=False)) as server:
+        code, _, err = advice(capsys, server.url)
+
+    assert code == 2
+    assert "of the namespace default" in err
+    assert "Manifests that name no namespace are in default unless you give -n" in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

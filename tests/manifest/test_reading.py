@@ -107,8 +107,9 @@ HUGE = {
 
 @pytest.mark.parametrize("data", HUGE.values(), ids=HUGE.keys())
 def test_a_huge_file_of_nothing_is_told_quickly(data: bytes):
-    assert lines_of(read("f", data)) == ["f:1:1: warning: holds no documents"]
-    assert takes_less_than(5, lambda: read("f", data))
+    readings = []
+    assert takes_less_than(5, lambda: readings.append(read("f", data)))
+    assert lines_of(readings[0]) == ["f:1:1: warning: holds no documents"]
 
 
 def test_utf_16_is_named():

@@ -115,7 +115,7 @@ def test_the_headline_of_any_run_holds_for_its_table_and_counts_every_pod(scenar
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(scenarios())
 def test_a_hundred_headlines_hold_for_their_tables(scenario):
     check(simulate(scenario))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from eviction.nodes import pod
@@ -159,6 +160,12 @@ def test_before_1_12_the_controller_does_not_wait():
 def test_a_daemon_set_that_is_deleted_during_the_back_off_stays_away():
     done = flapping(deleted_us=4 * SECOND_US)
     assert [time for time, _, _ in lines(done, "Replaced")] == [1, 2]
+
+
+@pytest.mark.parametrize(("after_us", "replaced"), [(0, [1]), (1, [1, 2])])
+def test_what_is_deleted_the_moment_its_pod_would_be_made_anew_stays_away(after_us, replaced):
+    done = flapping(deleted_us=2 * SECOND_US + after_us)
+    assert [time for time, _, _ in lines(done, "Replaced")] == replaced
 
 
 def test_a_deployment_does_not_back_off_and_waits_for_the_taint_to_go():

@@ -62,6 +62,14 @@ def test_the_looks_of_many_scenarios_are_those_of_a_kubelet_that_skips_none(scen
     assert recorded(scenario) == carried_out(scenario)
 
 
+def test_a_kubelet_that_evicts_looks_when_it_is_done_and_regularly_from_then_on():
+    config = KubeletConfiguration(eviction_hard={"memory.available": "300Mi"}, enforce_node_allocatable=())
+    leak = workload("leak", using(ramp(0, 900 * MI, 40)))
+    tried = scenario(leak, workload("other", using(100 * MI)), spec=node(config=config), seconds=90)
+    looks = [0, 10, 20, 30, *range(31, 90, 10)]
+    assert recorded(tried) == carried_out(tried) == {"n": {each * SECOND_US for each in looks}}
+
+
 def test_a_machine_that_is_lost_and_joins_again_does_not_look_meanwhile():
     happenings = (NodeLost(at_us=20 * SECOND_US, node="n"), NodeAdded(at_us=42 * SECOND_US, node="n"))
     tried = scenario(workload("a", using(MI)), spec=node(), happenings=happenings)

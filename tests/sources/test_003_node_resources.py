@@ -332,9 +332,15 @@ def test_check_finds_and_mends_what_is_wrong_with_a_node_config(podqos):
     assert code == 1
     assert "warning PQ402 soft-after-hard: A soft threshold comes too late" in out
     assert "node.yaml:13:5: NodeConfig node.yaml: the soft threshold of memory.available, 500Mi" in out
-    assert "kubeletArguments.eviction-soft[0]: memory.available<1000Mi (was memory.available<500Mi)" in out
-    assert podqos("check", "--fix", "--only", "PQ402", "node.yaml")[0] == 0
-    assert podqos("check", "--fix", "node.yaml")[0] == 0
+    # Raised alone, the soft threshold is met by pods within their requests: the reservation has to cover it.
+    assert "eviction-soft[0]: memory.available<1000Mi was tried and is not offered" in out
+    hard, soft = together.split("eviction-soft:")
+    raised = soft.replace("available<500Mi", "available<1Gi").replace("available<100Mi", "available<200Mi")
+    reserved = hard.replace(
+        'system-reserved:\n    - "cpu=200m,memory=512Mi', 'system-reserved:\n    - "cpu=200m,memory=2Gi'
+    )
+    mended = f"{reserved.replace('memory=2Gi', 'memory=2Gi,ephemeral-storage=1Gi')}eviction-soft:{raised}"
+    podqos("check", "--fix", "node.yaml", node=mended)
     assert podqos("check", "node.yaml")[1].startswith("no findings")
 
 

@@ -216,7 +216,8 @@ def test_a_message_whose_amounts_are_no_shortage_says_nothing_of_the_threshold_o
     known = KnownNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
     short = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse(available))
     found = examine_eviction([evicted(web, short, main=2048)], known)
-    assert {each.change for each in found.saved_by} == {SavedBy.REQUEST, SavedBy.USAGE, SavedBy.PRIORITY}
+    of_pod = {SavedBy.REQUEST, SavedBy.CLASS, SavedBy.USAGE, SavedBy.PRIORITY}
+    assert {each.change for each in found.saved_by} == of_pod
 
 
 def test_a_saving_that_rests_on_an_assumption_says_so():

@@ -24,7 +24,7 @@ MCL_CURRENT = 1
 HIGH_BYTES = 64 * MI
 OVER_BYTES = 6 * MI
 MEMCG_TRIALS = 6
-GLOBAL_TRIALS = 10
+GLOBAL_TRIALS = 6
 
 
 def main(seed: int) -> None:

@@ -16,7 +16,7 @@ from podqos.advice.sizing.node_settings import NodeThresholds, Setting
 from podqos.advice.sizing.overcommitment import SettingAdvice
 from podqos.advice.sizing.rollouts import Rollout, Step
 from podqos.advice.sizing.severity import Distance
-from podqos.advice.sizing.tried import AdviceTrial, WorkloadTrial
+from podqos.advice.sizing.tried import AdviceTrial, PoolScore, WorkloadTrial
 from podqos.answers.advice_effects import Amounts, Effect, Prices
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
@@ -65,6 +65,8 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     """What it frees or adds."""
     tried: WorkloadTrial | None = None
     """What became of the advice when it was tried; null where nothing changes."""
+    pool_scores: tuple[PoolScore, ...] = ()
+    """Its oom_score_adj in each pool, where nodes differ in memory; ``before`` and ``after`` are for the smallest."""
     rollout: Rollout | None = None
     """What bringing it to running pods takes; null where nothing changes."""
     autoscaled: ReplicaChange | None = None

@@ -65,17 +65,23 @@ class Effect(Struct, frozen=True, rename="camel"):
     monthly_cost: float | None = None
 
 
-def effect_of(before: Pod | None, after: Pod, replicas: int | None, prices: Prices | None) -> Effect:
-    """Return what becomes of the requests of a workload; pods as the API server stores them."""
+def effect_of(
+    before: Pod | None, after: Pod, replicas: int | None, prices: Prices | None, scaled: int | None = None
+) -> Effect:
+    """Return what becomes of the requests of a workload; pods as the API server stores them.
+
+    ``scaled`` is how many replicas an autoscaler makes of the new requests, where it does.
+    """
     old, new = Amounts() if before is None else _requested(before), _requested(after)
+    then = replicas if scaled is None else scaled
     costs: tuple[float | None, float | None] = (None, None)
-    if prices is not None and replicas is not None:
-        costs = prices.per_month(old.times(replicas)), prices.per_month(new.times(replicas))
+    if prices is not None and replicas is not None and then is not None:
+        costs = prices.per_month(old.times(replicas)), prices.per_month(new.times(then))
     return Effect(
         now=None if before is None else pod_amounts(before),
         advised=pod_amounts(after),
         per_replica=new - old,
-        total=None if replicas is None else (new - old).times(replicas),
+        total=None if replicas is None or then is None else new.times(then) - old.times(replicas),
         monthly_cost_before=costs[0],
         monthly_cost=costs[1],
     )

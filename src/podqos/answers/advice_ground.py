@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.sizing.tried import PoolScore
 from podqos.answers.place import PlacementInput, PlaceOptions
 from podqos.errors import InputError
 from podqos.manifest.problems import Problem, Severity
@@ -27,6 +28,8 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.outcome import Placement, Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.workloads import DAEMON_SET, POD, pods_of
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import oom_scores
 from podqos.survival.drift.drift import Identity
 
 # Pods × nodes: beyond this, placing them takes too long for a trial; and, many times over, for a search.
@@ -191,6 +194,27 @@ def _pool_name(node: Node) -> str:
     told = ", ".join(filter(None, amounts))
     label = next((node.labels[name] for name in _POOL_LABELS if name in node.labels), "")
     return f"{label} ({told})" if label and told else label or told or "nodes"
+
+
+def pool_scores(nodes: Sequence[Node], before: Pod | None, after: Pod, profile: Profile) -> tuple[PoolScore, ...]:
+    """Return the scores of a workload's pods in every pool; none where all nodes have the same memory."""
+    pools = [(pool.name, pool.nodes[0].status.capacity[MEMORY].value) for pool in pools_of(nodes) if _has_memory(pool)]
+    if len({memory_bytes for _, memory_bytes in pools}) < 2:
+        return ()
+    return tuple(
+        PoolScore(name, size, None if before is None else _worst(before, size, profile), _worst(after, size, profile))
+        for name, size in pools
+    )
+
+
+def _has_memory(pool: Pool) -> bool:
+    return MEMORY in pool.nodes[0].status.capacity
+
+
+def _worst(pod: Pod, memory_bytes: int, profile: Profile) -> int:
+    running = {container.name for container in pod.running_containers}
+    scores = oom_scores(pod, qos_class_of(pod, profile), memory_bytes, profile)
+    return max((score.value for score in scores if score.container in running), default=1000)
 
 
 CrewOn = Callable[[Sequence[Node]], Crew]

@@ -8,7 +8,7 @@ that is reserved for it. A long recording is cut into stretches, each of which c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,6 +39,7 @@ _MOST_POINTS = 30_000
 _MOST_STRETCHES, _LEAST_STRETCHES = 240, 12
 # Of one workload: those that used most.
 _MOST_RECORDED = 50
+_NEVER_US = 1 << 62
 # Without times, samples are taken to be this far apart.
 _STEP_US = MINUTE_US
 _PLENTY = Filesystem(capacity_bytes=1 << 50, inodes=1 << 40)
@@ -91,21 +92,27 @@ def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Po
         if identity is not None and container is not None:
             matched.append((identity, container, sample))
     has_times = _share_a_clock([sample for _, _, sample in matched])
+    count = sum(bool(sample.memory_bytes) + bool(sample.cpu_milli) for _, _, sample in matched)
+    stretches = max(_LEAST_STRETCHES, min(_MOST_STRETCHES, _MOST_POINTS // max(1, count)))
     series: dict[Identity, dict[str, _Pod]] = {}
+    begin_us, end_us = _NEVER_US, 0
     for identity, container, sample in matched:
         own = series.setdefault(identity, {}).setdefault(sample.pod, {}).setdefault(container, ([], []))
-        memory_us, cpu_us = _times_us(sample) if has_times else ((), ())
-        own[0].extend(_points(sample.memory_bytes, memory_us))
-        own[1].extend(_points(sample.cpu_milli, cpu_us))
-    every = [
-        points for of in series.values() for pod in of.values() for pair in pod.values() for points in pair if points
-    ]
-    begin_us = min((time_us for points in every for time_us, _ in points), default=0)
-    end_us = max((time_us for points in every for time_us, _ in points), default=0)
-    stretches = max(_LEAST_STRETCHES, min(_MOST_STRETCHES, _MOST_POINTS // max(1, len(every))))
+        for points, values, known_us in zip(
+            own, (sample.memory_bytes, sample.cpu_milli), _times_us(sample), strict=True
+        ):
+            if values:
+                is_timed = has_times and len(known_us) == len(values)
+                times_us = known_us if is_timed else range(0, len(values) * _STEP_US, _STEP_US)
+                begin_us, end_us = min(begin_us, *times_us[:1]), max(end_us, *times_us[-1:])
+                points.extend(_highest(values, times_us, stretches))
+    begin_us = min(begin_us, end_us)
     demands = {
         identity: tuple(
-            {name: _demand(*pair, begin_us, stretches) for name, pair in pod.items()}
+            {
+                name: ContainerDemand(anon_bytes=_curve(memory, begin_us), cpu_milli=_curve(cpu, begin_us))
+                for name, (memory, cpu) in pod.items()
+            }
             for _, pod in sorted(of.items(), key=lambda item: (-_peak(item[1]), item[0]))[:_MOST_RECORDED]
         )
         for identity, of in series.items()
@@ -113,15 +120,16 @@ def recording_of(samples: Iterable[ContainerSamples], pods: Mapping[Identity, Po
     return Recording(demands, end_us - begin_us + _STEP_US, has_times)
 
 
+def _highest(values: Sequence[int], times_us: Sequence[int], stretches: int) -> Iterator[Point]:
+    """Yield the highest value of each stretch, at its time."""
+    size = -(-len(values) // stretches)
+    for begin in range(0, len(values), size):
+        highest = max(values[begin : begin + size])
+        yield times_us[values.index(highest, begin)], highest
+
+
 def _peak(pod: _Pod) -> int:
     return max((value for memory, _ in pod.values() for _, value in memory), default=0)
-
-
-def _points(values: Sequence[int], times_us: Sequence[int]) -> list[Point]:
-    """Return values at their times; where those are not known, a minute apart."""
-    if len(times_us) == len(values):
-        return list(zip(times_us, values, strict=True))
-    return [(number * _STEP_US, value) for number, value in enumerate(values)]
 
 
 def _times_us(sample: ContainerSamples) -> tuple[Sequence[int], Sequence[int]]:
@@ -134,24 +142,13 @@ def _share_a_clock(samples: Sequence[ContainerSamples]) -> bool:
     return all(map(any, map(_times_us, series))) and len({sample.are_dates for sample in series}) < 2
 
 
-def _demand(memory: Sequence[Point], cpu: Sequence[Point], begin_us: int, stretches: int) -> ContainerDemand:
-    return ContainerDemand(anon_bytes=_curve(memory, begin_us, stretches), cpu_milli=_curve(cpu, begin_us, stretches))
-
-
-def _curve(points: Sequence[Point], begin_us: int, stretches: int) -> Curve:
-    """Return samples as straight lines from one to the next; of many, the highest of each stretch."""
-    if not points:
-        return constant(0)
-    ordered = sorted(points)
-    if len(ordered) > stretches:
-        size = -(-len(ordered) // stretches)
-        parts = [ordered[at : at + size] for at in range(0, len(ordered), size)]
-        ordered = [max(part, key=lambda point: point[1]) for part in parts]
+def _curve(points: Sequence[Point], begin_us: int) -> Curve:
+    """Return samples as straight lines from one to the next."""
     by_time: dict[int, int] = {}
-    for time_us, value in ordered:
+    for time_us, value in points:
         by_time[time_us] = max(value, by_time.get(time_us, value))
-    if len(set(by_time.values())) == 1:
-        return constant(ordered[0][1])
+    if len(set(by_time.values())) < 2:
+        return constant(max(by_time.values(), default=0))
     return Curve(kept_knots([(time_us - begin_us, value) for time_us, value in sorted(by_time.items())]))
 
 

@@ -45,12 +45,14 @@ def rollouts(
     found = {}
     for each in rolled:
         kind, share = strategy_of(each.workload.kind, each.value, each.replicas)
+        fits = trials.has_room_for(each.identity, each.after, share.surge) if share.surge else None
         made = Rollout(
             kind=kind,
             resize=each.resize,
             surge=share.surge,
             unavailable=share.unavailable,
-            surge_fits=trials.has_room_for(each.identity, each.after, share.surge) if share.surge else None,
+            surge_fits=fits,
+            turn_fits=trials.has_room_for(each.identity, each.after, 1, instead=True) if fits is False else None,
             budgets=tuple(_covering(each, budgets)),
             undo=_undo(each, kind),
         )
@@ -100,7 +102,7 @@ def steps_of(
     if rolled:
         text = "watch OOM kills, evictions and throttling for a day of usual load, then ask again with its samples"
         steps.append(Step(StepKind.WATCH, (), text))
-    saved = [each for each in pools if (each.needed_before or 0) > (each.needed or 0) and each.needed is not None]
+    saved = [each for each in pools if each.spared > 0]
     if saved and not missing:
         steps.append(Step(StepKind.REMOVE_NODES, tuple(each.pool for each in saved), nodes_to_remove(saved)))
     return tuple(steps)

@@ -6,7 +6,7 @@ and nothing but their own limits can stop them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -33,12 +33,17 @@ from podqos.model.pod import Pod, Workload
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_US
+from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.survival.drift.drift import Identity
 
 # Pods × workloads with which the room for the rollout of each is tried.
 _MOST_SURGED = 20_000
+
+
+Scale = Callable[[Identity, Pod], int | None]
+"""From a workload and its new pod to how many replicas an autoscaler makes of it; None where it leaves them alone."""
 
 
 class TriedWorkload(Struct, frozen=True):
@@ -49,8 +54,6 @@ class TriedWorkload(Struct, frozen=True):
     before: Pod | None
     """As the API server stores it; None for one that does not exist yet."""
     usages: Mapping[str, UsageHistory] = {}
-    is_placed: bool = True
-    """Whether its pods are looked at: not where another of the workloads makes it."""
 
 
 class Tried(Struct, frozen=True):
@@ -76,13 +79,19 @@ class Trials:
     """Tries versions of the same workloads, on the same nodes and with the same usage."""
 
     def __init__(
-        self, workloads: Sequence[TriedWorkload], ground: Ground | None, recording: Recording, profile: Profile
+        self,
+        workloads: Sequence[TriedWorkload],
+        ground: Ground | None,
+        recording: Recording,
+        profile: Profile,
+        scale: Scale = lambda *_: None,
     ) -> None:
+        self._scale = scale
         self._workloads = {each.identity: each for each in workloads}
         self._recording = recording
         self._profile = profile
         self.is_too_large = ground is not None and not ground.holds(
-            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads if each.is_placed)
+            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads)
         )
         self.ground = None if self.is_too_large else ground
 
@@ -106,13 +115,13 @@ class Trials:
     def _standing(self) -> dict[Identity, Pod]:
         return {each.identity: each.before for each in self._workloads.values() if each.before is not None}
 
-    def run(self, pods: Mapping[Identity, Pod]) -> Tried:
-        """Return what becomes of the workloads with these pods."""
+    def run(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node] | None = None) -> Tried:
+        """Return what becomes of the workloads with these pods, perhaps on fewer nodes."""
         ground = self.ground
         crew = landing = None
         if ground is not None:
-            crew = self._crew(pods, ground.nodes)
-            landing = ground.land(crew)
+            crew = self._crew(pods, ground.nodes if nodes is None else nodes)
+            landing = ground.land(crew, nodes)
         fared = self._replayed(pods, crew, landing)
         pending = {} if landing is None else landing.pending
         fates = {}
@@ -129,6 +138,8 @@ class Trials:
             return ()
         before = least_nodes(ground, lambda nodes: self._crew(self._standing, nodes))
         after = least_nodes(ground, lambda nodes: self._crew(pods, nodes))
+        if after is not None:
+            after = self._that_hold(pods, after)
         needs = []
         for pool in pools_of(ground.nodes):
             size = pool.nodes[0].status.capacity or pool.nodes[0].status.allocatable
@@ -144,13 +155,37 @@ class Trials:
             )
         return tuple(needs)
 
-    def has_room_for(self, identity: Identity, pod: Pod, count: int) -> bool | None:
-        """Whether so many pods more find a node beside all pods where they are; None where that is not tried."""
+    def _that_hold(self, pods: Mapping[Identity, Pod], least: dict[str, int]) -> dict[str, int]:
+        """Return how many nodes of each pool suffice when usage is replayed on them, too."""
+        assert self.ground is not None
+        pools = pools_of(self.ground.nodes)
+        every = {pool.name: len(pool.nodes) for pool in pools}
+        if any(least[name] > count for name, count in every.items()):
+            return least
+        between = {name: (least[name] + count + 1) // 2 for name, count in every.items()}
+        for kept in (least, between):
+            if kept == every:
+                break
+            nodes = [node for pool in pools for node in pool.nodes[: kept[pool.name]]]
+            whole, now = self.run(pods, nodes).whole, self.before.whole
+            is_throttled = (whole.throttled_seconds or 0) > (now.throttled_seconds or 0)
+            if not (whole.oom_kills or whole.evictions or whole.pending or is_throttled):
+                return kept
+        return every
+
+    def has_room_for(self, identity: Identity, pod: Pod, count: int, *, instead: bool = False) -> bool | None:
+        """Whether so many pods more find a node beside all pods where they are; None where that is not tried.
+
+        ``instead``: as many of the workload's old pods have gone.
+        """
         settled = self._settled
         if self.ground is None or settled is None:
             return None
+        own = [each.key for each in settled.pods if settled.owners[each.key] == identity]
+        left = {*own[:count]} if instead else set()
         more = [_numbered(pod, identity, number) for number in range(count)]
-        whole = Crew((*settled.pods, *more), {**settled.owners, **{each.key: identity for each in more}})
+        stay = [each for each in settled.pods if each.key not in left]
+        whole = Crew((*stay, *more), {**settled.owners, **{each.key: identity for each in more}})
         return not self.ground.land(whole).pending
 
     @cached_property
@@ -194,11 +229,17 @@ class Trials:
     def _crew(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node]) -> Crew:
         members = (
             # A pod that changes is made anew, and asks the scheduler.
-            Member(identity, known.workload, pod if pod == known.before else _unbound(pod))
+            Member(identity, known.workload, pod)
+            if pod == known.before
+            else Member(identity, self._scaled(known, pod), _unbound(pod))
             for identity, pod in pods.items()
-            if (known := self._workloads[identity]).is_placed
+            for known in (self._workloads[identity],)
         )
         return crew_of(members, nodes, self._profile)
+
+    def _scaled(self, known: TriedWorkload, pod: Pod) -> Workload:
+        replicas = None if known.before is None else self._scale(known.identity, pod)
+        return known.workload if replicas is None else replace(known.workload, replicas=replicas)
 
     def _replayed(
         self, pods: Mapping[Identity, Pod], crew: Crew | None, landing: Landing | None
@@ -210,11 +251,15 @@ class Trials:
             for pod in crew.pods:
                 identity = crew.owners[pod.key]
                 number = turns[identity] = turns.get(identity, -1) + 1
+                known = self._workloads[identity].workload
+                # More replicas share the same load: so many used what was recorded.
+                if known.kind != DAEMON_SET and number >= (known.replicas or 1):
+                    continue
                 if pod.key in landing.nodes:
                     demands = self._demands(identity, pod, number)
                     running.append(RunningPod(pod, identity, landing.nodes[pod.key], demands))
             used = {each.node for each in running}
-            machines = machines_of((node for node in self.ground.nodes if node.name in used), self.ground.config)
+            machines = machines_of([node for node in self.ground.nodes if node.name in used], self.ground.config)
             return replay(running, machines, self._profile, duration_us) if running else {}
         alone, machines = room_for_all(
             (one, identity, self._demands(identity, one, number))

@@ -36,13 +36,13 @@ from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.advice.sizing.tried import WorkloadTrial
 from podqos.answers.advice import AdviceReport, NodeAdvice, WorkloadAdvice
 from podqos.answers.advice_effects import Amounts, Prices, effect_of, total_of
-from podqos.answers.advice_ground import Ground, ground_of, replicas_on, without_owned
+from podqos.answers.advice_ground import Ground, ground_of, pool_scores, replicas_on, without_owned
 from podqos.answers.advice_ladder import Candidate, Climbed, climb
 from podqos.answers.advice_replay import recording_of
 from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
 from podqos.answers.advice_settings import Settled, settings_of
 from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
-from podqos.answers.advice_trial import Trials, TriedWorkload
+from podqos.answers.advice_trial import Scale, Trials, TriedWorkload
 from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
 from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeKeywords, NodeOptions
@@ -65,9 +65,13 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import DAEMON_SET
 from podqos.qos.classes import classify
 from podqos.survival.drift.drift import Identity, WorkloadChange
+from podqos.wording import counted
 from podqos.words.advice import REASONS, node_reasons
 
 USAGE = Assumption("unmeasured usage", "what pods request", stated_with("usage"))
+
+_UNMATCHED_TOLD = 3
+"""So many pods without a workload are named."""
 
 Describe = Callable[[str], Description]
 """Describes a workload, given its name."""
@@ -122,7 +126,8 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     trials = advising.trials(sized, others, ground, request.samples)
     climbed = advising.tried(sized, others, trials)
     results = [_after(each, climbed) for each in sized]
-    memory_bytes, assumptions = node_memory(request.node_memory_bytes, objects.of(Node))
+    nodes = objects.of(Node) if ground is None else ground.nodes
+    memory_bytes, assumptions = node_memory(request.node_memory_bytes, nodes)
     kubelet = request.kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
     advised = [*map(_advised, results), *others]
@@ -131,16 +136,18 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
         assumptions += (USAGE,)
     if not kubelet.is_stated:
         assumptions += (KUBELET_SETTINGS,)
-    nodes = () if ground is None else ground.nodes
     workloads = tuple(
-        advising.surrounded(
-            each,
-            _with_effect(
-                _workload_advice(each, drifts[each.subject.identity]),
+        _with_effect(
+            advising.surrounded(
                 each,
-                replicas_on(each.subject.found.workload, nodes, profile),
-                request.prices,
+                replace(
+                    _workload_advice(each, drifts[each.subject.identity]),
+                    replicas=replicas_on(each.subject.found.workload, nodes, profile),
+                    pool_scores=pool_scores(nodes, each.older, each.after, profile),
+                ),
             ),
+            each,
+            request.prices,
         )
         for each in results
     )
@@ -283,7 +290,8 @@ class _Adviser:
     def subjects(self, request: AdviceRequest) -> list[_Subject]:
         """Return the workloads that something is known about, by name."""
         described = {each.name: each for each in request.descriptions}
-        found = {identity_of(each): each for each in self._objects.latest()}
+        # A dump of a cluster has Deployments and the pods they have made: advice is about what made them.
+        found = {identity_of(each): each for each in without_owned(self._objects.latest())}
         for each in found.values():
             self._objects.tolerate(each, tolerated(each.workload, Question.SURVIVAL))
         by_identity = {identity: _described(identity, described) for identity in found}
@@ -298,8 +306,8 @@ class _Adviser:
             fix = "name manifests with " + naming("files") + ", or descriptions with " + naming("describe")
             raise InputError("nothing to advise about", fix=fix)
         matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, request.samples)
-        for name in matched.unmatched:
-            self._objects.note(_unmatched(name, request.samples))
+        for problem in _unmatched(matched.unmatched, request.samples):
+            self._objects.note(problem)
         subjects = [
             self._subject(
                 found[identity],
@@ -347,7 +355,7 @@ class _Adviser:
     def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
         """Yield the other workloads of the files, which have places in the orders too."""
         known = {each.subject.identity for each in advised}
-        for found in self._objects.latest(warn=False):
+        for found in without_owned(self._objects.latest(warn=False)):
             identity = identity_of(found)
             if identity not in known:
                 pod, refusal = self._stored(found.workload.pod, found)
@@ -403,24 +411,29 @@ class _Adviser:
     ) -> Trials:
         """Return what tries versions of all workloads, on nodes if there are any."""
         found = {each.subject.identity: each.subject.found for each in sized}
-        found.update((identity_of(each), each) for each in self._objects.latest(warn=False))
-        placed = {identity_of(each) for each in without_owned(found.values())}
+        found.update((identity_of(each), each) for each in without_owned(self._objects.latest(warn=False)))
         workloads = [
-            TriedWorkload(
-                each.subject.identity,
-                each.subject.found.workload,
-                each.older,
-                each.subject.usages,
-                each.subject.identity in placed,
-            )
+            TriedWorkload(each.subject.identity, each.subject.found.workload, each.older, each.subject.usages)
             for each in sized
         ]
-        workloads += [
-            TriedWorkload(each.identity, found[each.identity].workload, each.before, is_placed=each.identity in placed)
-            for each in others
-        ]
+        workloads += [TriedWorkload(each.identity, found[each.identity].workload, each.before) for each in others]
         recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
-        return Trials(workloads, ground, recording, self._profile)
+        return Trials(workloads, ground, recording, self._profile, self._scale(sized))
+
+    def _scale(self, sized: Sequence[_Result]) -> Scale:
+        """Return what says how many replicas autoscalers make of other requests."""
+        by_identity = {each.subject.identity: each for each in sized}
+
+        def scaled(identity: Identity, pod: Pod) -> int | None:
+            result = by_identity.get(identity)
+            if result is None or result.older is None:
+                return None
+            found, usages = result.subject.found, result.subject.usages
+            scaler = self._autoscalers.horizontal(found)
+            change = autoscaled(scaler, replicas_on(found.workload, (), self._profile), (result.older, pod), usages)
+            return None if change is None else change.replicas
+
+        return scaled
 
     def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
         """Try what was sized, among all other workloads."""
@@ -538,15 +551,13 @@ def _after(sized: _Result, climbed: Climbed) -> _Result:
     )
 
 
-def _with_effect(
-    advice: WorkloadAdvice, result: _Result, replicas: int | None, prices: Prices | None
-) -> WorkloadAdvice:
+def _with_effect(advice: WorkloadAdvice, result: _Result, prices: Prices | None) -> WorkloadAdvice:
+    scaled = None if advice.autoscaled is None else advice.autoscaled.replicas
     return replace(
         advice,
-        replicas=replicas,
         is_withheld=result.is_withheld,
         distance=distance(result.advice.containers),
-        effect=effect_of(result.older, result.after, replicas, prices),
+        effect=effect_of(result.older, result.after, advice.replicas, prices, scaled),
         tried=result.trial,
     )
 
@@ -587,9 +598,14 @@ def _advised(result: _Result) -> Advised:
     return Advised(subject.identity, result.older, result.after, used)
 
 
-def _unmatched(name: str, samples: Sequence[ContainerSamples]) -> Problem:
-    where = next(each.where for each in samples if f"{each.pod} {each.container}".strip() == name)
-    return Problem(where, 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
+def _unmatched(names: Sequence[str], samples: Sequence[ContainerSamples]) -> Iterator[Problem]:
+    """Yield what samples are of no workload; monitoring may see thousands of pods that are none of ours."""
+    places = {f"{each.pod} {each.container}".strip(): each.where for each in reversed(samples)}
+    for name in names[:_UNMATCHED_TOLD]:
+        yield Problem(places[name], 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
+    if len(names) > _UNMATCHED_TOLD:
+        what = f"nor those of {counted(len(names) - _UNMATCHED_TOLD, 'more container')}"
+        yield Problem(places[names[_UNMATCHED_TOLD]], 0, 0, Severity.WARNING, "", what)
 
 
 def _described(identity: Identity, described: Mapping[str, DescribedWorkload]) -> DescribedWorkload | None:

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import FieldEdit
-from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
+from podqos.advice.checks.finding import FieldEdit, plain_value
+from podqos.advice.fixes.patches import ObjectPatch, object_patch
 from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.answers.advice import AdviceReport, WorkloadAdvice
 from podqos.answers.patches import kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch

@@ -85,6 +85,8 @@ class CheckRequest(Struct, frozen=True, kw_only=True):
     """What is reported, known and ignored."""
     resized: Objects | None = None
     """Workloads of ``objects`` with other resources, as they are to be resized in place."""
+    tries_all: bool = False
+    """Whether fixes are asked for: they are tried however many workloads there are."""
     paths: Mapping[str, str] = {}
     """Files as the configuration of ``gate`` would write them, where that is not how they were named."""
 
@@ -274,16 +276,17 @@ class Checked:
         self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], Context]
     ) -> list[CheckedWorkload]:
         keep_pods = len(workloads) <= self.options.compare_up_to
-        tries = tries_of_each(len(workloads))
+        tries = tries_of_each(len(workloads), is_asked=self._request.tries_all)
         by_source: dict[str, list[LocatedWorkload]] = {}
         for each in workloads:
             by_source.setdefault(each.subject.source, []).append(each)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
+            context = context_of(group[0].subject.source)
             return [
                 check_workload(
                     each,
-                    context_of(each.subject.source),
+                    context,
                     keep_pod=keep_pods,
                     written=self._written(each.subject),
                     tries=tries,
@@ -518,7 +521,7 @@ def _key(found: LocatedWorkload) -> tuple[str, str, str]:
 
 
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
-    from podqos.advice.fixes.patches import plain_value
+    from podqos.advice.checks.finding import plain_value
     from podqos.answers.replacements import line_replacements
     from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 

@@ -75,7 +75,7 @@ def _sentence(item: FindingReport, outcome: _Outcome, others: Sequence[str]) -> 
 
     What exactly was found is said below, as the reason; here is only what kind of finding it is.
     """
-    finding = _as_clause(item.title)
+    finding = item.facts.summary() or _as_clause(item.title)
     if outcome.fate is Fate.NOT_CREATED:
         subject = item.subject if item.kind == "Pod" else f"no pod of {item.subject}"
         return f"{subject} is {outcome.words}: {finding}"

@@ -34,8 +34,9 @@ def run_checks(
     *,
     resized: Objects | None = None,
     progress: Progress | None = None,
+    tries_all: bool = False,
 ) -> Checked:
-    """Return what ``check`` reports, with everything that was looked at."""
+    """Return what ``check`` reports, with everything that was looked at; ``tries_all`` where fixes are asked for."""
     gate = gate or Gate()
     sources = (*objects.sources, *(() if resized is None else resized.sources)) if gate.ignore else ()
     request = CheckRequest(
@@ -43,6 +44,7 @@ def run_checks(
         options=options or CheckOptions(),
         gate=gate,
         resized=resized,
+        tries_all=tries_all,
         paths={source.path: relative_path(source.path, gate.folder) for source in sources},
     )
     return Checked(request, over_cores(progress))

@@ -7,7 +7,7 @@ from functools import cache
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
-from podqos.advice.fixes.patches import plain_value
+from podqos.advice.checks.finding import plain_value
 from podqos.library.check import run_checks
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
 from podqos.objects.objects import Objects

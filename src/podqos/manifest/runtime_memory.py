@@ -353,15 +353,14 @@ def _path_of(found: re.Match[str], words: list[tuple[str, str]]) -> str:
 def _counting(settings: list[MemorySetting]) -> Iterator[MemorySetting]:
     """Yield the settings that are not overridden by others.
 
-    A JVM reads JAVA_TOOL_OPTIONS, then its command line, then _JAVA_OPTIONS, and a heap size beats a percentage.
+    A JVM reads JAVA_TOOL_OPTIONS, then its command line, then _JAVA_OPTIONS, and a heap size beats a percentage. One
+    that is not known overrides nothing.
     """
-    java = [each for each in settings if each.runtime is Runtime.JAVA]
-    sizes = [each for each in java if each.share is None and not each.unknown] or java
+    java = [each for each in settings if each.runtime is Runtime.JAVA and not each.unknown]
+    sizes = [each for each in java if each.share is None] or java
     last = max(map(_precedence, sizes), default=0)
     for setting in settings:
-        is_overridden = setting.runtime is Runtime.JAVA and (
-            (setting not in sizes and not setting.unknown) or (_precedence(setting) < last and not setting.unknown)
-        )
+        is_overridden = setting in java and (setting not in sizes or _precedence(setting) < last)
         if not is_overridden and setting.amount_bytes != 0:
             yield setting
 

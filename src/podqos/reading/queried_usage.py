@@ -212,7 +212,9 @@ def _no_samples(query: UsageQuery) -> InputError:
     what = "Prometheus has no samples of container_memory_working_set_bytes or container_cpu_usage_seconds_total"
     of = f" of the namespace {listed(list(query.namespaces))}" if query.namespaces else ""
     labels = f" with {','.join(map(str, query.matchers))}" if query.matchers else ""
-    fix = "does it collect cAdvisor's metrics, and since when?"
+    fix: str = "does it collect cAdvisor's metrics, and since when?"
+    if "default" in query.namespaces:
+        fix += " Manifests that name no namespace are in default unless you give " + naming("namespace")
     return InputError(f"{what}{of}{labels} in that time", where=naming("prometheus"), fix=fix)
 
 

@@ -13,6 +13,7 @@ _KINDS = {
     RolloutKind.RECREATE: "a new template ends all pods before the first new one starts: plan an outage",
     RolloutKind.ON_DELETE: "a new template reaches a pod only when it is deleted",
     RolloutKind.NEXT_RUN: "what runs goes on as it is; the next run has the new sizes",
+    RolloutKind.OTHER: "its own controller brings a new template to the pods",
     RolloutKind.REPLACED: "the pod has no controller: delete it and create it again",
 }
 
@@ -33,7 +34,8 @@ def _rollout(rollout: Rollout) -> Iterator[str]:
     else:
         yield _KINDS[rollout.kind]
     if rollout.surge_fits is False:
-        yield "the additional pods find no node beside the old ones: maxSurge 0 and maxUnavailable 1, or a node more"
+        way = "with maxSurge 0 and maxUnavailable 1 they do" if rollout.turn_fits else "add a node first"
+        yield f"the additional pods find no node beside the old ones: {way}"
     if rollout.resize is not None:
         yield resize_words(rollout.resize)
     if rollout.budgets:
@@ -50,5 +52,5 @@ def nodes_to_add(pools: Sequence[PoolNeed]) -> str:
 
 def nodes_to_remove(pools: Sequence[PoolNeed]) -> str:
     """Return which nodes are no longer needed."""
-    said = listed([f"{(each.needed_before or 0) - (each.needed or 0)} of {each.pool}" for each in pools])
+    said = listed([f"{each.spared} of {each.pool}" for each in pools])
     return f"drain and remove what is no longer needed, one node at a time: {said}"

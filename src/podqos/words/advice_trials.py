@@ -105,12 +105,13 @@ def pool_words(pool: PoolNeed) -> str:
     if pool.needed > pool.nodes:
         now = ", as now" if pool.needed == pool.needed_before else ""
         return f"{pool.pool}: {pool.needed - pool.nodes} more needed than the {pool.nodes} at hand{now}"
-    saved = pool.needed_before - pool.needed
-    fits = f"{pool.needed} of {counted(pool.nodes, 'node')} suffice"
-    if saved > 0:
-        return f"{pool.pool}: {fits}, {saved} fewer than now"
-    if saved < 0:
-        return f"{pool.pool}: {fits}, {-saved} more than now"
+    fits = f"{pool.needed} of {counted(pool.nodes, 'node')} {'suffices' if pool.needed == 1 else 'suffice'}"
+    if pool.needed_before > pool.nodes:
+        return f"{pool.pool}: {fits}; now {pool.needed_before - pool.nodes} more would be needed"
+    if pool.spared > 0:
+        return f"{pool.pool}: {fits}, {pool.spared} fewer than now"
+    if pool.spared < 0:
+        return f"{pool.pool}: {fits}, {-pool.spared} more than now"
     return f"{pool.pool}: {fits}, as now"
 
 

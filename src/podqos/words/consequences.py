@@ -19,6 +19,8 @@ def worded(found: Consequence, *, names_container: bool = True) -> str:
         return _NO_DISK if found.disk_request == "0" else _DISK.format(request=found.disk_request)
     if found.effect is Effect.NOT_CREATED:
         return "no pod is created or scheduled: pods that die are not replaced"
+    if found.effect is Effect.LIMIT:
+        return "the kernel kills the container at its own memory limit, however much the node has left"
     if found.effect is Effect.FEWER:
         return "not all of its pods are created, and pods that die may not be replaced"
     if found.now is None:

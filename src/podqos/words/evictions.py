@@ -81,7 +81,7 @@ _CHANGED = {
     SavedBy.USAGE: "use {more} less",
     SavedBy.REQUEST: "request {amount}{of} ({more} more)",
     SavedBy.LIMIT: "a limit of {amount}{of}",
-    SavedBy.CLASS: "be Guaranteed: limits equal to requests; CPU is throttled at its limit",
+    SavedBy.CLASS: "be Guaranteed: limits equal to requests, {amount} of memory in all; CPU is throttled at its limit",
     SavedBy.PRIORITY: "priority {number}",
     SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} lower)",
     SavedBy.NODE_SIZE: "a node with {more} more memory",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from podqos.advice.checks.finding import Patch
 from podqos.naming import stated_with
 
-_NOT_TRIED = f"not tried, as there are so many fixes: {stated_with('diff')} tries and shows them"
+_NOT_TRIED = "not tried among so many objects: {} tries it"
 
 
 def fix_words(patch: Patch) -> str:
     """Return what to write, a line for each edit, or what has to be chosen. What was not tried is not shown."""
-    text = _NOT_TRIED if patch.is_complete and not patch.is_tried else patch.text
+    text = patch.text
+    if patch.is_complete and not patch.is_tried:
+        text = _NOT_TRIED.format(stated_with("only" if patch.on_request else "diff"))
     chosen_from = f"look up first: {patch.look_up}" if patch.look_up and not patch.is_complete else ""
     return "\n".join(filter(None, (text, patch.refuted, chosen_from)))
 

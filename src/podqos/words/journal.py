@@ -196,6 +196,8 @@ def saving_words(saving: r.PodSaving) -> str:
             return f"a priority of {saving.amount}"
         case PodChange.LIMIT:
             return f"a limit of {number}{of}"
+        case PodChange.GUARANTEED if saving.amount is not None:
+            return f"limits equal to requests, {number} of memory in all"
         case _:
             return saving.change
 

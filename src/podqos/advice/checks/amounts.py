@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
-from podqos.advice.checks.units import Meant, Stated, is_implausible, meant
-from podqos.advice.checks.view import View
+from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.units import Machines, Meant, Stated, is_implausible, meant
+from podqos.advice.checks.view import Context, View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
+from podqos.model.policy import LimitRangeItem
 from podqos.model.quantity import NANOS, ZERO, NullQuantity, Quantity
 from podqos.model.resources import (
     CPU,
@@ -174,15 +178,7 @@ def _volume_sizes(view: View) -> None:
         patch = view.choose(Choice.UNIT, path, candidates=reading.readings)
         if reading.is_plain:
             patch = Patch.write(view.edit(path, reading.readings[0], size))
-        facts = ImplausibleAmount(
-            name,
-            "limits",
-            size.written or str(size),
-            reading.readings[0] if reading.is_plain else "",
-            reading.readings,
-            size.nanos > _USUAL_NANOS[False][0],
-            volume.name,
-        )
+        facts = replace(_facts(Stated(name, "limits", size), reading, patch), volume=volume.name)
         view.report(implausible_amount, path, facts, patch)
 
 
@@ -269,6 +265,8 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
     """Whether it is too much, rather than too little."""
     volume: str = ""
     """The volume whose size it limits, if it does."""
+    default: str = ""
+    """Of a LimitRange: ``default`` or ``defaultRequest``."""
 
     def sentence(self, container: str) -> str:
         """Return the amount and what was probably meant."""
@@ -277,10 +275,24 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
         amount = f"{_owner(container)} has {article} {self.resource} {self.side[:-1]} of {self.amount}{unit}"
         if self.volume:
             amount = f"volume {self.volume} has a size limit of {self.amount}"
+        if self.default:
+            amount = f"containers without a {self.resource} {self.side[:-1]} get one of {self.amount}{unit}"
         readings = (self.meant,) if self.meant else self.readings
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
         return f"{amount}, {'more than a machine has' if self.is_too_large else 'too little for a container'}"
+
+
+def _facts(stated: Stated, reading: Meant, patch: Patch) -> ImplausibleAmount:
+    name, amount = stated.name, stated.amount
+    return ImplausibleAmount(
+        name,
+        stated.side,
+        amount.written or str(amount),
+        reading.readings[0] if patch.is_complete else "",
+        reading.readings,
+        amount.nanos > _USUAL_NANOS[name == CPU][0],
+    )
 
 
 def _wrong_units(view: View, container: str, path: str, resources: ResourceRequirements, name: str) -> bool:
@@ -302,15 +314,7 @@ def _wrong_units(view: View, container: str, path: str, resources: ResourceRequi
     else:
         patch = view.choose(Choice.UNIT, *fields, candidates=readings[0] if len(readings) == 1 else ())
     side, first = next(iter(found.items()))
-    amount = sides[side]
-    facts = ImplausibleAmount(
-        name,
-        side,
-        amount.written or str(amount),
-        first.readings[0] if patch.is_complete else "",
-        first.readings,
-        amount.nanos > _USUAL_NANOS[name == CPU][0],
-    )
+    facts = _facts(Stated(name, side, sides[side]), first, patch)
     view.report(implausible_amount, fields[0], facts, patch, container=container or None)
     return True
 
@@ -340,9 +344,56 @@ def implausible_amount() -> Example:
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
     Where the unit does not show what was meant (memory: 4, cpu: 500), the likely readings are named and nothing is
     fixed. So are a memory limit below 6Mi, in which no container starts, and bytes that are not whole (1073741824m).
-    Sizes of emptyDir volumes count as well. If so much is really meant, ignore the finding, or give the node that has
-    it.
+    Sizes of emptyDir volumes and the defaults of LimitRanges count as well. If so much is really meant, ignore the
+    finding, or give the node that has it.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """
     return Example(examples.web("cpu: 500m, memory: 512m", 'cpu: "1", memory: 512m, ephemeral-storage: 1Gi'))
+
+
+_DEFAULTS = {"limits": "default", "requests": "defaultRequest"}
+
+
+def find_wrong_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+    """Yield defaults of LimitRanges in the wrong unit, which every container of the namespace gets."""
+    surroundings = context.surroundings
+    machines = Machines(surroundings.nodes, context.options.node_memory_bytes)
+    for limit_range in context.policies.limit_ranges:
+        metadata = limit_range.metadata
+        subject = surroundings.subject("LimitRange", metadata.name, metadata.namespace)
+        for index, item in enumerate(limit_range.spec.limits):
+            sides = {"limits": item.default, "requests": item.default_request}
+            for name in dict.fromkeys((*item.default, *item.default_request)):
+                stated = {side: amounts[name] for side, amounts in sides.items() if name in amounts}
+                wrong = {
+                    side: meant(name, amount, machines)
+                    for side, amount in stated.items()
+                    if is_implausible(Stated(name, side, amount), NO_RESOURCES, machines)
+                }
+                if wrong:
+                    path = f"spec.limits[{index}]"
+                    patch = _patch_of_defaults(path, name, stated, wrong, item)
+                    side, first = next(iter(wrong.items()))
+                    facts = replace(_facts(Stated(name, side, stated[side]), first, patch), default=_DEFAULTS[side])
+                    at = format_path((*parse_path(path), _DEFAULTS[side], name))
+                    yield implausible_amount.finding(subject, at, facts, patch, (metadata.annotations,))
+
+
+def _patch_of_defaults(
+    path: str, name: str, stated: dict[str, Quantity], wrong: dict[str, Meant], item: LimitRangeItem
+) -> Patch:
+    """Return the defaults as they were meant, tried: the API server takes them beside the other bounds of the item."""
+    fields = {side: format_path((*parse_path(path), _DEFAULTS[side], name)) for side in wrong}
+    if all(each.is_plain for each in wrong.values()):
+        after = stated | {side: Quantity.parse(each.readings[0]) for side, each in wrong.items()}
+        in_order = [item.min.get(name), after.get("requests"), after.get("limits"), item.max.get(name)]
+        amounts = [amount for amount in in_order if amount is not None]
+        if all(one <= other for one, other in pairwise(amounts)):
+            edits = (FieldEdit(fields[side], each.readings[0], str(stated[side])) for side, each in wrong.items())
+            return replace(Patch.write(*edits), is_tried=True)
+    readings = list(dict.fromkeys(each.readings for each in wrong.values()))
+    return Patch.choose(Choice.UNIT, list(fields.values()), readings[0] if len(readings) == 1 else ())
+
+
+implausible_amount = replace(implausible_amount, bundle_rule=find_wrong_defaults)

@@ -13,7 +13,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.amounts import refused_amounts
+from podqos.advice.checks.amounts import find_wrong_defaults, refused_amounts
 from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
 from podqos.advice.checks.capacity import sums
 from podqos.advice.checks.catalogue import CHECKS
@@ -40,7 +40,12 @@ def _rules(disabled: frozenset[str], only: frozenset[str]) -> tuple[tuple[Worklo
 
 
 # Rules that hold workloads, or the policies they are under, against each other.
-_WITHIN_UNITS = (compare_priorities, find_burstable_among_guaranteed, find_conflicting_defaults)
+_WITHIN_UNITS = (
+    compare_priorities,
+    find_burstable_among_guaranteed,
+    find_conflicting_defaults,
+    find_wrong_defaults,
+)
 # Rules that hold workloads against the nodes they may run on.
 _WITHIN_CLUSTERS = (sums, find_unplaceable_replicas, find_over_budget)
 

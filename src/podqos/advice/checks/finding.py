@@ -13,6 +13,7 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
+from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass
 
@@ -60,6 +61,10 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
         """Return what was found, without a full stop; ``container`` is the finding's, or nothing."""
         raise NotImplementedError
 
+    def summary(self) -> str:
+        """Return the finding in a few words, for a headline; empty where the check's title says enough."""
+        return ""
+
     def cause(self) -> str:
         """Return in a few words why pods die earlier because of it, for a headline; empty where they need not."""
         return ""
@@ -95,6 +100,13 @@ def _written(value: EditValue) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {text}' for key, text in value.items())}}}"
     return str(value)
+
+
+def plain_value(value: EditValue) -> Plain:
+    """Return what an edit writes."""
+    if isinstance(value, dict):
+        return dict(value)
+    return list(value) if isinstance(value, list) else value
 
 
 class Choice(StrEnum):
@@ -205,7 +217,7 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_applied(self) -> bool:
         """Whether ``--fix`` applies it."""
-        return self.is_complete and not self.on_request
+        return self.is_complete and self.is_tried and not self.on_request
 
     @classmethod
     def write(cls, *edits: FieldEdit) -> Patch:
@@ -279,6 +291,8 @@ class Effect(StrEnum):
     """There will be no pod."""
     FEWER = "fewer"
     """Not all of its pods will be there."""
+    LIMIT = "limit"
+    """On the container alone, at its own memory limit."""
     NODE = "node"
     """On whether the kubelet or the kernel chooses the victims of a node."""
     NONE = "none"

@@ -90,7 +90,7 @@ class _Kubelet:
 
     def fixed(self, finding: Finding) -> KubeletConfiguration | None:
         """Return the configuration with the fix of a finding; None where the kubelet cannot read that."""
-        from podqos.advice.fixes.patches import plain_value
+        from podqos.advice.checks.finding import plain_value
         from podqos.manifest.edits.values import with_field
 
         value: Plain = msgspec.to_builtins(self.config)
@@ -423,12 +423,24 @@ class KernelFirst(Fact, frozen=True, gc=False):
         more = mebibytes(self.sufficient_bytes or 0)
         return f"{said}, with {more} even while the system uses all that is reserved for it"
 
+    def summary(self) -> str:
+        """Return how often the kernel is first, and what would end that."""
+        often = "every time" if self.kubelet_first == 0 else f"in {self._percent}% of cases"
+        enough = self.sufficient_bytes or self.needed_bytes
+        unless = (
+            "whatever the threshold" if enough is None else f"unless memory.available is at least {mebibytes(enough)}"
+        )
+        return f"the kernel acts before the kubelet {often}, {unless}"
+
+    @property
+    def _percent(self) -> int:
+        """How often the kernel is first: all but certain is not certain, and rare is not never."""
+        return min(99, max(1, round((1 - self.kubelet_first) * 100)))
+
     def _kernel(self) -> str:
         if self.kubelet_first == 0:
             return "the kernel always kills before the kubelet evicts"
-        # All but certain is not certain, and rare is not never.
-        percent = min(99, max(1, round((1 - self.kubelet_first) * 100)))
-        return f"the kernel kills before the kubelet evicts in {percent}% of cases"
+        return f"the kernel kills before the kubelet evicts in {self._percent}% of cases"
 
 
 def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:

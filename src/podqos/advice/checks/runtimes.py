@@ -145,7 +145,7 @@ def _web(limit: str, variable: str, value: str) -> str:
     return examples.pod(examples.container("web", "cpu: 500m, memory: 1Gi", limits) + environment)
 
 
-@check("PQ122", "runtime-memory-above-limit", ERROR, _JAVA, _MEMORY_MAX, effect=Effect.NONE, rule=find_runtime_memory)
+@check("PQ122", "runtime-memory-above-limit", ERROR, _JAVA, _MEMORY_MAX, effect=Effect.LIMIT, rule=find_runtime_memory)
 def above_limit() -> Example:
     """PQ122: A runtime may use more memory than its container's limit.
 
@@ -165,7 +165,14 @@ def above_limit() -> Example:
 
 
 @check(
-    "PQ123", "runtime-memory-near-limit", WARNING, _JAVA, _GO, _MEMORY_MAX, effect=Effect.NONE, rule=find_runtime_memory
+    "PQ123",
+    "runtime-memory-near-limit",
+    WARNING,
+    _JAVA,
+    _GO,
+    _MEMORY_MAX,
+    effect=Effect.LIMIT,
+    rule=find_runtime_memory,
 )
 def near_limit() -> Example:
     """PQ123: A runtime may use nearly all of its container's memory limit.

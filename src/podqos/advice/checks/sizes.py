@@ -73,6 +73,8 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     allowed = view.options.memory_ratio
     if limit.nanos * allowed.denominator <= request.nanos * allowed.numerator or view.has_ratio(MEMORY):
         return
+    if any(view.is_in_wrong_unit(MEMORY, str(amount)) for amount in (request, limit)):
+        return
     edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
     view.report(
         limit_far_above_request,

@@ -56,9 +56,12 @@ def measure(findings: Iterable[Finding]) -> Measure:
     return tuple(counts[severity] for severity in sorted(counts, key=lambda severity: severity.rank))
 
 
-def tries_of_each(workloads: int) -> int:
-    """Return how many fixes of each workload are tried, of so many: a try takes about as long as checking it."""
-    if workloads > _TREE:
+def tries_of_each(workloads: int, *, is_asked: bool = False) -> int:
+    """Return how many fixes of each workload are tried, of so many: a try takes about as long as checking it.
+
+    ``is_asked`` says that they are what was asked for.
+    """
+    if workloads > _TREE and not is_asked:
         return _OF_A_TREE if workloads <= _LARGEST_TREE else 0
     return _OF_FEW
 
@@ -66,13 +69,16 @@ def tries_of_each(workloads: int) -> int:
 def with_tried_fixes(view: View, findings: Sequence[Finding], look: Look, tries: int) -> tuple[Finding, ...]:
     """Return the findings about a workload with patches that were tried, or that say why they are none.
 
-    The fixes of the most severe findings are tried first. The others stay as they are: complete, and not tried.
+    The fixes of the most severe findings are tried first; in a large tree those that wait for a request are not. The
+    others stay as they are: complete, and not tried.
     """
     fixable = [
         finding
         for finding in findings
         if (finding.patch.is_complete or finding.check in _ENDED_BY_GUARANTEED) and finding.subject is view.subject
     ]
+    if tries < _OF_FEW:
+        fixable = [finding for finding in fixable if not finding.patch.on_request]
     if not fixable or not tries:
         return tuple(findings)
     if len(fixable) > tries:

@@ -355,6 +355,8 @@ class View:
         if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
             # Nothing is derived from an amount that was meant in another unit.
             patch = Patch.choose(Choice.UNIT, [edit.path for edit in patch.edits])
+        if patch.is_complete and check.fix_on_request and check.id not in self.options.only:
+            patch = replace(patch, on_request=True)
         if patch.needs_choice in _OF_USAGE:
             patch = replace(patch, look_up=self._peak_usage(patch, container))
         after = self._variant(repair.repaired()) if self.compares else None
@@ -403,8 +405,12 @@ class View:
             if is_implausible(Stated(name, side, amount), resources, machines)
         )
 
+    def is_in_wrong_unit(self, resource: str, amount: str) -> bool:
+        """Whether an amount was probably meant in another unit: PQ117 says so, and nothing follows from it."""
+        return (resource, amount) in self._implausible
+
     def _is_implausible(self, edit: FieldEdit) -> bool:
-        return (edit.path.rpartition(".")[2], edit.value) in self._implausible
+        return isinstance(edit.value, str) and self.is_in_wrong_unit(edit.path.rpartition(".")[2], edit.value)
 
     def add(self, finding: Finding) -> None:
         """Note a finding about another object, which the workload showed."""
@@ -455,7 +461,7 @@ class View:
             return Consequence(effect)
         if effect is Effect.DISK:
             return self._disk_consequence()
-        if effect in {Effect.NOT_CREATED, Effect.FEWER}:
+        if effect in {Effect.NOT_CREATED, Effect.FEWER, Effect.LIMIT}:
             return Consequence(effect)
         if now is None and repaired is None:
             return Consequence(effect, self.standing)

@@ -2,9 +2,10 @@
 
 All patches of a file are applied together, and everything is checked again. Where two want the same field, or the same
 resources, the more severe finding wins, or else the first check, and the other has to be found again in the new text.
-What is written is always better by the checks' own measure (``checks.trying``): where the patches together are not,
-they are tried one by one, and those that are not are refused. So they cannot go on for ever, or undo each other.
-Texts come in and go out as bytes: reading, checking again and writing are up to the caller.
+What is written is always better by the checks' own measure (``checks.trying``), and no worse for any other object:
+where the patches together are not, they are tried one by one, and those that are not are refused. So they cannot go on
+for ever, or undo each other. Texts come in and go out as bytes: reading, checking again and writing are up to the
+caller.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import CheckedObject, EditValue, Finding
+from podqos.advice.checks.finding import CheckedObject, EditValue, Finding, plain_value
 from podqos.advice.checks.trying import measure
-from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
+from podqos.advice.fixes.patches import ObjectPatch, object_patch
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, parse_path
@@ -125,7 +126,8 @@ class _Run:
         texts = {source: file.after for source, file in self.files.items() if file.after != file.before}
         texts |= {source: edit.data for source, edit in edited.items()}
         findings = self._recheck(texts)
-        if measure(findings) >= measure(self.findings):
+        subjects = {_key(each.finding) for edit in edited.values() for each in edit.fixes}
+        if measure(findings) >= measure(self.findings) or _appears_elsewhere(self.findings, findings, subjects):
             return False
         self.findings = findings
         for source, edit in edited.items():
@@ -133,6 +135,19 @@ class _Run:
             file.after = edit.data
             file.fixed += [each.finding for each in edit.fixes]
         return True
+
+
+_Key = tuple[str, str, str]
+
+
+def _key(finding: Finding) -> _Key:
+    return finding.subject.source, finding.subject.kind, finding.subject.key
+
+
+def _appears_elsewhere(before: Sequence[Finding], after: Sequence[Finding], fixed: set[_Key]) -> bool:
+    """Whether something is found about an object that was not edited, and was not found before."""
+    known = {(_key(finding), finding.check) for finding in before}
+    return any(_key(finding) not in fixed and (_key(finding), finding.check) not in known for finding in after)
 
 
 def _can_be_applied(finding: Finding) -> bool:

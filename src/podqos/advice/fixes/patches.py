@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from podqos.advice.checks.finding import EditValue, FieldEdit
+from podqos.advice.checks.finding import FieldEdit, plain_value
 from podqos.manifest.edits.refusal import EditRefusal
 from podqos.manifest.edits.values import same, with_field
 from podqos.manifest.kinds import group_of
@@ -98,13 +98,6 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
         is_custom=group_of(api_version) not in _BUILT_IN_GROUPS,
         can_be_applied=kind not in FILE_KINDS and not _is_fixed(kind, value, new),
     )
-
-
-def plain_value(value: EditValue) -> Plain:
-    """Return what an edit writes."""
-    if isinstance(value, dict):
-        return dict(value)
-    return list(value) if isinstance(value, list) else value
 
 
 def _text(value: Plain, key: str) -> str:

@@ -31,6 +31,8 @@ class RolloutKind(StrEnum):
     """Of a Job or CronJob: what runs goes on as it is."""
     REPLACED = "Replaced"
     """A pod without a controller: it has to be deleted and created again."""
+    OTHER = "Other"
+    """As the controller of a custom resource does it, which is not known here."""
 
 
 class Rollout(Struct, frozen=True, rename="camel"):
@@ -45,6 +47,8 @@ class Rollout(Struct, frozen=True, rename="camel"):
     """Pods that may be missing meanwhile."""
     surge_fits: bool | None = None
     """Whether the additional pods find a node beside the old ones; null where it was not tried."""
+    turn_fits: bool | None = None
+    """Where they do not: whether a new pod finds a node once an old one has gone."""
     budgets: tuple[str, ...] = ()
     """PodDisruptionBudgets that cover its pods."""
     undo: str = ""
@@ -89,7 +93,11 @@ def strategy_of(kind: str, value: Mapping[str, Plain], replicas: int) -> tuple[R
         return RolloutKind.REPLACED, Share(0, 1)
     if kind in {"Job", "CronJob"}:
         return RolloutKind.NEXT_RUN, Share(0, 0)
-    field = "strategy" if kind in {"Deployment", "DeploymentConfig"} else "updateStrategy"
+    if kind in {"ReplicaSet", "ReplicationController"}:
+        return RolloutKind.ON_DELETE, Share(0, 0)
+    if kind not in {"Deployment", "StatefulSet", "DaemonSet"}:
+        return RolloutKind.OTHER, Share(0, 0)
+    field = "strategy" if kind == "Deployment" else "updateStrategy"
     strategy = spec.get(field)
     strategy = strategy if isinstance(strategy, dict) else {}
     match strategy.get("type"):
@@ -103,8 +111,6 @@ def strategy_of(kind: str, value: Mapping[str, Plain], replicas: int) -> tuple[R
         surge = _scaled(rolling.get("maxSurge", _QUARTER), replicas, is_up=True)
         unavailable = _scaled(rolling.get("maxUnavailable", _QUARTER), replicas, is_up=False)
         return RolloutKind.ROLLING, Share(surge, unavailable if surge or unavailable else 1)
-    if kind in {"ReplicaSet", "ReplicationController"}:
-        return RolloutKind.ON_DELETE, Share(0, 0)
     surge = _scaled(rolling.get("maxSurge", 0), replicas, is_up=True) if kind == "DaemonSet" else 0
     unavailable = _scaled(rolling.get("maxUnavailable", 1), replicas, is_up=True)
     return RolloutKind.ROLLING, Share(surge, 0 if surge else max(1, unavailable))

@@ -85,6 +85,23 @@ class PoolNeed(Struct, frozen=True, rename="camel"):
     needed: int | None = None
     """With the workloads as advised; more than ``nodes``: so many are missing."""
 
+    @property
+    def spared(self) -> int:
+        """How many of the nodes at hand the advice makes unnecessary; below zero, how many it needs more."""
+        if self.needed is None or self.needed_before is None:
+            return 0
+        return min(self.nodes, self.needed_before) - self.needed if self.needed <= self.nodes else 0
+
+
+class PoolScore(Struct, frozen=True, rename="camel"):
+    """What the kernel goes by on the nodes of a pool: the same requests mean more on a smaller machine."""
+
+    pool: str
+    memory_bytes: int
+    before: int | None
+    """The highest oom_score_adj of the workload's containers; null for a workload that does not exist yet."""
+    after: int
+
 
 class AdviceTrial(Struct, frozen=True, rename="camel"):
     """How all of the advice together fared."""

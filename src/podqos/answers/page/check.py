@@ -14,6 +14,7 @@ from podqos.answers.findings import CheckReport
 from podqos.answers.replacements import unified
 from podqos.model.assumption import Assumption
 from podqos.words.edits import reason_words
+from podqos.words.fixes import patch_lines
 
 
 class CheckItem(Struct, frozen=True, rename="camel"):
@@ -102,7 +103,7 @@ def check_view(report: CheckReport, *, can_fix: bool) -> CheckView:
             place=each.place,
             reason=each.reason,
             consequence=each.consequence,
-            patch=each.patch.text,
+            patch="\n".join(patch_lines(each.patch)).removeprefix("fix: "),
             is_fixed=each.patch.is_applied,
             on_request=each.patch.on_request,
             fingerprint=each.fingerprint,

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from podqos.admission.chain import within_bounds
 from podqos.admission.pod_validation import validate_pod
-from podqos.advice.checks.finding import FieldEdit
-from podqos.advice.fixes.patches import object_patch, plain_value
+from podqos.advice.checks.finding import FieldEdit, plain_value
+from podqos.advice.fixes.patches import object_patch
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.pod import PatchText

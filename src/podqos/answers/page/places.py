@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
 
 from podqos.answers.page.pod import PodStanding
-from podqos.answers.places import EvictionPlace, KillPlace, RankReport
+from podqos.answers.places import EvictionPlace, KillPlace, RankReport, eviction_places, kill_places
+from podqos.model.snapshot import NodeUsage
+from podqos.survival.orders.orders import Orders
 
 Place = TypeVar("Place", EvictionPlace, KillPlace)
 
@@ -24,11 +26,20 @@ class Places(Struct):
     @staticmethod
     def of(report: RankReport) -> Places:
         """Return the places of a report by pod."""
+        return Places._by_pod(report.eviction_order, report.kill_order)
+
+    @staticmethod
+    def of_orders(orders: Orders, node: NodeUsage) -> Places:
+        """Return the places in both orders of a node by pod."""
+        return Places._by_pod(eviction_places(orders), kill_places(orders, node))
+
+    @staticmethod
+    def _by_pod(eviction_order: Iterable[EvictionPlace], kill_order: Iterable[KillPlace]) -> Places:
         kills: dict[str, list[KillPlace]] = {}
-        for each in report.kill_order:
+        for each in kill_order:
             kills.setdefault(each.pod, []).append(each)
         killed = {pod: place for place, pod in enumerate(kills, 1)}
-        return Places({each.pod: each for each in report.eviction_order}, kills, killed)
+        return Places({each.pod: each for each in eviction_order}, kills, killed)
 
     def standing(self, pod: str) -> PodStanding | None:
         """Return where a pod stands."""

@@ -13,7 +13,6 @@ from podqos.answers.page.editing import edited, patch_of, with_workloads
 from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.places import Places, is_safer
 from podqos.answers.page.pod import PodStanding, SaferEdit
-from podqos.answers.rank import RankRequest, rank
 from podqos.answers.remedies import ranked_now, turns, worded
 from podqos.errors import InputError
 from podqos.model.pod import Pod
@@ -22,6 +21,8 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.qos.edits import Edit
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
 from podqos.survival.counterfactual.pod_changes import SOME_CPU
+from podqos.survival.counterfactual.turn import NodeNow
+from podqos.survival.orders.orders import both_orders
 
 
 class PodToSave(Struct, frozen=True):
@@ -40,12 +41,19 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
     state = pod.node.state
     if state is None:
         return
-    ways = [
-        replace(way, by=by, remedy=worded(counterfactual, by, turn, state))
-        for by, turn in turns(ranked_now(state, pod.profile), state, pod.pod.metadata.uid)
-        for counterfactual in turn.counterfactuals
-        if counterfactual.saves and (way := _tried(pod, counterfactual, by, turn.ahead)) is not None
-    ]
+    now = ranked_now(state, pod.profile)
+    ways = []
+    for by, turn in turns(now, state, pod.pod.metadata.uid):
+        for counterfactual in turn.counterfactuals:
+            if not counterfactual.saves:
+                continue
+            if counterfactual.change is PodChange.LESS:
+                later = _later(pod.now, counterfactual.decision.place - 1 - turn.ahead, by)
+                way: SaferEdit | None = SaferEdit(PodChange.LESS, (), None, later)
+            else:
+                way = _tried(pod, counterfactual, now)
+            if way is not None:
+                ways.append(replace(way, by=by, remedy=worded(counterfactual, by, turn, state)))
     offered: list[tuple[PodChange, tuple[Edit, ...]]] = []
     for way in sorted(ways, key=lambda way: way.change is PodChange.LESS):
         # What saves it from both is offered once.
@@ -54,11 +62,9 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
         offered.append((way.change, way.edits))
 
 
-def _tried(pod: PodToSave, counterfactual: Counterfactual, by: By, ahead: int) -> SaferEdit | None:
+def _tried(pod: PodToSave, counterfactual: Counterfactual, now: NodeNow) -> SaferEdit | None:
     """Return a way to save a pod; None where its object, with those lines and admitted anew, does not make it safer."""
     found, change = pod.found, counterfactual.change
-    if change is PodChange.LESS:
-        return SaferEdit(change, (), None, _later(pod.now, counterfactual.decision.place - 1 - ahead, by))
     lines = tuple(
         replace(edit, path=found.workload.at(edit.path), value=SOME_CPU if edit.value is None else edit.value)
         for edit in counterfactual.edits
@@ -71,9 +77,11 @@ def _tried(pod: PodToSave, counterfactual: Counterfactual, by: By, ahead: int) -
     try:
         made = edited(pod.objects, found, fields) if fields else found
         state = with_workloads(pod.node, [made], priorities, pod.profile)
-        after = Places.of(rank(state, RankRequest(profile=pod.profile))).standing(pod.pod.key)
     except InputError:
         return None
+    # What is edited changes places, and not where memory runs out.
+    orders = both_orders(state.snapshot, now.orders.ranking, now.settings, now.orders.domain)
+    after = Places.of_orders(orders, state.snapshot.node).standing(pod.pod.key)
     if after is None or not is_safer(pod.now, after):
         return None
     return SaferEdit(change, lines, patch_of(pod.objects, found, fields) if fields else None, after)

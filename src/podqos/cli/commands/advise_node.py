@@ -1,36 +1,17 @@
-"""``podqos advise --node``: the options about a node, and its kubelet's settings as a KubeletConfiguration."""
+"""``podqos advise --node``: a kubelet's settings as a KubeletConfiguration."""
 
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from podqos.advice.sizing.node_settings import NodeNeeds
 from podqos.answers.advise import advise_node
 from podqos.cli.cluster import profile_of
-from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
 from podqos.cli.selecting import selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
-from podqos.library.numbers import positive_number
 from podqos.objects.assumptions import node_memory
-
-
-def add_node_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options about a node."""
-    node = parser.add_argument_group("a node's kubelet")
-    node.add_argument("--node", action="store_true", help="advise the settings of a kubelet")
-    add_value_option(node, "--cores", milli_option, "cores of the node, for example 16", "CPU")
-    add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
-    add_value_option(node, "--system-memory", amount_option, "memory measured outside pods")
-    add_value_option(node, "--system-cpu", milli_option, "cpu measured outside pods, for example 300m", "CPU")
-    about = "memory growth per second to withstand (default: full in ten minutes, and what check assumes)"
-    add_value_option(node, "--growth", amount_option, about)
-    share = partial(positive_number, what="probability", example="0.95", most=1)
-    add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
-    node.add_argument("--soft-grace", metavar="SECONDS", type=int, default=90, help="(default: 90)")
-    node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")
 
 
 def run_for_node(arguments: argparse.Namespace) -> int:

@@ -1,27 +1,20 @@
-"""``podqos advise``: what advice aims at, what it is tried on, and where it is written."""
+"""The options of ``podqos advise``: what it aims at, what it is tried on, where it is written, and a node."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from fractions import Fraction
+from functools import partial
 
-from podqos.advice.sizing.goals import Goal
-from podqos.answers.advice import AdviceReport
-from podqos.answers.advice_effects import Prices
-from podqos.answers.advised_edits import PatchTool, edited_files
 from podqos.cli import options
 from podqos.cli.counted_nodes import add_counted_nodes_options
-from podqos.errors import HostError, InvalidOption
-from podqos.manifest.edits.apply import CannotEdit
+from podqos.cli.options import add_value_option, amount_option, milli_option
+from podqos.errors import InvalidOption
+from podqos.library.numbers import positive_number
 from podqos.model.resources import CPU, MEMORY
-from podqos.objects.files import STDIN
-from podqos.objects.objects import Objects
-from podqos.reading.written_files import replace_file
-from podqos.wording import counted, listed
-from podqos.words.edits import reason_words
 
+GOALS = ("guaranteed", "cheapest", "safest")
+PATCH_TOOLS = ("kubectl", "kustomize", "helm")
 _PRICE_EXAMPLE = "cpu=0.032,memory=0.004"
 
 
@@ -31,7 +24,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     about = (
         "advise all workloads, whether or not anything is known about them: make them Guaranteed, as cheap as usage "
     )
-    options.add_choice_option(trial, "--goal", Goal, f"{about}allows, or as safe as can be")
+    trial.add_argument("--goal", choices=GOALS, help=f"{about}allows, or as safe as can be")
     about = "price of a core and of a GiB an hour, in any currency, for the cost of a month (730 hours)"
     options.add_value_option(trial, "--price", _prices, about, _PRICE_EXAMPLE)
     add_counted_nodes_options(trial)
@@ -41,13 +34,13 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
     """Declare where advice is written."""
     writing = parser.add_argument_group("taking the advice")
     about = "print patches for a tool: kubectl commands, files for kustomize, or values for a Helm chart"
-    options.add_choice_option(writing, "--patch", PatchTool, about)
+    writing.add_argument("--patch", choices=PATCH_TOOLS, help=about)
     about = "write the advice into this manifest; only its lines change"
     options.add_list_option(writing, "--apply-to", "FILE", about)
 
 
-def _prices(text: str, option: str) -> Prices:
-    """Read ``cpu=0.032,memory=0.004``."""
+def _prices(text: str, option: str) -> tuple[float, float]:
+    """Read ``cpu=0.032,memory=0.004``: of a core, and of a GiB."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, amount = part.strip().partition("=")
@@ -58,39 +51,20 @@ def _prices(text: str, option: str) -> Prices:
         if name not in {CPU, MEMORY} or number < 0:
             raise InvalidOption(f"{part.strip()!r} is not a price", where=option, fix=f"write {_PRICE_EXAMPLE}")
         found[name] = number
-    return Prices(found.get(CPU, 0.0), found.get(MEMORY, 0.0))
+    return found.get(CPU, 0.0), found.get(MEMORY, 0.0)
 
 
-def apply_to(paths: list[str], objects: Objects, report: AdviceReport) -> int:
-    """Write the advice into manifests, say what changed, and return how many could not be written."""
-    read = {os.path.realpath(source.path): source.path for source in objects.sources if source.path != STDIN}
-    sources = []
-    for path in paths:
-        if os.path.realpath(path) not in read:
-            raise InvalidOption(f"{path} was not read", where="--apply-to", fix=f"name it with -f, too: -f {path}")
-        sources.append(read[os.path.realpath(path)])
-    unwritten = 0
-    for file in edited_files(objects, report, sources):
-        if isinstance(file.outcome, CannotEdit):
-            print(f"{file.source}: not written: {reason_words(file.outcome)}", file=sys.stderr)
-            unwritten += 1
-        elif file.outcome.data == file.before:
-            print(f"{file.source}: nothing to change", file=sys.stderr)
-        else:
-            try:
-                replace_file(file.source, file.before, file.outcome.data)
-            except HostError as error:
-                print(error, file=sys.stderr)
-                unwritten += 1
-            else:
-                changed = counted(len(file.workloads), "workload")
-                print(f"{file.source}: changed {changed}: {listed(file.workloads)}", file=sys.stderr)
-    say_classes(report)
-    return unwritten
-
-
-def say_classes(report: AdviceReport) -> None:
-    """Say which priority classes the advised workloads need."""
-    if report.priority_classes:
-        names = listed([each.name for each in report.priority_classes])
-        print(f"priority classes to create first: {names} (-o manifests prints them)", file=sys.stderr)
+def add_node_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options about a node."""
+    node = parser.add_argument_group("a node's kubelet")
+    node.add_argument("--node", action="store_true", help="advise the settings of a kubelet")
+    add_value_option(node, "--cores", milli_option, "cores of the node, for example 16", "CPU")
+    add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
+    add_value_option(node, "--system-memory", amount_option, "memory measured outside pods")
+    add_value_option(node, "--system-cpu", milli_option, "cpu measured outside pods, for example 300m", "CPU")
+    about = "memory growth per second to withstand (default: full in ten minutes, and what check assumes)"
+    add_value_option(node, "--growth", amount_option, about)
+    share = partial(positive_number, what="probability", example="0.95", most=1)
+    add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
+    node.add_argument("--soft-grace", metavar="SECONDS", type=int, default=90, help="(default: 90)")
+    node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")

@@ -187,6 +187,7 @@ class CheckRun:
             self._gate,
             resized=load_all((resized,), replace(request, policies=(), stated=())),
             progress=progress,
+            tries_all=bool(arguments.fix or arguments.diff or arguments.patch_format),
         )
         say_left_out(len(checked.subjects), checked.left_out, "object")
         return checked

@@ -82,6 +82,9 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
         yield from wrapped(workload.tried.text, style, "    ", "  ")
     if workload.autoscaled is not None:
         yield from wrapped(autoscaled_words(workload.autoscaled), style, "    ", "  ")
+    if verbose and len({(each.before, each.after) for each in workload.pool_scores}) > 1:
+        told = "; ".join(f"{change(each.before, each.after)} on {each.pool}" for each in workload.pool_scores)
+        yield from wrapped(f"oom_score_adj by pool: {told}", style, "    ", "  ")
     if verbose and workload.rollout is not None:
         yield from wrapped(workload.rollout.text, style, "    ", "  ")
     for moves in (workload.moved_back, workload.moved_ahead):

@@ -116,7 +116,8 @@ def _row(workload: WorkloadAdvice, style: Style, *, is_priced: bool) -> Iterator
     before, after, effect = workload.before, workload.after, workload.effect
     assert effect is not None
     yield workload.workload
-    yield "?" if workload.replicas is None else str(workload.replicas)
+    scaled = workload.replicas if workload.autoscaled is None else workload.autoscaled.replicas
+    yield "?" if workload.replicas is None else change(workload.replicas, scaled)
     for resource in (CPU, MEMORY):
         yield change(_pair(effect.now, resource), _pair(effect.advised, resource))
     yield change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))

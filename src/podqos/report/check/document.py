@@ -65,8 +65,9 @@ also together with `--fix`.
 - **Units.** No fix writes an amount that no node of the input has, or, without nodes, that no machine one can rent has:
   1,920 cores and 32Ti of memory (Amazon's u7inh-32tb.480xlarge), 1Pi of disk. A memory limit below 6Mi, the least that
   Docker accepts, is taken for a wrong unit.
-- **Budget.** Of up to 1,000 workloads, 20 fixes each are tried, of up to 20,000 two each, beyond that none; `--diff`
-  and `--fix` try them all. A fix that was not tried is not printed (`isTried` in JSON).
+- **Budget.** Of up to 1,000 workloads, 20 fixes each are tried; of up to 20,000, two each, without those that wait for
+  `--only`; beyond that none. `--only`, `--diff` and `--fix` try what they are about. A fix that was not tried is not
+  printed (`isTried` in JSON).
 """
 
 

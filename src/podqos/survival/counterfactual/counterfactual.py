@@ -15,7 +15,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.admission.validation import validate_resources
-from podqos.model.effective import pod_requests
+from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange
 from podqos.model.profile import Profile
@@ -84,7 +84,10 @@ class Counterfactual(Struct, frozen=True, gc=False):
     change: PodChange
     decision: SecondDecision
     amount: int | None = None
-    """Of ``LESS``, ``REQUEST`` and ``LIMIT``: bytes (or inodes, processes); of ``PRIORITY``: its value."""
+    """Of ``LESS``, ``REQUEST`` and ``LIMIT``: bytes (or inodes, processes); of ``PRIORITY``: its value.
+
+    Of ``GUARANTEED`` the memory limits of the pod together.
+    """
     resource: str = MEMORY
     container: str | None = None
     """Whose request or limit, where the pod has several containers; of an emptyDir's limit the volume."""
@@ -205,7 +208,13 @@ class Trial(ABC):
         """Yield the pod made Guaranteed; ``used`` are bytes by container."""
         edits = edits_for(self.pod, used, self.profile)
         if edits and used:
-            change = ManifestChange(PodChange.GUARANTEED, lambda pod: guaranteed(pod, used, self.profile), edits=edits)
+            memory = pod_limits(guaranteed(self.pod, used, self.profile)).get(MEMORY)
+            change = ManifestChange(
+                PodChange.GUARANTEED,
+                lambda pod: guaranteed(pod, used, self.profile),
+                None if memory is None else memory.value,
+                edits=edits,
+            )
             yield self.counterfactual(change)
 
     def _added(self, change: Change) -> Amounts:
