@@ -55,6 +55,7 @@ _LEAST_LIFE_HOURS = 36
 _DAY_HOURS = 24
 _HALF_A_DAY = 12
 _GROWING_PERCENT = 90
+_STEADY = 1.5
 
 
 class Caution(Struct, frozen=True):
@@ -126,7 +127,7 @@ class MemoryNeed(Struct, frozen=True, rename="camel"):
     life_seconds: int = 0
     """How long pods of it live on average."""
     is_leak: bool = False
-    """Whether growth decides, and does not slow down: a limit only delays the OOM kill."""
+    """Whether growth decides, and goes on day by day: a limit only delays the OOM kill."""
 
     @property
     def margin_percent(self) -> float:
@@ -146,6 +147,8 @@ class Growth(Struct, frozen=True):
     bytes_a_day: int
     days_left: float = inf
     """For how many days it goes on at this pace; growth that slows down ends, as that of a cache or a heap."""
+    is_steady: bool = False
+    """Whether it grew by about as much on the day before: a leak, and not a heap that takes another step."""
     life_us: int = 0
 
 
@@ -221,9 +224,7 @@ def need_by(evidence: MemoryEvidence, caution: Caution = USUAL) -> MemoryNeed:
         ),
         growth_bytes_a_day=0 if evidence.growth is None else evidence.growth.bytes_a_day,
         life_seconds=0 if evidence.growth is None else evidence.growth.life_us // SECOND_US,
-        is_leak=largest.decided_by is DecidedBy.GROWTH
-        and evidence.growth is not None
-        and evidence.growth.days_left > evidence.days_ahead,
+        is_leak=largest.decided_by is DecidedBy.GROWTH and evidence.growth is not None and evidence.growth.is_steady,
     )
 
 
@@ -394,7 +395,8 @@ def _growth_of(life: Sequence[tuple[int, float]]) -> Growth | None:
     a_day_before = median(before) if len(before) >= _HALF_A_DAY else 0.0
     # A geometric series: each day the same part of the day before.
     days_left = a_day / (a_day_before - a_day) if a_day_before > a_day else inf
-    return Growth(int(max(value for _, value in life[-6:])), int(a_day), days_left)
+    is_steady = a_day / _STEADY <= a_day_before <= a_day * _STEADY
+    return Growth(int(max(value for _, value in life[-6:])), int(a_day), days_left, is_steady)
 
 
 def _rises(life: Sequence[tuple[int, float]], until: int) -> list[float]:

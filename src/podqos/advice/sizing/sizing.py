@@ -9,8 +9,7 @@ interpolation. The policy of each class (``POLICIES``)::
 
 No CPU limit is added but where the class demands one, because it throttles; one that is there stays, and is raised to
 p99 + 20 % where usage comes that close. With too little data nothing gets smaller than it is today: amounts are taken
-from the most that was used, and a missing limit stays missing. The memory limit of a container that leaks is not
-lowered.
+from the most that was used, and a missing limit stays missing.
 
 A container that was OOM-killed was stopped at its limit: what it would have used is not in the samples, and its need
 stays unknown. The remaining risk is counted from the same samples, so it only holds if the future is like the past.
@@ -266,10 +265,7 @@ class _Amounts:
         limits = {name: current[name] for name in (CPU, MEMORY) if name in current}
         is_new = MEMORY not in current and not is_cpu_limited
         if self._need is not None and not (self._is_provisional and is_new and not self._usage.is_expected):
-            wanted = _memory(Fraction(self._need.need_bytes))
-            # Less room for a leak is an OOM kill sooner.
-            is_kept = self._need.is_leak and MEMORY in current and wanted < current[MEMORY]
-            limits[MEMORY] = current[MEMORY] if is_kept else self._held(MEMORY, wanted, current)
+            limits[MEMORY] = self._held(MEMORY, _memory(Fraction(self._need.need_bytes)), current)
         if self._usage.cpu_milli and (is_cpu_limited or CPU in current):
             wanted = _cpu(_amount(self._usage.cpu_milli, self._policy.cpu_limit))
             # Lowering a limit that is there saves nothing, and may throttle.
