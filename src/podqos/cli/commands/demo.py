@@ -30,7 +30,7 @@ CHAPTERS = {
     A news site on one node of 16 cores and 64Gi: three user-facing services, three batch jobs that fill the gaps, two
     expendable helpers. Which class does each have, and why?
     """,
-    f"check -f {_ACCIDENTAL}/article-service.yaml --policies content-platform/platform --min-severity warning": """
+    f"check -f {_ACCIDENTAL}/article-service.yaml --min-severity warning": """
     One day article-service was evicted before the batch jobs, and it took four hours to find out why. Its manifest of
     that day looks complete. What would have caught it?
     """,
