@@ -173,6 +173,24 @@ def test_a_short_history_or_one_with_gaps_is_too_little_data(shortfall):
     assert Doubt(shortfall.value) in found.doubts
 
 
+def test_a_leak_is_said_and_a_heap_that_grows_in_steps_is_none():
+    """10Mi more every hour; and one step of 300Mi in the last day."""
+    hours = range(168)
+    times = tuple(hour * 3_600_000_000 for hour in hours)
+    leak = tuple((100 + 10 * hour) * MIB for hour in hours)
+    step = tuple((500 if hour >= 144 else 200) * MIB for hour in hours)
+    found = [
+        size(
+            UsageHistory(values, (50,) * 168, replicas=(Replica(values, times),)),
+            QOSClass.BURSTABLE,
+            BurstPattern.STEADY,
+        )
+        for values in (leak, step)
+    ]
+    assert [Doubt.GROWS in sizing.doubts for sizing in found] == [True, False]
+    assert found[0].resources.limits["memory"].value > 2000 * MIB
+
+
 def test_ten_runs_of_a_job_are_enough_however_short_they_are():
     runs = tuple(Replica((100 * MIB, 110 * MIB)) for _ in range(10))
     values = tuple(value for run in runs for value in run.memory_bytes)

@@ -55,6 +55,7 @@ _LEAST_LIFE_HOURS = 36
 _DAY_HOURS = 24
 _HALF_A_DAY = 12
 _GROWING_PERCENT = 90
+_STEADY = 1.5
 
 
 class Caution(Struct, frozen=True):
@@ -120,11 +121,13 @@ class MemoryNeed(Struct, frozen=True, rename="camel"):
     spread_bytes: int = 0
     """By how much peaks exceed their floor on average; of growth, what a pod still grows on average."""
     kill_chance_percent: float | None = None
-    """Chance that one replica is OOM-killed with this limit, in as long again as watched; null with too little data."""
+    """Chance that one replica is OOM-killed with this limit, in as long again as watched; null where unknown."""
     growth_bytes_a_day: int = 0
     """Of the pod that grows most; 0 where none does."""
     life_seconds: int = 0
     """How long pods of it live on average."""
+    is_leak: bool = False
+    """Whether growth decides, and goes on day by day: a limit only delays the OOM kill."""
 
     @property
     def margin_percent(self) -> float:
@@ -144,6 +147,8 @@ class Growth(Struct, frozen=True):
     bytes_a_day: int
     days_left: float = inf
     """For how many days it goes on at this pace; growth that slows down ends, as that of a cache or a heap."""
+    is_steady: bool = False
+    """Whether it grew by about as much on the day before: a leak, and not a heap that takes another step."""
     life_us: int = 0
 
 
@@ -211,11 +216,15 @@ def need_by(evidence: MemoryEvidence, caution: Caution = USUAL) -> MemoryNeed:
         decided_by=largest.decided_by,
         peaks=len(evidence.peaks),
         spread_bytes=int(largest.tail.spread),
+        # After an OOM kill, and with too little data, the spread is assumed.
         kill_chance_percent=(
-            None if evidence.is_provisional else largest.tail.chance(max(largest.need_bytes, least_bytes))
+            None
+            if evidence.is_provisional or largest.decided_by is DecidedBy.OOM_KILLS
+            else largest.tail.chance(max(largest.need_bytes, least_bytes))
         ),
         growth_bytes_a_day=0 if evidence.growth is None else evidence.growth.bytes_a_day,
         life_seconds=0 if evidence.growth is None else evidence.growth.life_us // SECOND_US,
+        is_leak=largest.decided_by is DecidedBy.GROWTH and evidence.growth is not None and evidence.growth.is_steady,
     )
 
 
@@ -386,7 +395,8 @@ def _growth_of(life: Sequence[tuple[int, float]]) -> Growth | None:
     a_day_before = median(before) if len(before) >= _HALF_A_DAY else 0.0
     # A geometric series: each day the same part of the day before.
     days_left = a_day / (a_day_before - a_day) if a_day_before > a_day else inf
-    return Growth(int(max(value for _, value in life[-6:])), int(a_day), days_left)
+    is_steady = a_day / _STEADY <= a_day_before <= a_day * _STEADY
+    return Growth(int(max(value for _, value in life[-6:])), int(a_day), days_left, is_steady)
 
 
 def _rises(life: Sequence[tuple[int, float]], until: int) -> list[float]:

@@ -28,7 +28,6 @@ from podqos.advice.sizing.matrix import BurstPattern
 from podqos.advice.sizing.memory_need import (
     USUAL,
     Caution,
-    DecidedBy,
     MemoryNeed,
     MemorySeen,
     Replica,
@@ -351,7 +350,7 @@ def _doubts(usage: UsageHistory, need: MemoryNeed | None) -> list[Doubt]:
         doubts += [_SHORTFALLS[each] for each in usage.coverage.shortfalls if each in _SHORTFALLS]
     if usage.oom_kills:
         doubts.append(Doubt.NEED_UNKNOWN)
-    if need is not None and need.decided_by is DecidedBy.GROWTH:
+    if need is not None and need.is_leak:
         doubts.append(Doubt.GROWS)
     if not usage.cpu_milli:
         doubts.append(Doubt.NO_CPU_SAMPLES)
