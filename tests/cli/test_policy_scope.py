@@ -72,11 +72,11 @@ def test_it_is_said_whose_policies_apply_to_whom(tree):
 
 
 def test_fix_does_not_touch_files_that_the_policy_has_nothing_to_do_with(tree, tmp_path):
-    run = tree(TREE)
+    run = tree({**TREE, "a/limits.yaml": LIMITS.replace("max: {memory: 100Mi}", "min: {memory: 2Gi}")})
     before = (tmp_path / "b/three.yaml").read_text()
     run("check", "-f", ".", "--fix", "--only", "PQ203")
     assert (tmp_path / "b/three.yaml").read_text() == before
-    assert "100Mi" in (tmp_path / "a/one.yaml").read_text()
+    assert "2Gi" in (tmp_path / "a/one.yaml").read_text()
 
 
 @pytest.mark.parametrize("command", [["place", "--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi"], ["rank"]])

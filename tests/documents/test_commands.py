@@ -148,7 +148,7 @@ def test_nothing_is_installed_that_is_not_published():
     assert {*re.findall(r"(?:podqos|\.)\[(\w+)\]'", everything)} <= {*extras}
 
 
-# Options of kubectl, docker, pip and the kubelet that pages speak of.
+# Options of kubectl, docker, pip, the kubelet and of what runs in containers that pages speak of.
 FOREIGN = {
     "--build-arg",
     "--cgroups-per-qos",
@@ -161,9 +161,12 @@ FOREIGN = {
     "--cpuset-cpus",
     "--cpuset-mems",
     "--kernel-memory",
+    "--max-old-space-size",
+    "--maxmemory",
     "--memory-reservation",
     "--memory-swap",
     "--memory-swappiness",
+    "--no-headers",
 } | {
     "--oom-kill-disable",
     "--oom-score-adj",

@@ -11,7 +11,7 @@ from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import constant
-from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.engine.event_queue import LAST_TURN, EventQueue
 from podqos.sim.node.running import exited, grow
 from podqos.sim.node.settings import node_settings
 from podqos.sim.node.world import NodeWorld
@@ -39,8 +39,8 @@ class SimStage:
     def now_us(self) -> int:
         return self.queue.now_us
 
-    def plan(self, time_us, priority, action) -> None:
-        self.queue.plan(time_us, 0, priority, action)
+    def plan(self, time_us, priority, action, turn=LAST_TURN) -> None:
+        self.queue.plan(time_us, 0, priority, action, turn)
 
     def demand_of(self, _: Pod):
         return lambda _: using(5 * MI)
