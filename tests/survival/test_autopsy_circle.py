@@ -186,7 +186,8 @@ def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn
     assert (SavedBy.REQUEST in helpful) == (not is_guaranteed and not dies(scored(3)))
     if found.scope is CgroupLevel.CONTAINER:
         assert helpful == {SavedBy.LIMIT} | ({SavedBy.USAGE} if victim.rss_pages >= lacking else set())
-    needs_no_manifest = [each.change in {SavedBy.USAGE, SavedBy.THRESHOLD, SavedBy.NODE_SIZE} for each in found.saved_by]
+    elsewhere = {SavedBy.USAGE, SavedBy.THRESHOLD, SavedBy.NODE_SIZE}
+    needs_no_manifest = [saving.change in elsewhere for saving in found.saved_by]
     assert needs_no_manifest == sorted(needs_no_manifest), "what a manifest can say comes first"
 
 
